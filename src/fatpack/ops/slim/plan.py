@@ -20,7 +20,7 @@ from fatpack.scanner import Found, host_of, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Literal, TypeAlias
 
     from fatpack.hosts.relaying import Relayed
@@ -137,14 +137,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     erasable = erasing.erasable(view, host, file.left)
     fixed = [item for item in file.left if len(item.images) and not any(id(image) in erasable for image in item.images)]
     gone = _gone(items, wishes)
-    for found in fixed:
-        if any(id(image) in gone for image in found.images):
-            place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
-            raise HostError(
-                f"the {place} lies among the program's own data, which is not edited",
-                hint="what code or tables refer to there is not known; build the program without it",
-                chain=view.chain,
-            )
+    _refuse_fixed(fixed, gone, view)
     selection = select(
         items,
         wishes,
@@ -154,13 +147,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         gone=gone,
     )
     refuse(selection, wishes, view)
-    notes = list(selection.notes)
-    measured = sum(map(erasing.is_described, fixed))
-    if measured:
-        words = "no record says where images of OpenMP or SYCL begin and end"
-        notes.append(f"{counted(measured, 'container')} not slimmed: {words}")
-    if len(fixed) > measured:
-        notes.append(f"{counted(len(fixed) - measured, 'container')} among the program's own data: not slimmed")
+    notes = [*selection.notes, *_fixed_notes(fixed)]
     left = set(map(id, file.left))
     staying = {id(row.image) for row in selection.dropped if id(row.found) in left and id(row.image) not in erasable}
     if staying:
@@ -193,6 +180,30 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     whose = selection.vendors, selection.unserved
     return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *whose)
+
+
+def _refuse_fixed(fixed: Sequence[Found], gone: frozenset[int], view: View) -> None:
+    """Raise HostError for containers that cannot be edited where they are, and have images that are to go."""
+    for found in fixed:
+        if any(id(image) in gone for image in found.images):
+            place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
+            raise HostError(
+                f"the {place} lies among the program's own data, which is not edited",
+                hint="what code or tables refer to there is not known; build the program without it",
+                chain=view.chain,
+            )
+
+
+def _fixed_notes(fixed: Sequence[Found]) -> Iterator[str]:
+    """Yield what is said of containers that stay because they cannot be edited where they are."""
+    from fatpack.ops.slim.linked.erasing import is_described
+
+    measured = sum(map(is_described, fixed))
+    if measured:
+        words = "no record says where images of OpenMP or SYCL begin and end"
+        yield f"{counted(measured, 'container')} not slimmed: {words}"
+    if len(fixed) > measured:
+        yield f"{counted(len(fixed) - measured, 'container')} among the program's own data: not slimmed"
 
 
 def _unchanged(

@@ -105,17 +105,9 @@ def _unit(
 
 
 def _facts(evidence: Evidence, kernels: dict[str, set[str]] | None) -> dict[str, Any]:
-    memory = evidence.memory
-    stubs = evidence.stubs
-
-    def title(address: int | None) -> str:
-        function = memory.function_at(address) if address is not None else None
-        return function.name if function is not None else ""
-
-    calls = [each for each in evidence.registered if each.is_kernel]
     return {
         "linked": evidence.is_linked,
-        "machine": memory.machine,
+        "machine": evidence.memory.machine,
         "producer": units.producer(evidence),
         "awaited": units.awaited(evidence),
         "kernel_count": units.kernel_count(evidence),
@@ -125,80 +117,107 @@ def _facts(evidence: Evidence, kernels: dict[str, set[str]] | None) -> dict[str,
         "unfollowed": evidence.unfollowed,
         "compared": kernels is not None,
         **({"lacking": compared.missing(kernels, evidence.kernels.keys())} if kernels else {}),
-        "wrappers": [
-            {
-                "model": each.model,
-                "address": each.at,
-                "offset": memory.view.offset(each.position),
-                "version": each.version,
-                "target": each.target,
-                "target_offset": _offset(evidence, each.target),
-                "symbol": each.symbol,
-            }
-            for each in evidence.wrappers
-        ],
-        "descriptors": [
-            {
-                "model": each.model,
-                "address": each.at,
-                "offset": _offset(evidence, each.at),
-                "images": [
-                    {
-                        "offset": _offset(evidence, image.at),
-                        "data_offset": _offset(evidence, image.begin),
-                        "size": max(image.end - image.begin, 0),
-                        "target": image.target,
-                    }
-                    for image in each.images
-                ],
-            }
-            for each in evidence.descriptors
-        ],
-        "constructors": [
-            {
-                "section": each.section,
-                "priority": each.priority,
-                "offset": _offset(evidence, each.place),
-                "address": each.function,
-                "function": title(each.function),
-                "registers": [binary.wrapper for binary in evidence.binaries if binary.caller == each.function],
-            }
-            for each in evidence.constructors
-        ],
-        "kernels": [
-            {"model": each.model, "name": each.name, "handle": each.handle, "function": title(each.caller)}
-            for each in calls
-        ],
-        "variables": [
-            {"model": each.model, "name": each.name, "function": title(each.caller)}
-            for each in evidence.registered
-            if not each.is_kernel
-        ],
-        "launches": [
-            {
-                "model": each.model,
-                "handle": each.handle,
-                "offset": _offset(evidence, each.at),
-                "function": stubs.get(each.caller) or title(each.caller),
-            }
-            for each in evidence.launches
-        ],
-        "entries": [
-            {
-                "kind": each.kind,
-                "offset": memory.view.offset(each.position),
-                "address": each.address,
-                "name": each.name,
-                "flags": each.flags,
-                "size": each.size,
-                "data": each.data,
-                "aux": each.aux,
-                "layout": each.layout,
-            }
-            for each in evidence.entries
-        ],
+        "wrappers": _wrappers(evidence),
+        "descriptors": _descriptors(evidence),
+        "constructors": _constructors(evidence),
+        **_calls(evidence),
+        "entries": _entries(evidence),
         "called": dict(sorted(evidence.called.items())),
     }
+
+
+def _wrappers(evidence: Evidence) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": each.model,
+            "address": each.at,
+            "offset": evidence.memory.view.offset(each.position),
+            "version": each.version,
+            "target": each.target,
+            "target_offset": _offset(evidence, each.target),
+            "symbol": each.symbol,
+        }
+        for each in evidence.wrappers
+    ]
+
+
+def _descriptors(evidence: Evidence) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": each.model,
+            "address": each.at,
+            "offset": _offset(evidence, each.at),
+            "images": [
+                {
+                    "offset": _offset(evidence, image.at),
+                    "data_offset": _offset(evidence, image.begin),
+                    "size": max(image.end - image.begin, 0),
+                    "target": image.target,
+                }
+                for image in each.images
+            ],
+        }
+        for each in evidence.descriptors
+    ]
+
+
+def _constructors(evidence: Evidence) -> list[dict[str, Any]]:
+    return [
+        {
+            "section": each.section,
+            "priority": each.priority,
+            "offset": _offset(evidence, each.place),
+            "address": each.function,
+            "function": _title(evidence, each.function),
+            "registers": [binary.wrapper for binary in evidence.binaries if binary.caller == each.function],
+        }
+        for each in evidence.constructors
+    ]
+
+
+def _calls(evidence: Evidence) -> dict[str, list[dict[str, Any]]]:
+    """Return what calls register and launch, each with the function that the call is in."""
+    kernels, variables = [], []
+    for each in evidence.registered:
+        known = {"model": each.model, "name": each.name}
+        function = {"function": _title(evidence, each.caller)}
+        if each.is_kernel:
+            kernels.append({**known, "handle": each.handle, **function})
+        else:
+            variables.append({**known, **function})
+    launches = [
+        {
+            "model": each.model,
+            "handle": each.handle,
+            "offset": _offset(evidence, each.at),
+            "function": evidence.stubs.get(each.caller) or _title(evidence, each.caller),
+        }
+        for each in evidence.launches
+    ]
+    return {"kernels": kernels, "variables": variables, "launches": launches}
+
+
+def _entries(evidence: Evidence) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": each.kind,
+            "offset": evidence.memory.view.offset(each.position),
+            "address": each.address,
+            "name": each.name,
+            "flags": each.flags,
+            "size": each.size,
+            "data": each.data,
+            "aux": each.aux,
+            "layout": each.layout,
+        }
+        for each in evidence.entries
+    ]
+
+
+def _title(evidence: Evidence, address: int | None) -> str:
+    """Return the name of the function at an address, "" where none is known."""
+    function = evidence.memory.function_at(address) if address is not None else None
+    return "" if function is None else function.name
 
 
 def _offset(evidence: Evidence, address: int) -> int | None:
