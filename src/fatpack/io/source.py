@@ -97,7 +97,8 @@ class Source:
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the bytes of a range in bounded pieces, valid until the next is asked for."""
-        raise NotImplementedError
+        for at in range(offset, offset + size, limits.CHUNK):
+            yield memoryview(self.read(at, min(limits.CHUNK, offset + size - at)))
 
     def buffer(self, offset: int, size: int) -> memoryview:
         """Return a range as one read-only buffer: the bytes themselves if they are in memory, else a copy."""
@@ -375,3 +376,12 @@ class View(Record):
 
 
 _put_source, _put_start, _put_end, _put_chain = View._setters
+
+
+def parts_of(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
+    """Yield the bytes of pieces: those of views in bounded parts, each valid until the next is asked for."""
+    for piece in pieces:
+        if isinstance(piece, View):
+            yield from piece.pieces()
+        else:
+            yield piece

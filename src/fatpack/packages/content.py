@@ -24,7 +24,3 @@ class Content(Source):
     def findings(self) -> tuple[Finding, ...]:
         """What is unexpected about how the bytes are stored, as far as they were read."""
         return ()
-
-    def beginning(self, size: int) -> bytes:
-        """Return up to ``size`` first bytes; little more is inflated for them. Raises FormatError."""
-        return self.read(0, min(size, self.size))

@@ -11,6 +11,7 @@ from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.offload_binary import string_table
 from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts
 from fatpack.formats.offload_binary.stored import Entry, Header, NewEntry
+from fatpack.io.source import parts_of
 from fatpack.model import Container, Image
 
 TYPE_CHECKING = False
@@ -156,15 +157,7 @@ def _compressed(
     fields = header.struct.unpack(bytes(pieces[0]))
     if len(fields) != len(header.fields) or fields[3] != header.size:
         raise UsageError("a longer header cannot be compressed", hint="write it uncompressed")
-    body = (part for piece in pieces[1:] for part in _parts(piece))
-    data = compress(body, method, size - header.size, level)
+    data = compress(parts_of(pieces[1:]), method, size - header.size, level)
     yield header.pack(MAGIC, 3, header.size + len(data), header.size, fields[4], size)
     yield data
     yield _padding(header.size + len(data))
-
-
-def _parts(piece: Piece) -> Iterator[bytes | memoryview]:
-    if isinstance(piece, (bytes, bytearray, memoryview)):
-        yield memoryview(piece)
-    else:
-        yield from piece.pieces()

@@ -10,8 +10,6 @@ from fatpack.io.sources.inflated import Call, InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fatpack.encoding.bitstream import Run
 
 
@@ -34,11 +32,6 @@ class ShiftedSource(Source):
         stored = self._view.head(self._first + offset, size + 1)
         number = int.from_bytes(stored, "little") >> self._shift
         return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-
-    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in pieces of ``limits.CHUNK`` bytes."""
-        for at in range(offset, offset + size, limits.CHUNK):
-            yield memoryview(self.read(at, min(limits.CHUNK, offset + size - at)))
 
 
 def contents(stream: View, run: Run, has_nul: bool, name: str) -> View:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.verdicts import CERTAIN, HOST_STEP, LIKELY, TITLES, never_run, wrong
+from fatpack.runtime.evidence.verdicts import CERTAIN, HOST_STEP, LIKELY, TITLES, is_here, never_run, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,10 +70,5 @@ def _registered(evidence: Evidence, model: str) -> Iterator[Finding]:
         yield from (
             never_run(evidence, each)
             for each in calls
-            if each.caller not in reached and _is_here(evidence, each.wrapper)
+            if each.caller not in reached and is_here(evidence, each.wrapper)
         )
-
-
-def _is_here(evidence: Evidence, address: int | None) -> bool:
-    """Return whether what is registered lies in this file: runtimes, and who stands before one, hand on others'."""
-    return address is not None and evidence.memory.section_at(address) is not None

@@ -121,7 +121,7 @@ def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_ent
         return
     title = TITLES[model]
     # A file that hands on what others register takes no wrapper of its own.
-    mine = [each for each in evidence.binaries if each.model == model and _is_inside(evidence, each.wrapper)]
+    mine = [each for each in evidence.binaries if each.model == model and is_here(evidence, each.wrapper)]
     idle = [each for each in mine if each.caller not in reached]
     for each in idle:
         yield never_run(evidence, each)
@@ -156,8 +156,9 @@ def never_run(evidence: Evidence, call: Binary) -> Finding:
     return wrong(evidence, "FP3043", call.at, text, followed(evidence), hint)
 
 
-def _is_inside(evidence: Evidence, wrapper: int | None) -> bool:
-    return wrapper is not None and evidence.memory.section_at(wrapper) is not None
+def is_here(evidence: Evidence, address: int | None) -> bool:
+    """Return whether what is registered lies in this file: runtimes, and who stands before one, hand on others'."""
+    return address is not None and evidence.memory.section_at(address) is not None
 
 
 def title_of(evidence: Evidence, address: int) -> str:

@@ -43,11 +43,6 @@ class RenumberedSource(Source):
         assert symbol is not None  # checked before
         return symbol.index
 
-    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in bounded pieces."""
-        for at in range(offset, offset + size, limits.CHUNK):
-            yield memoryview(self.read(at, min(limits.CHUNK, offset + size - at)))
-
 
 def _targets(coff: CoffObject, part: Part) -> Iterator[int]:
     """Yield the symbol number of every relocation of a section."""

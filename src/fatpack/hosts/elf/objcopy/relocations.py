@@ -91,11 +91,6 @@ class RenumberedSource(Source):
         block = self._column.renumbered(self._view.read(start, end - start), self._new)
         return block[offset - start : offset - start + size]
 
-    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in bounded pieces."""
-        for at in range(offset, offset + size, limits.CHUNK):
-            yield memoryview(self.read(at, min(limits.CHUNK, offset + size - at)))
-
 
 def _layout(elf: ElfFile, part: Part) -> Layout:
     return elf.layouts.rel if part.type == constants.REL else elf.layouts.rela

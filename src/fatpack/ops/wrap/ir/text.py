@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack.io.source import parts_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +33,7 @@ def name(text: str) -> str:
 def array(pieces: Iterable[Piece], size: int) -> Iterator[bytes]:
     """Yield the type and the bytes of a constant array, in parts."""
     yield f"[{size} x i8] ".encode()
-    parts = [bytes(part) for part in _parts(pieces)]
+    parts = [bytes(part) for part in parts_of(pieces)]
     if not any(any(part) for part in parts):
         yield b"zeroinitializer"
         return
@@ -39,14 +41,6 @@ def array(pieces: Iterable[Piece], size: int) -> Iterator[bytes]:
     for part in parts:
         yield spelled(part).encode()
     yield b'"'
-
-
-def _parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
-    for piece in pieces:
-        if isinstance(piece, (bytes, bytearray, memoryview)):
-            yield piece
-        else:
-            yield from piece.pieces()
 
 
 def within(size: int, symbol: str, offset: int, element: str = "i8") -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import struct
 
+from fatpack.io.source import parts_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import Piece
 
@@ -122,7 +124,7 @@ def _numbers(pieces: Sequence[Piece], row: str, number: str, separator: str, las
     """Yield the bytes as numbers of 64 bits, in rows; the last row, if it is shorter, looks different."""
     size = 8 * _ROW * _ROWS
     buffer = bytearray()
-    for part in _parts(pieces):
+    for part in parts_of(pieces):
         buffer += part
         whole = len(buffer) - len(buffer) % (8 * _ROW)
         for at in range(0, whole, size):
@@ -133,11 +135,3 @@ def _numbers(pieces: Sequence[Piece], row: str, number: str, separator: str, las
         values = struct.unpack(f"<{len(buffer) // 8}Q", buffer)
         text = separator.join(number % value for value in values)
         yield (last % text if last else text).encode()
-
-
-def _parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
-    for piece in pieces:
-        if isinstance(piece, (bytes, bytearray, memoryview)):
-            yield piece
-        else:
-            yield from piece.pieces()
