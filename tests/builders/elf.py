@@ -214,6 +214,14 @@ class Elf:
         return head
 
 
+def with_contents(**sections: bytes) -> bytes:
+    """Return an ELF file with sections of these contents, by their names without the dot."""
+    made = Elf()
+    for name, content in sections.items():
+        made.add(f".{name}", content, align=8)
+    return made.build()
+
+
 def with_header(data: bytes, name: str, value: int) -> bytes:
     """Return a file that lies in one field of its header."""
     bits, mark = 32 * data[4], "<" if data[5] == 1 else ">"

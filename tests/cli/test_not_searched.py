@@ -19,17 +19,10 @@ FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes
 LINE = "  not searched for containers: .rodata, .text (36 B); --deep searches them\n"
 
 
-def an_elf(**sections: bytes) -> bytes:
-    made = elf.Elf()
-    for name, content in sections.items():
-        made.add(f".{name}", content, align=8)
-    return made.build()
-
-
 @pytest.fixture
 def file(folder: Path) -> Path:
     path = folder / "lib.so"
-    path.write_bytes(an_elf(nv_fatbin=FATBIN, text=b"code", rodata=bytes(32)))
+    path.write_bytes(elf.with_contents(nv_fatbin=FATBIN, text=b"code", rodata=bytes(32)))
     return path
 
 
@@ -48,14 +41,14 @@ def test_the_sections_that_were_left_are_named_on_request(file: Path, fatpack: F
 def test_they_are_named_in_any_case_where_containers_lie_outside_the_usual_sections(
     folder: Path, fatpack: Fatpack
 ) -> None:
-    (folder / "lib.so").write_bytes(an_elf(cask_resource=FATBIN, text=b"code", rodata=bytes(32)))
+    (folder / "lib.so").write_bytes(elf.with_contents(cask_resource=FATBIN, text=b"code", rodata=bytes(32)))
     ran = fatpack("inspect", "lib.so")
     assert ran.code == 0
     assert LINE in ran.out
 
 
 def test_a_file_without_device_code_was_searched_to_its_last_byte(folder: Path, fatpack: Fatpack) -> None:
-    (folder / "plain.so").write_bytes(an_elf(text=b"code", rodata=bytes(32)))
+    (folder / "plain.so").write_bytes(elf.with_contents(text=b"code", rodata=bytes(32)))
     ran = fatpack("inspect", "-v", "plain.so")
     assert (ran.code, ran.out.splitlines()[1:]) == (0, ["  no device code found"])
     (record,) = json.loads(fatpack("inspect", "--json", "plain.so").out)["files"]
@@ -74,14 +67,14 @@ def test_containers_beyond_a_limit_are_an_error(
     folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTAINERS", 2)
-    (folder / "many.o").write_bytes(an_elf(nv_fatbin=FATBIN * 3))
+    (folder / "many.o").write_bytes(elf.with_contents(nv_fatbin=FATBIN * 3))
     ran = fatpack("inspect", "many.o")
     assert ran.code == 3
     assert "error FP1005" in ran.out
 
 
 def test_thousands_of_findings_hide_no_container(folder: Path, fatpack: Fatpack) -> None:
-    (folder / "many.o").write_bytes(an_elf(nv_fatbin=(FATBIN + b"rubbish!") * 2500))
+    (folder / "many.o").write_bytes(elf.with_contents(nv_fatbin=(FATBIN + b"rubbish!") * 2500))
     (record,) = json.loads(fatpack("inspect", "--json", "many.o").out)["files"]
     assert len(record["containers"]) == 2500
     listed = [item for item in record["findings"] if item["code"] == "FP1002"]
@@ -94,7 +87,7 @@ def test_images_that_a_limit_leaves_out_are_one_error_of_extract(
     folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTAINERS", 2)
-    (folder / "many.o").write_bytes(an_elf(nv_fatbin=FATBIN * 3))
+    (folder / "many.o").write_bytes(elf.with_contents(nv_fatbin=FATBIN * 3))
     ran = fatpack("extract", "many.o", "-d", "out")
     assert ran.code == 3
     assert ran.err.count("FP1005") == 1

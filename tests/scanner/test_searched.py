@@ -16,13 +16,6 @@ FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes
 CUBIN = (FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin").read_bytes()
 
 
-def an_elf(**sections: bytes) -> bytes:
-    made = elf.Elf()
-    for name, content in sections.items():
-        made.add(f".{name}", content, align=8)
-    return made.build()
-
-
 def scanned(data: bytes, *, deep: bool = False) -> tuple[Scan, list[str | None], list[Finding]]:
     """Return a finished scan, the sections of the containers, and the findings."""
     found = scan(BytesSource(data, "file").view(), deep=deep)
@@ -33,7 +26,7 @@ def scanned(data: bytes, *, deep: bool = False) -> tuple[Scan, list[str | None],
 
 @pytest.mark.parametrize("section", ["cask_resource", "mine"])
 def test_a_section_whose_name_says_nothing_is_searched(section: str) -> None:
-    data = an_elf(nv_fatbin=FATBIN, text=b"code" * 9, **{section: b"head" * 8 + FATBIN})
+    data = elf.with_contents(nv_fatbin=FATBIN, text=b"code" * 9, **{section: b"head" * 8 + FATBIN})
     found, sections, findings = scanned(data)
     assert sections == [".nv_fatbin", f".{section}"]
     assert findings == []
@@ -49,25 +42,25 @@ def test_the_same_holds_for_windows() -> None:
 
 
 def test_what_was_found_already_is_not_found_again_in_a_section_around_it() -> None:
-    found, sections, _ = scanned(an_elf(nv_fatbin=FATBIN, hip_fatbin2=b"nothing of ours" * 9))
+    found, sections, _ = scanned(elf.with_contents(nv_fatbin=FATBIN, hip_fatbin2=b"nothing of ours" * 9))
     assert sections == [".nv_fatbin"]
     assert not found.is_outside
 
 
 def test_bytes_behind_the_last_section_are_searched() -> None:
-    assert scanned(an_elf(nv_fatbin=FATBIN) + bytes(8) + FATBIN)[1] == [".nv_fatbin", None]
+    assert scanned(elf.with_contents(nv_fatbin=FATBIN) + bytes(8) + FATBIN)[1] == [".nv_fatbin", None]
 
 
 @pytest.mark.parametrize("section", ["rodata", "data", "text", "comment"])
 def test_a_file_in_which_nothing_was_found_is_searched_wholly(section: str) -> None:
-    found, sections, findings = scanned(an_elf(**{section: bytes(64) + FATBIN, "bss": b""}))
+    found, sections, findings = scanned(elf.with_contents(**{section: bytes(64) + FATBIN, "bss": b""}))
     assert sections == [f".{section}"]
     assert findings == []
     assert found.not_searched == ()
 
 
 def test_where_something_was_found_host_data_is_left_and_named() -> None:
-    data = an_elf(nv_fatbin=FATBIN, rodata=FATBIN, data=b"d" * 40)
+    data = elf.with_contents(nv_fatbin=FATBIN, rodata=FATBIN, data=b"d" * 40)
     found, sections, _ = scanned(data)
     assert sections == [".nv_fatbin"]
     assert found.not_searched == (NotSearched(".rodata", 1, len(FATBIN)), NotSearched(".data", 1, 40))
@@ -78,10 +71,10 @@ def test_where_something_was_found_host_data_is_left_and_named() -> None:
 
 
 def test_an_archive_is_one_file() -> None:
-    plain, other = an_elf(text=b"code" * 9), an_elf(rodata=FATBIN)
+    plain, other = elf.with_contents(text=b"code" * 9), elf.with_contents(rodata=FATBIN)
     without = b"!<arch>\n" + archive.member(b"a.o/", plain) + archive.member(b"b.o/", other)
     assert scanned(without)[1] == [".rodata"]
-    found, sections, _ = scanned(without + archive.member(b"c.o/", an_elf(nv_fatbin=FATBIN)))
+    found, sections, _ = scanned(without + archive.member(b"c.o/", elf.with_contents(nv_fatbin=FATBIN)))
     assert sections == [".nv_fatbin"]
     assert found.not_searched == (NotSearched(".rodata", 1, len(FATBIN)), NotSearched(".text", 1, 36))
 
@@ -114,7 +107,7 @@ def test_a_search_stays_linear_and_reads_each_byte_once() -> None:
 def test_no_number_of_findings_ends_a_scan(monkeypatch: pytest.MonkeyPatch, deep: bool) -> None:
     monkeypatch.setattr(limits, "FINDINGS", 10)
     wrong = b"\x01\x5a\xe5\x1e" * 8
-    data = an_elf(nv_fatbin=(b"rubbish!" + FATBIN) * 50 + FATBIN)
+    data = elf.with_contents(nv_fatbin=(b"rubbish!" + FATBIN) * 50 + FATBIN)
     _, sections, findings = scanned(data, deep=deep)
     assert len(sections) == 51
     rubbish = [item for item in findings if item.code == "FP1002"]
@@ -122,12 +115,12 @@ def test_no_number_of_findings_ends_a_scan(monkeypatch: pytest.MonkeyPatch, deep
     assert sum(item.count for item in rubbish) == 50
     assert rubbish[-1].count == 40
     assert {item.section for item in rubbish} == {".nv_fatbin"}
-    assert scanned(an_elf(nv_fatbin=FATBIN + wrong + FATBIN), deep=deep)[1] == [".nv_fatbin"] * 2
+    assert scanned(elf.with_contents(nv_fatbin=FATBIN + wrong + FATBIN), deep=deep)[1] == [".nv_fatbin"] * 2
 
 
 def test_a_limit_of_containers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CONTAINERS", 3)
-    _, sections, (problem,) = scanned(an_elf(nv_fatbin=FATBIN * 5))
+    _, sections, (problem,) = scanned(elf.with_contents(nv_fatbin=FATBIN * 5))
     assert len(sections) == 3
     assert (problem.code, problem.severity) == ("FP1005", "error")
 
@@ -179,7 +172,7 @@ def test_any_other_file_has_no_device_code_and_nothing_to_report(data: bytes) ->
 
 def test_members_of_an_archive_with_device_code_are_named_too() -> None:
     xcoff = archive.member(b"m.o/", FOREIGN["an XCOFF file of AIX"])
-    members = archive.member(b"a.o/", an_elf(nv_fatbin=FATBIN)) + xcoff
+    members = archive.member(b"a.o/", elf.with_contents(nv_fatbin=FATBIN)) + xcoff
     _, sections, (refusal,) = scanned(b"!<arch>\n" + members)
     assert sections == [".nv_fatbin"]
     assert refusal.message == "an XCOFF file of AIX: not read, only searched for containers"

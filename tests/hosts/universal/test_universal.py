@@ -14,6 +14,7 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.address import Address, Place, find
 from fatpack.scanner import Found, scan
+from fatpack.testing.hosts import labels_cover_every_byte_once
 
 FATBIN = b"\x50\xed\x55\xba\x01\0\x10\0" + bytes(8)
 BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__" + bytes(8)
@@ -36,14 +37,6 @@ def findings(data: bytes) -> list[Finding]:
     return [item for item in room.locate(view(data)) if isinstance(item, Finding)]
 
 
-def assert_labels_tile(data: bytes) -> None:
-    at = 0
-    for label in room.labels(view(data)):
-        assert (label.span.start, label.span.end > at) == (at, True)
-        at = label.span.end
-    assert at == len(data)
-
-
 @each_width
 def test_each_slice_is_a_member_of_its_architecture(bits: int) -> None:
     made = [(X86_64, 0x80000003, b"one"), (ARM64, 0x80000002, b"other"), (POWERPC, 0, b"third"), (0x63, 7, b"last")]
@@ -58,7 +51,7 @@ def test_each_slice_is_a_member_of_its_architecture(bits: int) -> None:
     assert [site.expects for site in found] == ["member"] * 4
     assert found[1].data.chain == ("x(arm64e)",)
     assert findings(data) == []
-    assert_labels_tile(data)
+    labels_cover_every_byte_once("universal", data)
 
 
 @each_width
@@ -118,13 +111,13 @@ def test_a_table_that_is_cut_gives_the_slices_before(bits: int) -> None:
     (last,) = [item for item in findings(data) if item.code == "FP2512"]
     assert last.message.startswith("table of slices: needs")
     assert last.span.start == 8 + row * ((len(data) - 8) // row)
-    assert_labels_tile(data)
+    labels_cover_every_byte_once("universal", data)
 
 
 def test_a_universal_file_without_slices_is_damaged() -> None:
     (item,) = findings(universal([]))
     assert (item.code, item.span.start, item.field) == ("FP2512", 4, "nfat_arch")
-    assert_labels_tile(universal([]))
+    labels_cover_every_byte_once("universal", universal([]))
 
 
 def test_a_cut_slice_is_listed_as_far_as_it_goes() -> None:
@@ -136,7 +129,7 @@ def test_a_cut_slice_is_listed_as_far_as_it_goes() -> None:
         "FP2511",
         f"slice 1 (arm64) ends at {len(data):#x}, the file at {len(cut):#x}",
     )
-    assert_labels_tile(cut)
+    labels_cover_every_byte_once("universal", cut)
     gone = data[: 8 + 2 * 20]
     assert [item.code for item in findings(gone)] == ["FP2511", "FP2511"]
     assert sites(gone) == []
@@ -152,7 +145,7 @@ def test_a_slice_over_another_or_over_the_table_is_not_read() -> None:
         ("FP2513", "slice 1 (arm64) overlaps slice 0: not read"),
         ("FP2513", "slice 2 (ppc) overlaps the table: not read"),
     ]
-    assert_labels_tile(bytes(data))
+    labels_cover_every_byte_once("universal", bytes(data))
 
 
 def test_more_slices_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
+from fatpack.testing.hosts import labels_cover_every_byte_once
 
 CONTAINER = (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
 TYPE, CODE, DATA = (1, b"\x01\x60\0\0"), (10, b"\x01\x02\0\x0b"), (11, b"\0")
@@ -31,20 +32,12 @@ def only_finding(data: bytes) -> tuple[str, int, str]:
     return item.code, item.span.start, item.message
 
 
-def assert_labels_tile(data: bytes) -> None:
-    at = 0
-    for label in room.labels(view(data)):
-        assert (label.span.start, label.span.end > at) == (at, True)
-        at = label.span.end
-    assert at == len(data)
-
-
 def test_custom_sections_of_device_code_are_found() -> None:
     names = (b".llvm.offloading", b".llvm.offloading.relocatable", b".llvm.offload", b"producers")
     data = wasm([TYPE, *(custom(name, CONTAINER) for name in names), CODE])
     assert detected(view(data)) == "wasm"
     assert sites(data) == [(".llvm.offloading", 1, CONTAINER), (".llvm.offloading.relocatable", 2, CONTAINER)]
-    assert_labels_tile(data)
+    labels_cover_every_byte_once("wasm", data)
     assert sites(wasm([custom(b".llvm.offloading", b"")])) == []
 
 
@@ -67,7 +60,7 @@ def test_a_section_past_the_end_gives_those_before() -> None:
     data = wasm([TYPE, custom(b".llvm.offloading", CONTAINER), CODE])
     assert [name for name, *_ in sites(data[:-1])] == [".llvm.offloading"]
     assert only_finding(data[:-1]) == ("FP2601", len(data) - 4, "section 2: needs 4 bytes, 3 left")
-    assert_labels_tile(data[:-1])
+    labels_cover_every_byte_once("wasm", data[:-1])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +78,7 @@ def test_a_wrong_size_ends_the_chain(stored: bytes, message: str) -> None:
     code, start, text = only_finding(data)
     assert (code, text.startswith(message)) == ("FP2601", True), text
     assert start in (9, 14)
-    assert_labels_tile(data)
+    labels_cover_every_byte_once("wasm", data)
 
 
 def test_a_name_longer_than_its_section_ends_nothing() -> None:
@@ -94,7 +87,7 @@ def test_a_name_longer_than_its_section_ends_nothing() -> None:
     code, start, message = only_finding(data)
     assert (code, start) == ("FP2601", 10)
     assert message == "section 0: size of the name: a wrong number (expected at most 16, found 200)"
-    assert_labels_tile(data)
+    labels_cover_every_byte_once("wasm", data)
 
 
 def test_more_sections_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +97,7 @@ def test_more_sections_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_sections_without_content_have_labels_too() -> None:
-    assert_labels_tile(wasm([(1, b""), (200, b"new"), custom(b"", b"")]))
+    labels_cover_every_byte_once("wasm", wasm([(1, b""), (200, b"new"), custom(b"", b"")]))
 
 
 def test_many_sections_without_a_name_end_the_reading() -> None:

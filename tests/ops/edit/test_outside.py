@@ -19,15 +19,10 @@ TAR = bytes(257) + b"ustar\x0000" + bytes(256) + FATBIN
 CPIO = b"070701" + b"0" * 104
 
 
-def an_elf(**sections: bytes) -> bytes:
-    made = elf.Elf()
-    for name, content in sections.items():
-        made.add(f".{name}", content, align=8)
-    return made.build()
-
-
 @pytest.mark.parametrize(
-    "data", [an_elf(mine=FATBIN), an_elf(rodata=FATBIN), an_elf(text=b"code") + FATBIN], ids=["mine", "rodata", "end"]
+    "data",
+    [elf.with_contents(mine=FATBIN), elf.with_contents(rodata=FATBIN), elf.with_contents(text=b"code") + FATBIN],
+    ids=["mine", "rodata", "end"],
 )
 def test_what_lies_in_data_of_the_object_is_listed_and_not_removed(data: bytes) -> None:
     view = BytesSource(data, "x.o").view()
@@ -37,7 +32,10 @@ def test_what_lies_in_data_of_the_object_is_listed_and_not_removed(data: bytes) 
 
 
 def test_images_of_an_archive_are_counted_as_a_scan_counts_them() -> None:
-    members = [archive.member(b"a.o/", an_elf(rodata=FATBIN)), archive.member(b"b.o/", an_elf(nv_fatbin=FATBIN))]
+    members = [
+        archive.member(b"a.o/", elf.with_contents(rodata=FATBIN)),
+        archive.member(b"b.o/", elf.with_contents(nv_fatbin=FATBIN)),
+    ]
     view = BytesSource(b"!<arch>\n" + b"".join(members), "libx.a").view()
     assert [item.member for item in scan(view) if isinstance(item, Found)] == ["b.o"]
     removed = remove(view, Selector()).removed

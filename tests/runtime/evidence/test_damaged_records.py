@@ -99,6 +99,7 @@ def test_symbol_tables_that_are_gone_or_lie_give_no_verdict() -> None:
                 width = 4 if field in ("link", "type") else 8
                 data[at : at + width] = value.to_bytes(width, "little")
                 read_evidence(bytes(data))
+                assert findings(bytes(data)) == []
 
 
 def test_headers_of_coff_sections_that_share_a_table_are_read_once() -> None:
