@@ -415,11 +415,9 @@ CODES: dict[str, tuple[str, str]] = {
 }
 
 
-def finding(
-    code: str, span: Span, message: str, hint: str = "", *, field: str = "", section: str = "", count: int = 1
-) -> Finding:
+def finding(code: str, span: Span, message: str, hint: str = "", *, field: str = "") -> Finding:
     """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
-    return Finding(code, CODES[code][0], span, shortened(message), shortened(hint), field, section, count)
+    return Finding(code, CODES[code][0], span, shortened(message), shortened(hint), field)
 
 
 def said(item: Finding, path: str) -> str:

@@ -109,10 +109,8 @@ def rows_below(
     rules: Rules,
     counts: Counts,
     unmatched: list[str],
-    *,
-    budget: Budget | None = None,
 ) -> Iterator[LeafRows]:
     """Yield the rows of each file of an open package, or without a view, of a folder or a pattern, in order."""
-    batches = batches_of(path, view, rules, counts, unmatched, budget=budget)
+    batches = batches_of(path, view, rules, counts, unmatched)
     is_local = view is None or view.source.fileno() is not None
-    yield from made_of(batches, _Making(options), rules, counts, is_local=is_local, budget=budget)
+    yield from made_of(batches, _Making(options), rules, counts, is_local=is_local)

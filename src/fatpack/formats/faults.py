@@ -26,11 +26,9 @@ class Errors:
     def __init__(self, format: str) -> None:
         self._format = format
 
-    def value(
-        self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "", found: str = ""
-    ) -> BadValue:
+    def value(self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> BadValue:
         """Return the error for a field that holds what it must not."""
-        return BadValue(problem, expected=expected, found=found, hint=hint, field=field, **self._where(view, at))
+        return BadValue(problem, expected=expected, hint=hint, field=field, **self._where(view, at))
 
     def limit(self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> LimitExceeded:
         """Return the error for a field that asks for more than a limit allows; ``hint`` says how to raise it."""

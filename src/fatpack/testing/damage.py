@@ -19,13 +19,10 @@ NUMBER = 8
 HUGE = (2**63, 2**40, 2**32 - 1)
 
 
-def places(labels: Iterable[Label], others: int, phase: float = 0) -> list[int]:
-    """Return each byte of every number that the labels name, and up to ``others`` of the rest.
-
-    ``phase``, between 0 and 1, shifts those of the rest, so that several kinds of damage hit different ones.
-    """
+def places(labels: Iterable[Label], others: int) -> list[int]:
+    """Return each byte of every number that the labels name, and up to ``others`` of the rest."""
     numbers, rest = _parted(labels)
-    return sorted([at for start, end in numbers for at in range(start, end)] + _spread(rest, others, phase))
+    return sorted([at for start, end in numbers for at in range(start, end)] + _spread(rest, others, 0))
 
 
 def ends(labels: Iterable[Label], others: int, *, last: bool) -> list[int]:

@@ -62,12 +62,12 @@ class Config(Record):
     presets: Mapping[str, tuple[str, ...]]
 
 
-def nearest(folder: str = os.curdir) -> Config | None:
-    """Return the policy of the nearest pyproject.toml, from a folder upwards; None where it has no such table.
+def nearest() -> Config | None:
+    """Return the policy of the nearest pyproject.toml, from this folder upwards; None where it has no such table.
 
     Raises UsageError for a table that is wrong, for a file that is no TOML, and for what has its name and is no file.
     """
-    here = os.path.abspath(folder)
+    here = os.getcwd()
     while True:
         path = os.path.join(here, _NAME)
         if os.path.lexists(path):

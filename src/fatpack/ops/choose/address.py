@@ -32,7 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.io.budget import Budget
     from fatpack.io.source import Piece, View
     from fatpack.trees.entering import Entered
 
@@ -202,12 +201,12 @@ def _number(text: str, value: str) -> int:
     return number
 
 
-def open_file(address: Address, *, budget: Budget | None = None) -> tuple[Source | Entered, Address]:
+def open_file(address: Address) -> tuple[Source | Entered, Address]:
     """Open the file of an address, out of the packages around it, and return the address in that file.
 
     What is returned closes the packages too. Raises UsageError, FormatError, Unsupported and ``OSError``.
     """
-    source = open_source(address.path, budget=budget)
+    source = open_source(address.path)
     if not address.inside:
         return source, address
     from fatpack.trees.entering import entered

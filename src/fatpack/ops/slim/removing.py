@@ -12,8 +12,6 @@ from fatpack.ops.slim.wishes import Wishes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
-
     from fatpack.io.source import View
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.edit.editor import Check
@@ -25,23 +23,16 @@ class Removal(removal.Removal):
     check: Check = verify
 
 
-def remove(
-    host: View,
-    selector: Selector,
-    *,
-    allow_empty: bool = False,
-    mode: Literal["auto", "shrink", "zero"] = "auto",
-) -> Removal:
+def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Removal:
     """Return the host without the selected images (all by default).
 
-    A linked program or library keeps its addresses, and ``mode`` says how it loses bytes
-    (:class:`fatpack.ops.slim.wishes.Wishes`). Raises what :func:`fatpack.ops.edit.removal.remove` raises, and
+    A linked program or library keeps its addresses. Raises what :func:`fatpack.ops.edit.removal.remove` raises, and
     :class:`fatpack.ops.slim.choosing.refusal.Refused` for a linked file of which a container would lose all code.
     """
     if not is_linked(host):
         made = removal.remove(host, selector, allow_empty=allow_empty)
         return Removal(made.pieces, made.removed, made.notes, made.unseen, made.unmatched, made.damaged)
-    slimmed = plan(host, Wishes(selector=selector, allow_empty=allow_empty, mode=mode))
+    slimmed = plan(host, Wishes(selector=selector, allow_empty=allow_empty))
     items = list({id(row.found): row.found for row in (*slimmed.kept, *slimmed.dropped)}.values())
     return Removal(
         slimmed.pieces,

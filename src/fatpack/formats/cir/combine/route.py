@@ -20,15 +20,13 @@ def route(
     container: Container,
     targets: Sequence[str],
     *,
-    fits: Callable[[str, str], bool] = bundle_id.fits,
     problem: Callable[[str], str] = bundle_id.problem,
     exact_first: bool = True,
 ) -> tuple[Image, ...]:
     """Return the image for each requested target. Modules that nobody asks for are passed over.
 
-    ``fits(stored, requested)`` decides whether a module answers a request, ``problem(id)`` what is wrong with an ID.
-    With ``exact_first`` an ID that is spelled as requested beats all that merely fit; cir-offload-merge takes that for
-    ambiguous. Raises UsageError in the tool's words.
+    ``problem(id)`` says what is wrong with an ID. With ``exact_first`` an ID that is spelled as requested beats all
+    that merely fit; cir-offload-merge takes that for ambiguous. Raises UsageError in the tool's words.
     """
     _check(targets, problem)
     chosen: dict[str, Image] = {}
@@ -49,7 +47,9 @@ def route(
             matching = [spelling]
         else:
             matching = [
-                target for target in targets if not (exact_first and target in stored) and fits(spelling, target)
+                target
+                for target in targets
+                if not (exact_first and target in stored) and bundle_id.fits(spelling, target)
             ]
         if len(matching) > 1:
             raise _problem(f"module bundle ID '{spelling}' matches multiple requested targets", image)

@@ -59,16 +59,16 @@ class SlimWheel(Record):
                 raise HostError(f"RECORD of the new wheel is wrong about {line.path}", chain=after.chain)
 
 
-def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming, *, level: int = LEVEL) -> SlimWheel:
+def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming) -> SlimWheel:
     """Return a wheel in which ``slimming`` was applied to every file that may hold device code.
 
-    ``file_name`` is the wheel's own, without folder. What changes is compressed with deflate at a ``level``. Every file
+    ``file_name`` is the wheel's own, without folder. What changes is compressed with deflate. Every file
     is compared with RECORD, which must be right before anything is changed. Raises UsageError for a name that is none,
     and for a changed wheel whose ``naming`` says nothing; HostError for a signed one; FormatError where RECORD and the
     files disagree; Unsupported; and what ``slimming`` raises.
     """
     wheel = Wheel(view, names.parsed(file_name))
-    work = _Work(wheel, naming, level)
+    work = _Work(wheel, naming)
     for number, entry in enumerate(wheel.entries):
         if not entry.is_folder:
             with wheel.open(number) as source:
@@ -79,10 +79,9 @@ def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming, *
 class _Work:
     """What is known of a wheel so far: what becomes of its files, and what RECORD is wrong about."""
 
-    def __init__(self, wheel: Wheel, naming: Naming, level: int) -> None:
+    def __init__(self, wheel: Wheel, naming: Naming) -> None:
         self._wheel = wheel
         self._naming = naming
-        self._level = level
         self._lines = wheel.lines()
         self._by_path = {line.path: line for line in self._lines if line.path}
         self._wrong: list[BadValue] = []
@@ -115,7 +114,7 @@ class _Work:
             self._check()
             outcome.verify(source.view(), PiecesSource(outcome.pieces, entry.name).view())
             hash_name, deflates = self._hash_of(line), entry.method != 0
-            new = packed(outcome.pieces, deflates=deflates, level=self._level, hash_name=hash_name)
+            new = packed(outcome.pieces, deflates=deflates, level=LEVEL, hash_name=hash_name)
             self._changes[number] = Change(new)
             library = library.replace(slimmed=outcome, after=new.size, stored_after=len(new.stored))
         self._libraries.append(library)
@@ -167,7 +166,7 @@ class _Work:
         number = self._wheel.number(self._wheel.info_file(name))
         hash_name = self._hash_of(self._by_path.get(self._wheel.info_file(name)))
         deflates = self._wheel.entries[number].method != 0
-        self._changes[number] = Change(packed([text], deflates=deflates, level=self._level, hash_name=hash_name))
+        self._changes[number] = Change(packed([text], deflates=deflates, level=LEVEL, hash_name=hash_name))
 
     def _moved(self, new: Name) -> dict[str, str]:
         """Return the new paths of what is in folders that the version names: ``.dist-info`` and ``.data``."""

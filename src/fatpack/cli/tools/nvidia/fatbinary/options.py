@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from fatpack.cli.tools.nvidia.command_line import Option
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _IMAGE, _FILE = "<image spec>,...", "<file name>"
 _MODES = "[default,size,speed,balance,none]"
 
