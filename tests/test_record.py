@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 
 import pytest
 
-from fatpack.record import LateRecord, Record, is_late
+from fatpack.record import LateRecord, Record, Uncollected, is_late
 
 
 class Point(Record):
@@ -91,3 +92,15 @@ def test_a_late_field_that_is_replaced_stays_replaced() -> None:
     assert (copy.first, copy.second, copy.third) == (1, 7, 0)
     with pytest.raises(TypeError, match="has no field 'fourth'"):
         late([]).replace(fourth=0)
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_the_garbage_collector_rests_and_is_as_it_was_then(was_on: bool) -> None:
+    (gc.enable if was_on else gc.disable)()
+    try:
+        with pytest.raises(KeyError), Uncollected():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
