@@ -208,6 +208,15 @@ def test_what_is_no_expression_is_a_usage_error(fatpack: Fatpack, folder: Path, 
     assert "is no regular expression" in ran.err
 
 
+@pytest.mark.parametrize(("words", "said"), [(["inspect", "--nope"], "--nope"), ([], "Usage: fatpack")])
+def test_usage_errors_need_no_name_that_click_has_only_since_8_2(words: list[str], said: str) -> None:
+    older = "import click.exceptions; vars(click.exceptions).pop('NoArgsIsHelpError', None)"
+    done = subprocess.run([sys.executable, "-c", f"{older}; {MAIN}", *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_matching_leaves_the_timer_of_others_alone() -> None:
     def theirs(*_: object) -> None:
         raise AssertionError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -123,6 +124,18 @@ def test_the_recipe_of_conda_builds_and_its_tests_pass(tmp_path: Path) -> None:
     assert package.name.startswith(f"fatpack-{fatpack.__version__}-pyh")
 
 
+def standard_modules() -> list[str]:
+    """Return the modules of Python's own library that the command may import; of URLs the image reads none."""
+    nodes = (node for path in (ROOT / "src/fatpack").rglob("*.py") for node in ast.walk(ast.parse(path.read_bytes())))
+    names = {"tomllib"}  # imported by its name in a string
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return sorted(name for name in names - {"asyncio"} if name.split(".")[0] in sys.stdlib_module_names)
+
+
 @pytest.mark.slow
 def test_the_files_of_the_container_image_run_and_are_30_mb_at_most(tmp_path: Path) -> None:
     for name in ("mmdebstrap", "unzip"):
@@ -134,14 +147,21 @@ def test_the_files_of_the_container_image_run_and_are_30_mb_at_most(tmp_path: Pa
     (wheel,) = tmp_path.glob("*.whl")
     root = tmp_path / "root"
     subprocess.run([PACKAGING / "container/root.sh", wheel, root], check=True, capture_output=True)
+    # What a layer of an image is: it is stored and sent as such, or compressed.
+    assert len(subprocess.run(["tar", "-C", root, "-c", "."], capture_output=True, check=True).stdout) <= 30_000_000
     shutil.copytree(ROOT / "tests/fixtures/offload_binary", root / "given")
-    inside = ["chroot", root, "/usr/bin/python3", "-B", "-m", "fatpack"]
-    assert (
-        subprocess.run([*inside, "--version"], capture_output=True, text=True).stdout.split()[1] == fatpack.__version__
-    )
-    done = subprocess.run([*inside, "extract", "/given", "-d", "/made"], capture_output=True, text=True)
-    assert done.returncode == 0 and "15 images extracted" in done.stdout + done.stderr
-    for name in ("given", "made"):
-        shutil.rmtree(root / name)
-    packed = subprocess.run(["tar", "-C", root, "-czf", "-", "."], capture_output=True, check=True).stdout
-    assert len(packed) <= 30_000_000
+
+    def inside(*words: str) -> tuple[int, str]:
+        """Run Python in the image; return its exit code and what it says."""
+        command = ["chroot", root, "/usr/bin/python3", "-B", *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.returncode, done.stdout
+
+    assert inside("-c", "import sys; [__import__(name) for name in sys.argv[1:]]", *standard_modules()) == (0, "")
+    assert inside("-m", "fatpack", "--version") == (0, f"fatpack {fatpack.__version__}\n")
+    code, said = inside("-m", "fatpack", "extract", "/given", "-d", "/made")
+    assert code == 0 and "15 images extracted" in said
+    code, said = inside("-m", "fatpack", "survey", "/given", "--format=jsonl", "-o", "/table")
+    assert code in (0, 3), said
+    code, said = inside("-m", "fatpack", "inspect", "--nope")
+    assert code == 2 and said.startswith("fatpack: error: ")

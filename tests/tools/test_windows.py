@@ -21,8 +21,9 @@ FIXTURES = ROOT / "tests/fixtures"
 PARTS = ["formats/offload_binary", "formats/clang_bundle", "formats/cuda_fatbin", "hosts/elf", "codec", "test_codec.py"]
 PARTS += ["io/test_bulk.py", "io/test_writing.py", "cli/test_pack.py"]
 
-#: What cannot: wine has no symbolic links, Windows no pipes in folders, and an isolated interpreter loads more there.
-WITHOUT = ["symbolic_link_out_of", "pipes_and_directories", "loads_no_editor"]
+#: What cannot: wine has no symbolic links, Windows no pipes in folders and no full disk to write to, and an isolated
+#: interpreter loads more there.
+WITHOUT = ["symbolic_link_out_of", "full_disk_is", "pipes_and_directories", "loads_no_editor"]
 
 #: Seconds that a part of the tests may take: wine, and an interpreter that has no file to keep its bytecode in.
 LIMIT = 1200

@@ -134,12 +134,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     words = _expanded(arguments)
     try:
-        code = group.main(words, prog_name="fatpack", standalone_mode=False)
+        code = group.main(words or ["--help"], prog_name="fatpack", standalone_mode=False)
     except PastClick as error:
         raise error.cause from None
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        return USAGE
     except click.UsageError as error:
         # Of an option without its value, click tells the group alone.
         path = f"fatpack {words[0]}" if words and words[0] in COMMANDS else "fatpack"
@@ -156,4 +153,6 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except click.Abort as error:
         raise KeyboardInterrupt from error  # what it was before click took it
+    if not words:  # of which click makes 0 up to 8.1, and 2 since
+        return USAGE
     return code if isinstance(code, int) else 0

@@ -9,13 +9,21 @@ packages=python3,python3-click,python3-construct,python3-lz4,python3-packaging,p
 mmdebstrap --quiet --mode=root --variant=extract --include="$packages" --aptopt='APT::Install-Recommends "false"' \
     trixie "$2" "${MIRROR:-http://deb.debian.org/debian}"
 cd "$2"
-# What no import of fatpack reaches: documents, conversions of characters, TLS, data bases, and tools of Debian's.
-rm -rf etc/* var usr/share usr/sbin usr/libexec usr/games usr/include usr/lib/*/gconv usr/lib/*/perl-base
-rm -rf usr/lib/{apt,dpkg,init,systemd,udev,valgrind} usr/lib/*/{audit,security,engines-3,ossl-modules}
-rm -rf usr/lib/python3*/{ensurepip,idlelib,lib2to3,pydoc_data,test,tkinter,turtledemo,venv,sqlite3,_pyrepl}
-rm -f usr/lib/*/{libssl,libsqlite3,libdb,libreadline,libncursesw,libapt,libperl,libgnutls}*
+# What nothing of fatpack reaches: documents, tools of Debian's, and what Python has for other work. Without OpenSSL, a
+# seventh of it all, Python computes digests itself.
+rm -rf etc/* var usr/share usr/sbin usr/libexec usr/games usr/include usr/lib/{apt,dpkg,init,systemd,udev,valgrind}
 find usr/bin -mindepth 1 ! -name 'python3*' -delete
-rm -f usr/lib/python3/dist-packages/zstandard/_cffi*
+find usr/lib/*-linux-gnu -mindepth 1 -regextype posix-extended \
+    ! -regex '.*/(ld-linux|lib(c|m|dl|pthread|rt|gcc_s|bz2|expat|ffi|lz4|lzma|sqlite3|uuid|z|zstd)\.).*' -delete
+rm -f usr/lib/python3/dist-packages/{zstandard/{_cffi,backend_cffi},_cffi_backend}*
+(
+    cd usr/lib/python3.*
+    rm -rf {asyncio,curses,dbm,ensurepip,idlelib,pydoc_data,test,tkinter,turtledemo,unittest,venv,wsgiref,xml,xmlrpc}
+    rm -rf {_pydecimal,_pyio,doctest,ftplib,imaplib,mailbox,optparse,pdb,pickletools,poplib,pydoc,smtplib,turtle}.py _pyrepl
+    rm -f lib-dynload/{_codecs,_ctypes_test,_curses,_dbm,_hashlib,_interp,_multibytecodec,_ssl,_test,_xxtest,readline,xx}*
+    rm -f encodings/{big5,euc,gb,hp,hz,iso,joh,koi,kz,mac,pal,ptcp,shift,tis}*
+    find encodings -name 'cp*' ! -name 'cp437.py' -delete
+)
 # Who links them is not unpacked.
 for name in bin lib lib64 sbin; do [ -e "$name" ] || ln -s "usr/$name" "$name"; done
 cd - > /dev/null
