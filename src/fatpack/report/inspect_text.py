@@ -206,6 +206,8 @@ def add_record(places: Places, container: dict[str, Any], verbose: int = 0) -> N
         )
         if has_lines:
             place.below_last().image = image, position, is_fat_object(container)
+            if verbose and container["attrs"].get("flavour") == "linked":
+                place.below_last().said = container["stored"]["entries"][image["index"]]
         if image["containers"]:
             place.below_last().places = _places(image["containers"], verbose, f"{position}/")
 
@@ -272,10 +274,22 @@ def _property_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterat
         stored = container["stored"]
         modules = ((f"module {module['am_index']} ", module["properties"]) for module in stored["modules"])
         for where, sets in (("", stored["properties"]), *modules):
-            for name, properties in sets.items():
-                for key, value in properties.items():
-                    shown = f"0x{value['hex']}" if isinstance(value, dict) else value
-                    yield printable(f"{indent}{where}[{name}] {key} = {shown}")
+            yield from _set_lines(sets, indent + where)
+
+
+def _set_lines(sets: dict[str, dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield a line for each property of some sets."""
+    for name, properties in sets.items():
+        for key, value in properties.items():
+            shown = f"0x{value['hex']}" if isinstance(value, dict) else value
+            yield printable(f"{indent}[{name}] {key} = {shown}")
+
+
+def _linked_lines(said: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield what the records of a program say of an image: its property sets."""
+    yield from _set_lines(said.get("properties", {}), indent)
+    if "properties_unread" in said:
+        yield printable(f"{indent}properties not read: {said['properties_unread']}")
 
 
 def _image_lines(place: Place, indent: str, path: str, verbose: int) -> Iterator[str]:
@@ -291,6 +305,7 @@ def _image_lines(place: Place, indent: str, path: str, verbose: int) -> Iterator
             is_marker = is_of_fat_object and image["stored_form"] == "object"
             if verbose:
                 yield from _details(image, deeper, path, position, is_marker)
+                yield from _linked_lines(below.said, deeper)
             yield from _kernel_lines(image, deeper, verbose)
         if below.places is not None:
             yield from _place_lines(below.places, deeper, path, verbose)

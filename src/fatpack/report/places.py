@@ -23,11 +23,12 @@ _NAME_SHOWN = 60
 class Below:
     """What stands below the row of an image: lines about it, from its record, and the containers in it."""
 
-    __slots__ = ("image", "places")
+    __slots__ = ("image", "places", "said")
 
     def __init__(self) -> None:
-        #: the record, its position, and whether it is in a fat object
+        #: the record, its position, and whether it is in a fat object; what the container has said of the image
         self.image: tuple[dict[str, Any], str, bool] | None = None
+        self.said: dict[str, Any] = {}
         self.places: Places | None = None
 
 

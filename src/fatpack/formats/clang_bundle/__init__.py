@@ -65,6 +65,7 @@ DOC = Doc(
         "does not state its size is inflated at once.",
         "Listing a linked SYCL program inflates only the beginning of its compressed images. Archives of device "
         "binaries among them are not opened.",
+        "Property sets of images in linked SYCL programs are read of 64-bit programs alone.",
         "If a linked program has neither its table (.tgtimg) nor its records, where its images end is a guess.",
         "Writing two images under one ID is refused. LLVM accepts them, and then mixes them up.",
         "A text bundle reaches to the end of its file. Text that holds the END line of its own entry is cut there.",
@@ -116,13 +117,15 @@ def describe(container: Container) -> Mapping[str, object]:
         return {"entries": numbers, **_symbols(record)}
     if isinstance(record, stored.Linked):
         found = [entry for entry in entries if isinstance(entry, stored.LinkedEntry)]
-        return {"entries": [{"offset": entry.offset, "table_size": entry.size} for entry in found], **_symbols(record)}
+        said = record.properties() if record.properties else {}
+        rows = [{"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found]
+        return {"entries": rows, **_symbols(record)}
     if not isinstance(record, (stored.Bundle, stored.Text, stored.CompressedBundle)):
         from fatpack.formats.faults import not_read
 
         raise not_read("container")
-    rows = [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.Entry)]
-    facts: dict[str, object] = {"entries": rows}
+    plain = [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.Entry)]
+    facts: dict[str, object] = {"entries": plain}
     if isinstance(record, stored.CompressedBundle):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
     inside = record.inside if isinstance(record, stored.CompressedBundle) else record

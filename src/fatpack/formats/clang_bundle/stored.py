@@ -12,7 +12,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image
@@ -129,9 +129,13 @@ class LinkedEntry(Record):
 
 
 class Linked(Record):
-    """A section of linked images as stored; ``symbols`` as in :class:`FatObject`."""
+    """A section of linked images as stored; ``symbols`` as in :class:`FatObject`.
+
+    ``properties`` reads what the program says of images, by their offsets: facts that are described with an entry.
+    """
 
     stored: View
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
     symbols: Symbols = Symbols()
+    properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None

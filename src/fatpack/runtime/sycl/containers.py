@@ -11,6 +11,7 @@ from fatpack.hosts import Site
 from fatpack.runtime.assembled import Assembled
 from fatpack.runtime.pointers.open import HOSTS, program
 from fatpack.runtime.sycl import image_record, image_table
+from fatpack.runtime.sycl.property_sets import PropertySets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,10 @@ def containers(
         data = site.data
         if site.expects != hosts.IMAGES:
             data, extents = _narrowed(data, extents)
-        container = linked.container(id, site.index or 0, data, extents, symbols.replace(only=id))
+        properties = None
+        if reader.is_linked:
+            properties = PropertySets(view, host, site.index or 0, site.data, data.start - site.data.start)
+        container = linked.container(id, site.index or 0, data, extents, symbols.replace(only=id), properties)
         yield Assembled(container, data, site.section, site.index)
 
 

@@ -44,8 +44,16 @@ class ImageRecord(Record):
     target: str
 
 
-def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord], Finding | None]:
-    """Return the records of the images in a section, in the order of the images' bytes; none for objects.
+class Place(Record):
+    """Where a pointer to an image may be: its address, where the image is in its section, and its size as stored."""
+
+    address: int
+    offset: int
+    size: int
+
+
+def places(program: Program, section: int, data: View) -> tuple[list[Place], Finding | None]:
+    """Return where begin and end of something in a section follow each other, by address; none for objects.
 
     ``data`` are the section's bytes. With a finding, a limit kept some from being found.
     """
@@ -63,10 +71,19 @@ def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord],
         text = f"{len(begins)} records of images; only the first {limits.IMAGES} are read"
         unsearched = finding("FP1005", data.span(), text, limits.advice("IMAGES"))
         del begins[limits.IMAGES :]
+    return [Place(place, into[place] - low, into[place + word] - into[place]) for place in begins], unsearched
+
+
+def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord], Finding | None]:
+    """Return the records of the images in a section, in the order of the images' bytes; none for objects.
+
+    ``data`` are the section's bytes. With a finding, a limit kept some from being found.
+    """
+    found, unsearched = places(program, section, data)
     records = []
-    for place, target in zip(begins, _targets(program, begins), strict=True):
+    for place, target in zip(found, _targets(program, [place.address for place in found]), strict=True):
         if target is not None:
-            records.append(ImageRecord(into[place] - low, into[place + word] - into[place], target))
+            records.append(ImageRecord(place.offset, place.size, target))
     return sorted(set(records), key=lambda record: (record.offset, record.size)), unsearched
 
 

@@ -26,7 +26,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fatpack.io.source import View
 
@@ -106,12 +106,18 @@ class _Builder:
 
 
 def container(
-    id: str, section: int, data: View, extents: Sequence[Extent], symbols: Symbols | None = None
+    id: str,
+    section: int,
+    data: View,
+    extents: Sequence[Extent],
+    symbols: Symbols | None = None,
+    properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None,
 ) -> Container:
     """Return the container that a section of linked images is, its images in the order of their bytes.
 
     ``id`` is what its name has behind the bundler's prefix, "" where the name says nothing of the target. ``symbols``
-    are those that the program's bundles define. Nothing is read but the header of every compressed image.
+    are those that the program's bundles define, ``properties`` reads what it says of the images. Nothing is read here
+    but the header of every compressed image.
     """
     builder = _Builder(data, id, section)
     ordered = sorted(extents, key=lambda extent: extent.at)
@@ -135,7 +141,7 @@ def container(
             unknown.append(gap.span())
             builder.faults.unexpected("FP1308", gap.span(), f"{len(gap)} bytes of the section that belong to no image")
         reached, previous = max(reached, span.end), span.start
-    record = Linked(data, tuple(images), attrs, symbols or Symbols())
+    record = Linked(data, tuple(images), attrs, symbols or Symbols(), properties)
     findings = tuple(sorted(builder.faults.findings, key=lambda item: item.span.start))
     return Container(FORMAT, 0, tuple(images), data.span(), attrs, tuple(unknown), findings, record)
 
