@@ -148,3 +148,30 @@ def module(
     out.leave()
     out.leave()
     return out
+
+
+def of_triple(triple: str, before: int = 3, *, count: int = 0) -> bytes:
+    """Return a file with the blocks that LLVM writes: identification, module, string table, and ``count`` others.
+
+    ``before`` nested blocks and as many records stand before the triple.
+    """
+    out = Stream()
+    out.enter(13, 5)
+    out.record(1, list(b"LLVM22"))
+    out.leave()
+    out.enter(MODULE, 3)
+    for index in range(before):
+        out.enter(9, 4)
+        out.record(5, list(range(index)))
+        out.leave()
+        out.record(VERSION, [2])
+    out.record(2, list(triple.encode()))
+    out.record(3, list(b"e-p:64:64"))
+    out.leave()
+    out.enter(23, 3)
+    out.record(1, list(b"names"))
+    out.leave()
+    for _ in range(count):
+        out.enter(25, 3)
+        out.leave()
+    return out.bytes()

@@ -9,14 +9,12 @@ import random
 from typing import TYPE_CHECKING
 
 from fatpack.formats import cir
-from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
+from fatpack.testing.making import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fatpack.io.source import Piece
+    pass
 
 
 class Builder:
@@ -225,10 +223,6 @@ def image_of(text: str | bytes, spelling: str | None = None, offload: str = "non
 
 def container_of(*images: Image, form: str = "attribute") -> Container:
     return Container("cir-offload-container", 0, images, Span(0, 0), attrs={"form": form})
-
-
-def joined(pieces: Iterable[Piece]) -> bytes:
-    return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)  # type: ignore[arg-type]
 
 
 def combined(*files: tuple[str | bytes, str], form: str = "attribute") -> bytes:

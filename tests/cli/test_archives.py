@@ -11,8 +11,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.builders import bitcode
 from tests.builders.archive import THIN, header, member
-from tests.builders.bitcode_triple import bitcode
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES, joined
 from tests.reference import run
@@ -256,7 +256,7 @@ def test_members_that_a_limit_leaves_out_are_reported(
 
 def test_bitcode_of_the_host_is_no_device_image(fatpack: Fatpack, folder: Path) -> None:
     triples = {"lto.o": "x86_64-unknown-linux-gnu", "device.o": "amdgcn-amd-amdhsa", "spirv.o": "spirv64-unknown"}
-    write(folder / "lto.a", [(name, bitcode(triple)) for name, triple in triples.items()])
+    write(folder / "lto.a", [(name, bitcode.of_triple(triple)) for name, triple in triples.items()])
     record = json.loads(fatpack("inspect", "--json", "lto.a").out)["files"][0]
     assert [item["member"] for item in record["member_images"]] == ["device.o", "spirv.o"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tests.builders.bitcode_triple import bitcode
+from tests.builders import bitcode
 from tests.reference import run
 
 from fatpack import images
@@ -23,20 +23,20 @@ def wrap(data: bytes, offset: int = 20) -> bytes:
 
 @pytest.mark.parametrize("before", [0, 1, 20])
 def test_the_triple_is_read_out_of_the_module(before):
-    data = bitcode("nvptx64-nvidia-cuda", before)
+    data = bitcode.of_triple("nvptx64-nvidia-cuda", before)
     assert recognise(data) == images.Recognised(
         "bitcode", triple="nvptx64-nvidia-cuda", size=len(data), detail="LLVM bitcode"
     )
 
 
 def test_padding_behind_the_stream_is_not_part_of_it():
-    data = bitcode("amdgcn-amd-amdhsa")
+    data = bitcode.of_triple("amdgcn-amd-amdhsa")
     assert recognise(data + bytes(12)).size == len(data)
 
 
 @pytest.mark.parametrize("offset", [20, 32])
 def test_a_wrapper_says_where_the_stream_is(offset):
-    data = bitcode("arm64-apple-macos")
+    data = bitcode.of_triple("arm64-apple-macos")
     recognised = recognise(wrap(data, offset) + bytes(8))
     assert (recognised.triple, recognised.size) == ("arm64-apple-macos", offset + len(data))
     assert recognised.detail == "LLVM bitcode in a wrapper"
@@ -44,27 +44,27 @@ def test_a_wrapper_says_where_the_stream_is(offset):
 
 @pytest.mark.parametrize("offset", [0, 8, 21, 1 << 31])
 def test_a_wrapper_that_points_elsewhere_claims_no_triple(offset):
-    data = bytearray(wrap(bitcode("arm64-apple-macos")))
+    data = bytearray(wrap(bitcode.of_triple("arm64-apple-macos")))
     struct.pack_into("<I", data, 8, offset)
     assert recognise(bytes(data)).triple == ""
 
 
 def test_a_block_past_the_end_shows_that_the_file_was_cut():
-    data = bitcode("amdgcn-amd-amdhsa")
+    data = bitcode.of_triple("amdgcn-amd-amdhsa")
     assert (recognise(data[:-8]).size, recognise(data[:-8]).triple) == (len(data), "amdgcn-amd-amdhsa")
 
 
 def test_a_triple_that_is_no_text_or_endless_is_no_claim():
-    assert recognise(bitcode("tri\nple")).triple == recognise(bitcode("x" * 300)).triple == ""
+    assert recognise(bitcode.of_triple("tri\nple")).triple == recognise(bitcode.of_triple("x" * 300)).triple == ""
 
 
 def test_a_module_without_a_triple_near_its_start_claims_none():
-    assert recognise(bitcode("x86_64", before=100)).triple == ""
+    assert recognise(bitcode.of_triple("x86_64", before=100)).triple == ""
 
 
 def test_a_file_of_very_many_blocks_has_no_known_size():
-    assert recognise(bitcode("x86_64", count=10)).size is not None
-    assert recognise(bitcode("x86_64", count=10_000)) == images.Recognised(
+    assert recognise(bitcode.of_triple("x86_64", count=10)).size is not None
+    assert recognise(bitcode.of_triple("x86_64", count=10_000)) == images.Recognised(
         "bitcode", triple="x86_64", detail="LLVM bitcode"
     )
 

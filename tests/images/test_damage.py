@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.builders.bitcode_triple import bitcode
+from tests.builders import bitcode
 from tests.builders.device_elf import device_elf
 from tests.builders.spirv import module
 
@@ -23,7 +23,7 @@ IMAGES = {
         224, 0x3F, osabi=64, abi_version=2, symbols=[(b"kern", 0x12, 0, 1), (b"kern.kd", 0x11, 0, 1)], symbol_table=11
     ),
     "32-bit big-endian": device_elf(224, 0x3F, bits=32, order=">", symbols=[(b"kern.kd", 0x11, 0, 1)]),
-    "bitcode": bitcode("amdgcn-amd-amdhsa"),
+    "bitcode": bitcode.of_triple("amdgcn-amd-amdhsa"),
     "spirv": module([(6, "first"), (6, "second")]),
 }
 

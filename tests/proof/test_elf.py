@@ -15,6 +15,7 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.proof import verify
 from fatpack.proof.elf.reading import Segment
 from fatpack.proof.verdict import Verdict
+from fatpack.testing.formats import flipped
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(200)) * 3)
 SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
@@ -76,19 +77,15 @@ def test_an_edit_of_an_edit_is_proved_against_both() -> None:
 
 
 def test_no_byte_of_the_edited_file_can_lie() -> None:
-    missed = [at for at in range(3, len(SHRUNK), 23) if not is_found(_flipped(SHRUNK, at, 0x41))]
+    missed = [at for at in range(3, len(SHRUNK), 23) if not is_found(flipped(SHRUNK, at, 0x41))]
     assert not missed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("after", "bits"), [(ZEROED, 0x01), (SHRUNK, 0xFF)], ids=["zero", "shrink"])
 def test_no_byte_can_lie_anywhere(after: bytes, bits: int) -> None:
-    missed = [at for at in range(len(after)) if not is_found(_flipped(after, at, bits))]
+    missed = [at for at in range(len(after)) if not is_found(flipped(after, at, bits))]
     assert not missed
-
-
-def _flipped(data: bytes, at: int, bits: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :]
 
 
 def _patched(at: int, data: bytes) -> bytes:
@@ -206,7 +203,7 @@ def test_a_cut_file_gives_an_error_or_a_difference(name: str) -> None:
 def test_a_damaged_file_gives_an_error_or_a_verdict_and_nothing_else() -> None:
     for at in range(0, len(LIBRARY.data), 13):
         try:
-            verdict(ZEROED, _flipped(LIBRARY.data, at, 0x80))
+            verdict(ZEROED, flipped(LIBRARY.data, at, 0x80))
         except FatpackError:
             pass
 

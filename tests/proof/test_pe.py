@@ -16,6 +16,7 @@ from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.proof import verify
 from fatpack.proof.verdict import Verdict
+from fatpack.testing.formats import flipped
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(250)) * 4)
 SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
@@ -50,10 +51,6 @@ def is_found(after: bytes) -> bool:
         return True
 
 
-def _flipped(data: bytes, at: int, bits: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :]
-
-
 def _patched(at: int, data: bytes) -> bytes:
     return shrunk()[:at] + data + shrunk()[at + len(data) :]
 
@@ -65,13 +62,13 @@ def test_the_edited_image_is_proved() -> None:
 
 
 def test_no_byte_of_the_edited_image_can_lie() -> None:
-    missed = [at for at in range(5, len(shrunk()), 37) if not is_found(_flipped(shrunk(), at, 0x41))]
+    missed = [at for at in range(5, len(shrunk()), 37) if not is_found(flipped(shrunk(), at, 0x41))]
     assert not missed
 
 
 @pytest.mark.slow
 def test_no_byte_can_lie_anywhere() -> None:
-    missed = [at for at in range(len(shrunk())) if not is_found(_flipped(shrunk(), at, 0xFF))]
+    missed = [at for at in range(len(shrunk())) if not is_found(flipped(shrunk(), at, 0xFF))]
     assert not missed
 
 
@@ -132,7 +129,7 @@ def test_an_export_of_a_container_that_moved_is_found() -> None:
 def test_damage_gives_an_error_or_a_verdict_and_nothing_else() -> None:
     for at in [*range(0, 0x400, 5), *range(0x400, len(IMAGE.data), 97)]:
         try:
-            verdict(shrunk(), _flipped(IMAGE.data, at, 0x80))
+            verdict(shrunk(), flipped(IMAGE.data, at, 0x80))
         except FatpackError:
             pass
     for size in range(0, len(IMAGE.data), 211):

@@ -14,9 +14,10 @@ from fatpack.hosts import Site, archive
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.scanner import scan
+from fatpack.testing.making import joined
 
 if TYPE_CHECKING:
-    from fatpack.io.source import Piece
+    pass
 
 pytestmark = pytest.mark.reference
 
@@ -41,10 +42,6 @@ def make(folder: Path, archiver: str, *options: str, members: tuple[str, ...] = 
     path.unlink(missing_ok=True)
     run(archiver, *options, path, *members, cwd=folder)
     return path
-
-
-def joined(pieces: list[Piece]) -> bytes:
-    return b"".join(bytes(piece) if isinstance(piece, (bytes, memoryview)) else piece.tobytes() for piece in pieces)
 
 
 FLAVOURS = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +12,7 @@ from fatpack.errors import BadValue, FormatError, HostError, UsageError
 from fatpack.hosts import Site, archive
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import joined
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 def view(data: bytes) -> View:
     return BytesSource(data, "libx.a").view()
-
-
-def joined(pieces: Iterable[Piece]) -> bytes:
-    return b"".join(bytes(piece) if isinstance(piece, (bytes, memoryview)) else piece.tobytes() for piece in pieces)
 
 
 def rewritten(data: bytes, contents: Mapping[int, Sequence[Piece]]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +13,10 @@ from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Usage
 from fatpack.hosts import Site, coff
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import joined
 
 if TYPE_CHECKING:
-    from fatpack.io.source import Piece
+    pass
 
 TEXT = Section(b".text", b"\x90" * 7, 0x60000020, [(1, 0, 4)])
 DATA = Section(b".data", b"\0" * 8)
@@ -26,10 +26,6 @@ FUNCTION = Symbol(b"f", 1)
 
 def view(data: bytes) -> View:
     return BytesSource(data, "x.obj").view()
-
-
-def joined(pieces: Iterable[Piece]) -> bytes:
-    return b"".join(bytes(piece) if isinstance(piece, (bytes, memoryview)) else piece.tobytes() for piece in pieces)
 
 
 def embedded(data: bytes, *content: bytes) -> bytes:
