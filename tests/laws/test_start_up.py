@@ -33,6 +33,7 @@ HIP = "hip.o"
 SYCL, LIBRARY = "sycl.out", "libm.so"
 
 CIR = str(FIXTURES / "cir" / "samples" / "container_attr_min.mlir")
+CIR_DEFINITIONS = str(FIXTURES / "cir" / "samples" / "container_attr_2026.cir")
 
 TABLE = str(FIXTURES / "file_table" / "images.table")
 
@@ -199,6 +200,30 @@ def test_what_builds_call_in_loops_loads_next_to_nothing(arguments: list[str], t
     needed = TOOL_NEEDED.get(arguments[1], set()) if arguments[0] == "tool" else set()
     heavy = _loaded(*arguments, cwd=tmp_path) & ((HEAVY | TOOL_HEAVY) - needed)
     assert not heavy, _advice(arguments, heavy)
+
+
+#: In a program: what is compiled, and how long all of it is.
+_COMPILED = (
+    "import re, sys\n"
+    "from fatpack.cli import main\n"
+    "compiled, compile = [], re.compile\n"
+    "re.compile = lambda text, *flags: compiled.append(text) or compile(text, *flags)\n"
+    "code = main(sys.argv[1:])\n"
+    "print(len(compiled), sum(map(len, compiled)))\n"
+    "sys.exit(code)\n"
+)
+
+
+@pytest.mark.parametrize(("path", "most"), [(CIR, 2000), (CIR_DEFINITIONS, 6000)], ids=["modules", "definitions"])
+def test_a_small_file_of_mlir_takes_few_expressions(path: str, most: int, tmp_path: Path) -> None:
+    """Compiling takes a millisecond for each thousand characters, which is an eighth of a bare start."""
+    arguments = ["tool", "cir-offload-merge", "-split", f"-input={path}", "-output=y", "-output=z"]
+    arguments.append("-targets=host-x86_64-unknown-linux-gnu,cuda-nvptx64-nvidia-cuda--sm_80")
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{_COMPILED}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    count, size = map(int, done.stdout.split())
+    assert count > 10, "this test no longer sees what is compiled"
+    assert size <= most, f"{count} expressions of {size} characters in all are compiled for {path}"
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,13 @@ class Command:
     is_bulk: bool = False
     codes: tuple[int, ...] = (0,)
 
+    def remove_outputs(self) -> None:
+        """Remove what an earlier run has left."""
+        for path in self.outputs:
+            if path.is_dir():
+                shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -112,17 +119,20 @@ def measure(commands: Mapping[str, Command], rounds: int, *, is_warm: bool = Fal
     return samples
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of a command that is measured.
+
+    One that decides where modules are compiled to, or traces imports, would be measured too.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
 def _run(one: Command) -> Sample:
-    for path in one.outputs:
-        if path.is_dir():
-            shutil.rmtree(path)
-        path.unlink(missing_ok=True)
+    one.remove_outputs()
     if one.is_bulk:
         os.sync()
-    # An environment that decides where modules are compiled to, or traces imports, would be measured too.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(LAUNCHER), *one.words], capture_output=True, text=True, env=environment
+        [sys.executable, "-I", "-S", str(LAUNCHER), *one.words], capture_output=True, text=True, env=environment()
     )
     facts = done.stdout.split()
     if done.returncode or len(facts) != 4 or int(facts[3]) not in one.codes:

@@ -24,7 +24,7 @@ TABLE = FIXTURES / "file_table" / "images.table"
 CIR = FIXTURES / "cir" / "samples" / "container_attr_min.mlir"
 
 
-def _stand_ins(scratch: Path) -> dict[str, Command]:
+def stand_ins(scratch: Path) -> dict[str, Command]:
     """Return a small ordinary job of each stand-in; those of one program under two names once."""
     made, other, folder = scratch / "made", scratch / "other", scratch / "folder"
     hip = scratch / "hip.o"  # llvm-objdump writes beside its input
@@ -62,7 +62,7 @@ def _stand_ins(scratch: Path) -> dict[str, Command]:
 
 def run(scratch: Path) -> Iterator[Figure]:
     """Yield the figures."""
-    made, stand_ins = scratch / "made", _stand_ins(scratch)
+    made, jobs = scratch / "made", stand_ins(scratch)
     samples = measure(
         {
             "python": command(sys.executable, "-I", "-c", "pass"),
@@ -79,7 +79,7 @@ def run(scratch: Path) -> Iterator[Figure]:
                 "convert", "-q", SMALL_CONTAINER, "--format=bundle", "--lossy", "-o", made, outputs=[made]
             ),
             "targets": fatpack("targets", "sm_90a"),
-            **stand_ins,
+            **jobs,
         },
         ROUNDS,
     )
@@ -93,7 +93,7 @@ def run(scratch: Path) -> Iterator[Figure]:
     yield Figure("python -I -c pass", bare.seconds * 1e3, "ms", None, f"{bare.peak / 1e6:.0f} MB")
     yield ratio("fatpack --version", "version", 2)
     yield ratio("fatpack --help", "help", 3)
-    for name in stand_ins:
+    for name in jobs:
         yield ratio(f"fatpack tool {name} SMALL", name, 2)
     yield ratio("fatpack inspect SMALL.o", "inspect", 4.5)
     yield ratio("fatpack extract SMALL.o", "extract", 4.5)

@@ -1,4 +1,4 @@
-"""Expressions that old versions of Python 3.11 match wrongly, said in other words."""
+"""Expressions are compiled when they are used, in other words where old versions of Python 3.11 match wrongly."""
 
 from __future__ import annotations
 
@@ -41,12 +41,37 @@ def test_both_words_match_alike_where_a_group_goes_back() -> None:
 
 @pytest.mark.parametrize("version", [(3, 11, 4), (3, 11, 5)])
 def test_only_old_versions_get_other_words(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]) -> None:
+    compiled: list[bytes] = []
     monkeypatch.setattr(expressions.sys, "version_info", version)
-    assert (expressions.compiled(b"(?:a)*+").pattern == b"(?:a)*+") is (version == (3, 11, 5))
+    monkeypatch.setattr(re, "compile", lambda text, _compile=re.compile: compiled.append(text) or _compile(text))
+    made = expressions.Expression(b"(?:a)*+")
+    assert (made.match(b"aab")[0], made.pattern) == (b"aa", b"(?:a)*+")
+    assert compiled == [made.pattern if version == (3, 11, 5) else b"(?>(?:a)*)"]
+
+
+def test_an_expression_is_compiled_once_and_offers_what_a_pattern_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[bytes] = []
+    monkeypatch.setattr(re, "compile", lambda text, _compile=re.compile: compiled.append(text) or _compile(text))
+    made, pattern = expressions.Expression(b"(a)b"), re.compile(b"(a)b")
+    compiled.clear()
+    for method in ("match", "search", "fullmatch"):
+        assert getattr(made, method)(b"ab").span() == getattr(pattern, method)(b"ab").span()
+    assert made.findall(b"abab") == pattern.findall(b"abab")
+    assert [found.span() for found in made.finditer(b"abab")] == [(0, 2), (2, 4)]
+    assert made.sub(rb"\1", b"abab") == b"aa"
+    assert compiled == [b"(a)b"]
+    with pytest.raises(AttributeError, match="flags"):
+        made.flags  # noqa: B018
+
+
+def test_nobody_in_this_room_compiles_expressions_itself() -> None:
+    files = [path for path in (SOURCE / "formats/cir").rglob("*.py") if path.name != "expressions.py"]
+    assert len(files) > 40
+    assert not [path.name for path in files if re.search(r"^import re$|^\s+import re$|\bre\.", path.read_text(), re.M)]
 
 
 def test_nobody_else_repeats_groups_for_good() -> None:
-    """An expression with ``(…)*+`` is made by :func:`fatpack.formats.cir.expressions.compiled`."""
+    """An expression with ``(…)*+`` is made by :class:`fatpack.formats.cir.expressions.Expression`."""
     found = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")

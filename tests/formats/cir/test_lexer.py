@@ -17,6 +17,8 @@ from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def view_of(data: bytes) -> View:
     return BytesSource(data, "x.cir").view()

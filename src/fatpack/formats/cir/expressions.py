@@ -1,4 +1,7 @@
-"""Regular expressions that every Python from 3.11 on matches alike.
+"""Regular expressions that are compiled when they are first used, and that every Python from 3.11 on matches alike.
+
+Reading the text of MLIR takes some seventy of them, and any one file few: compiling them all would take three times as
+long as starting the interpreter.
 
 Python 3.11.0 to 3.11.4 (Debian 12 has 3.11.2) go wrong where a group is repeated for good, ``(?:…)*+``, and something
 in it goes back (CPython issue 106052). An atomic group around the same repeat means the same, and is right there too.
@@ -6,26 +9,60 @@ in it goes back (CPython issue 106052). An atomic group around the same repeat m
 
 from __future__ import annotations
 
-import re
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from re import Match
+    from typing import Any
 
 #: The first version that matches groups which are repeated for good as it should.
 _MENDED = (3, 11, 5)
 
+
+class Expression:
+    """A regular expression over bytes. Its methods are those of ``re.Pattern``, which they become when one is used.
+
+    ``pattern`` is the text that it was made from.
+    """
+
+    # A slot without a value asks __getattr__; the next use finds the method itself, at no cost.
+    __slots__ = ("findall", "finditer", "fullmatch", "match", "pattern", "search", "sub")
+
+    findall: Callable[..., list[Any]]  # bytes, or tuples of them
+    finditer: Callable[..., Iterator[Match[bytes]]]
+    fullmatch: Callable[..., Match[bytes] | None]
+    match: Callable[..., Match[bytes] | None]
+    search: Callable[..., Match[bytes] | None]
+    sub: Callable[..., bytes]
+
+    def __init__(self, pattern: bytes) -> None:
+        self.pattern = pattern
+
+    def __getattr__(self, name: str) -> object:
+        if name not in self.__slots__:
+            raise AttributeError(name)
+        import re  # with enum and functools, which it loads, half a start of the interpreter
+
+        made = re.compile(self.pattern if sys.version_info >= _MENDED else with_atomic_groups(self.pattern))
+        for method in self.__slots__:
+            if method != "pattern":
+                setattr(self, method, getattr(made, method))
+        return getattr(self, name)
+
+
 #: one character, an escaped one or a set of them: what no bracket in an expression is a part of
-_ATOM = re.compile(rb"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
-
-
-def compiled(pattern: bytes) -> re.Pattern[bytes]:
-    """Return an expression as ``re.compile`` does, in words that this Python matches as later ones do."""
-    return re.compile(pattern if sys.version_info >= _MENDED else with_atomic_groups(pattern))
+_ATOM = rb"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)"
 
 
 def with_atomic_groups(pattern: bytes) -> bytes:
     """Return an equal expression with ``(?>(…)*)`` in the place of each ``(…)*+``, also for ``+`` and ``?``."""
+    import re
+
     parts: list[bytes] = []
     opened: list[int] = []
-    atoms = _ATOM.findall(pattern)
+    atoms = re.findall(_ATOM, pattern)
     at = 0
     while at < len(atoms):
         parts.append(atoms[at])

@@ -15,6 +15,8 @@ from fatpack.formats.cir.text.definitions import definition_at, definitions, run
 from fatpack.formats.cir.text.window import Text
 from fatpack.io.sources.memory import BytesSource
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 VALUES = [
     "i32",
     "vector<4xi32>",

@@ -7,9 +7,8 @@ only its dialect knows: its symbol and calling convention cannot be read, the na
 
 from __future__ import annotations
 
-import re
-
 from fatpack.errors import FormatError
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.words import BINARIES
 from fatpack.record import Record
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 _SYMBOL, _CONVENTION, _LAUNCHES = b"sym_name", b"calling_conv", b"cu.kernel_name"
 _VALUE, _ARRAY = b"initial_value", b"#cir.const_array<"
-_KERNEL_NAME = re.compile(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]*))>')
+_KERNEL_NAME = Expression(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]*))>')
 
 
 class Functions(Record):

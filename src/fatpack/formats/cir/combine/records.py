@@ -12,9 +12,8 @@ what stands in brackets by a number, so that nothing is spelled out twice.
 
 from __future__ import annotations
 
-import re
-
 from fatpack.formats.cir.combine.uses import record_kind, spelled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.formats.cir.text.window import Text
 from fatpack.record import Record
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 #: record known to us has some thousand members.
 _LONGEST = 1 << 20
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
+_TOKEN = Expression(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
 _RECORD_TYPES = {b"!cir." + name: name for name in (b"struct", b"union", b"class", b"record")}
 _CLOSERS = {b">": b"<", b")": b"(", b"]": b"[", b"}": b"{"}
 _OPENERS = frozenset(_CLOSERS.values())

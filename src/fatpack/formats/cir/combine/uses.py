@@ -7,7 +7,7 @@ dialect; strings and comments use nothing. A record is named by the first string
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.comments import Comments
 from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.formats.cir.text.window import MARGIN, Text
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     """Of what, where the name stands and ends, the name as spelled, the kind of a record. Files have millions."""
 
 #: A named record, and what ends one that is only referred to.
-RECORD = compiled(
+RECORD = Expression(
     rb"!cir\.(struct|union|class|record)<[ \t\r\n]*((?:[a-z]\w*[ \t\r\n]+)*)"
     rb'("[^"\\\n]*(?:\\.[^"\\\n]*)*")(?=([ \t\r\n]*>)?)'
 )
-_USE = compiled(
+_USE = Expression(
     rb'"[^"\\\n\v\f]*"|"|//|([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))(?![\w$.<-])'
     rb"|" + RECORD.pattern + rb'|\bdense_resource<[ \t\r\n]*([\w$.]+|"[^"\\\n]*")'
 )
 _RESOURCE_GROUP = 6
-_RESULT = compiled(rb"%[\w$.-]+\Z")
+_RESULT = Expression(rb"%[\w$.-]+\Z")
 _KINDS = (b"struct", b"union", b"class")
 
 #: What stands for an alias, a record with its body, one that is only referred to, a resource.

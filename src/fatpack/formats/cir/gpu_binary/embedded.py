@@ -7,9 +7,8 @@ Before lowering it is the module's attribute ``cir.cu.device_binary = "…" : !c
 
 from __future__ import annotations
 
-import re
-
 from fatpack.errors import BadValue, LimitExceeded
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.header import read
 from fatpack.formats.cir.text.strings import unescaped_view
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Module, Outline
     from fatpack.model import Span
 
-_ARRAY = re.compile(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
-_CONSTANT = re.compile(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
+_ARRAY = Expression(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
+_CONSTANT = Expression(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
 
 
 class DeviceBinary(Record):

@@ -7,7 +7,7 @@ quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on b
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.modules.stored import Contents, OffloadModule, Stub
 from fatpack.formats.cir.text import patterns
 from fatpack.formats.cir.text.body import region_end
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 #: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
 _REACH = 1 << 16
 
-_STRING_OR_SYMBOL = compiled(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
+_STRING_OR_SYMBOL = Expression(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
 #: A comment as people write them, or a string, which may hold what looks like one.
-_COMMENT = compiled(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
-_SYM_NAME = compiled(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
-_KERNEL = compiled(rb"cc\((?<!\wcc\()\w*kernel\)")
-_OLD_KERNEL = compiled(rb"\bcalling_conv = [^,}\n]*kernel")
-_STUB = compiled(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
-_TARGET = compiled(rb'\b(?:target|chip) = "((?:[^"\\\n]|\\.)*)"')
+_COMMENT = Expression(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
+_SYM_NAME = Expression(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
+_KERNEL = Expression(rb"cc\((?<!\wcc\()\w*kernel\)")
+_OLD_KERNEL = Expression(rb"\bcalling_conv = [^,}\n]*kernel")
+_STUB = Expression(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
+_TARGET = Expression(rb'\b(?:target|chip) = "((?:[^"\\\n]|\\.)*)"')
 #: A function of the gpu dialect, or of AMD's other representation, that is a kernel: a word behind its arguments.
-_WORD_KERNEL = compiled(rb"(?:gpu|cir\.offload)\.func\b[^{}]*\)[^{}]*?\skernel\b")
-_UNIT_KERNEL = compiled(rb"[{,]\s*(?:gpu\.)?kernel\s*[,}]")
+_WORD_KERNEL = Expression(rb"(?:gpu|cir\.offload)\.func\b[^{}]*\)[^{}]*?\skernel\b")
+_UNIT_KERNEL = Expression(rb"[{,]\s*(?:gpu\.)?kernel\s*[,}]")
 
 #: The start of a line before a function.
-_FUNCTION = compiled(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
+_FUNCTION = Expression(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
 #: A line that starts with an operation in generic form.
-_GENERIC = compiled(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
+_GENERIC = Expression(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
 
 #: Bytes from which on it is worth compiling the expression for plain functions.
 _WORTH = 1 << 12
@@ -88,7 +88,7 @@ class Tracker:
             if line is None:
                 return start
             self.finish(base + line.end())
-        match = patterns.functions(is_next=self._wants_symbols).match
+        match = (patterns.NEXT_FUNCTION if self._wants_symbols else patterns.FUNCTION).match
         while found := match(window, start, end):
             start = found.end()
             head, symbol, body = found.groups()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.modules.roles import parse_kind, resolved, role, string
 from fatpack.formats.cir.words import BUNDLE_ID, KIND, LANGUAGE_OPTIONS, PROTOTYPE_KIND, ROLES, TRIPLE
 from fatpack.model import Target
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Module, Outline
 
 _NO_FLAGS: Mapping[str, bool] = {}
-_FLAG = re.compile(rb"\b(\w+) = (true|false)\b")
+_FLAG = Expression(rb"\b(\w+) = (true|false)\b")
 
 
 class ModuleFacts(Record):

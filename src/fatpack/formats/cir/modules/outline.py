@@ -7,7 +7,7 @@ file with exactly one operation that is a module is that module; any other is wr
 from __future__ import annotations
 
 from fatpack.errors import FormatError, LimitExceeded, counted
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.modules.aliases import Aliases
 from fatpack.formats.cir.modules.contents import Tracker
 from fatpack.formats.cir.modules.stored import Module, Outline
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 #: Levels of modules that are listed: a module, the container in it, and what the container holds.
 _LEVELS = 3
 
-_METADATA = compiled(rb'"|//|#-\}')
+_METADATA = Expression(rb'"|//|#-\}')
 #: What ends an operation at file level: a line that starts something else.
-_NEXT = compiled(
+_NEXT = Expression(
     rb'"|//|\{|[\r\n]+(?=[ \t]*(?:[#!][\w$-]+[ \t]*=(?!=)|\{-#|%|"[\w$.]+"[ \t]*\(|module\b|[A-Za-z_]\w*\.[\w$.]+))'
 )
-_LINE = compiled(rb"[^\r\n]*")
+_LINE = Expression(rb"[^\r\n]*")
 #: What MLIR prints behind operations with -mlir-pretty-debuginfo, which it cannot read itself.
-_PRETTY_LOCATION = compiled(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
+_PRETTY_LOCATION = Expression(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
 
 
 class Outliner:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.header import LONGEST, read
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import SIGIL_ID, Text
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Module, Outline
     from fatpack.formats.cir.text.header import Attr
 
-_KIND = re.compile(rb'#cir\.offload<[ \t\r\n]*(\w+)[ \t\r\n]*>|#cir\.offload_kind<[ \t\r\n]*(\w+)[ \t\r\n]*>|"(\w*)"')
+_KIND = Expression(rb'#cir\.offload<[ \t\r\n]*(\w+)[ \t\r\n]*>|#cir\.offload_kind<[ \t\r\n]*(\w+)[ \t\r\n]*>|"(\w*)"')
 _STYLES = ("", "enum", "draft", "string")
 
 

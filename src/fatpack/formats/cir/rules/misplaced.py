@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.rules.verify import Breach
 from fatpack.formats.cir.text.patterns import OPERATION
 from fatpack.formats.cir.text.window import BLANKS, STRING
@@ -28,12 +28,12 @@ _LINES = 64
 _NEAR = 1 << 13
 
 #: A word, and what can stand behind the name of an attribute; no match is longer.
-_WORD = compiled(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
+_WORD = Expression(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
 _LONGEST = 128
 
-_BRACES = compiled(rb"[{}]")
-_STRING = compiled(STRING)
-_NAME = compiled(rb'"[\w$.]+"')
+_BRACES = Expression(rb"[{}]")
+_STRING = Expression(STRING)
+_NAME = Expression(rb'"[\w$.]+"')
 
 
 def misplaced(outline: Outline) -> Iterator[Breach]:

@@ -3,7 +3,7 @@
 Operations of a dialect that nobody has registered here cannot be parsed, and need not be: only braces end a region,
 and strings and comments are all that can hide them. Three steps, none of which makes an object per token:
 
-1. One expression (``patterns.run``) steps over everything up to the next place that somebody has to look at: a brace
+1. One expression (``patterns.RUN``) steps over everything up to the next place that somebody has to look at: a brace
    without its partner in the window, a comment that might be none, or an operation that the sink wants to know.
    Whether a comment might be none is found out once per window, for all of it (``Comments.certain``).
 2. What was stepped over is counted by another (``patterns.count``) in one call per window.
@@ -104,7 +104,7 @@ class _Region:
         counted = begin = index
         wanted = self._sink.wants(window, index, bound)
         while True:
-            run = patterns.run(NOTHING if self._depth else wanted, self._is_certain).match(window, index, limit)
+            run = patterns.RUN[NOTHING if self._depth else wanted, self._is_certain].match(window, index, limit)
             assert run is not None  # it matches nothing at least
             index = run.end()
             if index >= limit:
@@ -171,7 +171,7 @@ class _Region:
         is_noted = not self._depth and patterns.is_region(window, index)
         if is_noted:
             self._sink.opened(base + index)
-        group = patterns.group(self._is_certain).match(window, index, limit)
+        group = patterns.GROUP[self._is_certain].match(window, index, limit)
         if group:
             if is_noted:
                 self._sink.closed(base + group.end())

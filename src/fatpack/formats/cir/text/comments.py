@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.window import MARGIN, STRING, Text, body_expression
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from re import Pattern
 
 #: How much is gone through with the exact expression where the quick one may be wrong.
 _DOUBTFUL = 1 << 12
 
-_LINE = compiled(rb"[^\r\n]*")
-_NAME = compiled(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
-#: Compiled when the first is needed, which few files do.
-_expressions: list[Pattern[bytes]] = []
+_LINE = Expression(rb"[^\r\n]*")
+_NAME = Expression(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
 
+_BODY = body_expression(rb'[^<>(){}\[\]"-]++')
+_SHORT = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
+_TEXT = rb'[^"/#!]++|/(?:/[^\r\n]*+|(?!/))|' + STRING
+_NAMED = rb"|[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|%s)|(?![A-Za-z$._-]))"
 
-def _compiled() -> list[Pattern[bytes]]:
-    """Return four expressions, for what holds no ``//`` that might be misread.
-
-    The first matches text outside of dialects' attributes and types, and those as far as they are plain. Strings and
-    comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash means nothing.
-    The second is for such a body. The third searches for a ``<`` behind a name that may begin a body with ``//`` or a
-    line end in it: one whose end is not in its line. Where it finds none, a line begins outside of all bodies, and
-    every ``//`` outside of strings is a comment. What it finds may stand in a comment or a string:
-    the fourth matches text as far as it has no such body.
-    """
-    if not _expressions:
-        body = body_expression(rb'[^<>(){}\[\]"-]++')
-        text = rb'[^"/#!]++|/(?:/[^\r\n]*+|(?!/))|' + STRING
-        name = rb"[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|" + body + rb")|(?![A-Za-z$._-]))"
-        short = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
-        _expressions.append(compiled(rb"(?:" + text + b"|" + name + rb")*+"))
-        _expressions.append(compiled(body))
-        _expressions.append(compiled(rb"<(?<=[\w$.-]<)(?!" + short[1:] + b")"))
-        _expressions.append(compiled(rb"(?:" + text + b"|" + name.replace(body, short) + rb")*+"))
-    return _expressions
+#: Text outside of dialects' attributes and types, and those as far as they are plain: no ``//`` in it may be misread.
+#: Strings and comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash means
+#: nothing.
+_OUTSIDE = Expression(rb"(?:" + _TEXT + _NAMED % _BODY + rb")*+")
+#: Such a body.
+_INSIDE = Expression(_BODY)
+#: A ``<`` behind a name that may begin a body with ``//`` or a line end in it: one whose end is not in its line. Where
+#: there is none, a line begins outside of all bodies, and every ``//`` outside of strings is a comment.
+_SUSPECT = Expression(rb"<(?<=[\w$.-]<)(?!" + _SHORT[1:] + b")")
+#: Text as far as it has no such body: what was found may stand in a comment or a string.
+_HARMLESS = Expression(rb"(?:" + _TEXT + _NAMED % _SHORT + rb")*+")
 
 
 class Comments:
@@ -103,7 +92,7 @@ class Comments:
             index = position - base
             if limit - index > _DOUBTFUL:
                 index, limit = _lines(window, index, limit)
-            found = _compiled()[0].match(window, index, limit)
+            found = _OUTSIDE.match(window, index, limit)
             assert found is not None
             end = found.end()
             if end >= limit:
@@ -124,7 +113,7 @@ def _body_end(text: Text, at: int) -> int:
     if name is None:
         return at + 1
     at = text.end(name)
-    body = text.match(_compiled()[1], at)
+    body = text.match(_INSIDE, at)
     return text.end(body) if body else text.balanced_end(at)
 
 
@@ -146,11 +135,10 @@ def _doubt(window: bytes, index: int, limit: int) -> int:
 
     The part of the window begins outside of all bodies.
     """
-    _, _, suspect, harmless = _compiled()
-    found = suspect.search(window, index, limit)
+    found = _SUSPECT.search(window, index, limit)
     if found is None:
         return -1
-    known = harmless.match(window, max(window.rfind(b"\n", index, found.start()) + 1, index), limit)
+    known = _HARMLESS.match(window, max(window.rfind(b"\n", index, found.start()) + 1, index), limit)
     return found.start() if known is None else known.end() if known.end() < limit else -1
 
 

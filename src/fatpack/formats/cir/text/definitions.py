@@ -1,12 +1,12 @@
 """Alias definitions at file level: ``#loc = loc("a.cu":1:2)``, ``!s32i = !cir.int<s, 32>``; and where values end.
 
 A definition ends where its value does, not with the line. Nearly all lines of large files are locations or plain
-types, which one expression steps over; the others go by the grammar.
+types, which one expression steps over; the others, and all of small files, go by the grammar.
 """
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.window import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Text
 from fatpack.record import Record
@@ -14,7 +14,6 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from re import Pattern
 
 #: What stands in a line that needs no closer look: a name, and a value.
 _NAME = rb"[#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*+)"
@@ -30,19 +29,9 @@ _VALUE = (
 )
 #: The line end, and nothing behind it that belongs to the value.
 _END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
-_LINE = rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END)
+_LINE = Expression(rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END))
 #: As many such lines as there are, with what follows the last of them.
-_LINES = compiled(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
-
-
-_compiled: list[Pattern[bytes]] = []
-
-
-def _line() -> Pattern[bytes]:
-    """Return the expression for one such line, compiled when it is needed first: most files are only inspected."""
-    if not _compiled:
-        _compiled.append(compiled(_LINE))
-    return _compiled[0]
+_LINES = Expression(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
 
 
 class Definition(Record):
@@ -56,11 +45,11 @@ class Definition(Record):
 
 def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
     """Yield the definitions that stand between two positions, which are those of a run of them."""
+    match = _LINE.match if text.is_long else None
     while (at := text.space_end(at)) < end:
         start, index = at, text.seek(at)
         window, base, is_last = text.window, text.base, text.is_last
-        line = _line()
-        while found := line.match(window, index):
+        while match and (found := match(window, index)):
             if found.end() == len(window) and not is_last:
                 break
             yield Definition(found[1], base + index, base + found.start(2), base + found.end(2))
@@ -81,9 +70,11 @@ def run_end(text: Text, at: int) -> int:
         at = text.space_end(at)
         if text.peek(at) not in (b"#", b"!"):
             return end
-        found = _LINES.match(text.window, text.seek(at))
-        if not found or not found.end() > found.start():
-            found = text.match(_line(), at)
+        found = None
+        if text.is_long:
+            found = _LINES.match(text.window, text.seek(at))
+            if not found or not found.end() > found.start():
+                found = text.match(_LINE, at)
         end = text.end(found) if found else definition_at(text, at).end
         at = end
 

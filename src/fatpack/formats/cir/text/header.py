@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from fatpack.errors import LimitExceeded, counted
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.text.window import BARE_ID, BLANKS, PLAIN_BODY, Text
+from fatpack.formats.cir.text.window import BARE_ID, BLANKS, Text
 from fatpack.formats.cir.words import CONTAINER, FORMAT, PROTOTYPE
 from fatpack.io import limits
 from fatpack.record import Record
@@ -20,8 +20,8 @@ from fatpack.record import Record
 #: LIMIT: bytes of a name, a key or a value that is looked at as a whole.
 LONGEST = 1 << 16
 
-_LOCATION = compiled(rb"loc[ \t\r\n]*(?=\()")
-_ITEM = compiled(rb'["<(\[{,})\]]|->|//')
+_LOCATION = Expression(rb"loc[ \t\r\n]*(?=\()")
+_ITEM = Expression(rb'["<(\[{,})\]]|->|//')
 
 
 #: The attributes that mark a module as a container.
@@ -72,14 +72,17 @@ def expect(text: Text, at: int, what: bytes, where: str) -> int:
     return at + len(what)
 
 
-#: A header as printers write it, and an attribute in one: keys and strings without escapes, values without a type.
+#: A header as printers write it, and an attribute in one: keys and strings without escapes, values without a type. In
+#: the body of a value only ``<`` stands, one deep: what may hold more takes ten times as long to compile.
 _KEY = rb'(?:[A-Za-z_][\w$.]*+|"[^"\\\n\v\f]*+")'
-_VALUE = rb'(?:"[^"\\\n\v\f]*+"|[#!][A-Za-z$_-][\w$.-]*+(?:' + PLAIN_BODY.pattern + rb")?+(?![\w$.<-]))"
+_TEXT = rb'[^<>(){}\[\]"/-]'
+_BODY = rb"<(?:" + _TEXT + rb"++|<" + _TEXT + rb"*+>)*+>"
+_VALUE = rb'(?:"[^"\\\n\v\f]*+"|[#!][A-Za-z$_-][\w$.-]*+(?:' + _BODY + rb")?+(?![\w$.<-]))"
 _ATTRIBUTE = _KEY + rb"(?: = " + _VALUE + rb")?+"
-_PLAIN_HEADER = compiled(
+_PLAIN_HEADER = Expression(
     rb"[ ]?(?:@([A-Za-z_][\w$.]*+)[ ])?(?:attributes[ ]\{(" + _ATTRIBUTE + rb"(?:, " + _ATTRIBUTE + rb")*+)\}[ ])?\{"
 )
-_PLAIN_ATTRIBUTE = compiled(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
+_PLAIN_ATTRIBUTE = Expression(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
 
 
 def _plain_header(text: Text, at: int) -> Header | None:

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.window import STRING
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from re import Pattern
 
 #: Which operations directly in a region stop the run: none; modules; functions and globals too; all.
 NOTHING, MODULES, FUNCTIONS, ALL = range(4)
@@ -25,7 +21,7 @@ def _any(*items: bytes) -> bytes:
 
 
 RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}+=[ \t]*+|)"
-OPERATION = compiled(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
+OPERATION = Expression(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
 
 _TEXT = rb'[^{}"/]++'
 _LINE_TEXT = rb'[^{}"/\n]++'
@@ -48,8 +44,8 @@ def _slash(is_certain: bool) -> bytes:
     return _COMMENT + rb"|/" if is_certain else _ONE_SLASH
 
 
-OPENERS = compiled(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
-CLOSERS = compiled(rb"\}(?:[ \t\r\n]*\})*")
+OPENERS = Expression(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
+CLOSERS = Expression(rb"\}(?:[ \t\r\n]*\})*")
 
 _MODULE_NAMES = rb"builtin\.module|gpu\.module|cir\.offload\.(?:container|module)"
 #: A word that starts no operation at the start of a line: it goes on with the head of one.
@@ -74,8 +70,8 @@ def _matters(word: bytes) -> bytes:
 _FUNCTION_MATTERS = _matters(b"kernel")
 _GLOBAL_MATTERS = _matters(b"fatbin_str")
 #: A function that may be a kernel or launch one, and a global that may hold a GPU binary, from behind the name on.
-FUNCTION_MATTERS = compiled(_FUNCTION_MATTERS)
-GLOBAL_MATTERS = compiled(_GLOBAL_MATTERS)
+FUNCTION_MATTERS = Expression(_FUNCTION_MATTERS)
+GLOBAL_MATTERS = Expression(_GLOBAL_MATTERS)
 _NAMES = {
     MODULES: rb"module|" + _MODULE_NAMES,
     FUNCTIONS: rb"module|"
@@ -95,11 +91,7 @@ _GENERIC_NAMES = {
 _NO_VALUE = rb'(?<![(\[,<@]")(?<![(\[,<@] ")(?<!at ")'
 _NO_OPERATION = _NO_VALUE + rb'(?<!=")(?<!= ")'
 #: A string at which a run stops because it names an operation, not because it does not end.
-WANTED_STRING = compiled(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
-
-_runs: dict[tuple[int, bool], Pattern[bytes]] = {}
-_groups: dict[bool, Pattern[bytes]] = {}
-_functions: dict[bool, Pattern[bytes]] = {}
+WANTED_STRING = Expression(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
 
 
 def _run(wanted: int, is_certain: bool) -> bytes:
@@ -114,28 +106,21 @@ def _run(wanted: int, is_certain: bool) -> bytes:
     return _any(*items)
 
 
-def run(wanted: int, is_certain: bool) -> Pattern[bytes]:
-    """Return the expression that steps over text up to what has to be looked at.
+#: Text up to what has to be looked at, by what that is and whether every ``//`` outside of strings is a comment, to be
+#: stepped over too.
+RUN = {
+    (wanted, is_certain): Expression(_run(wanted, is_certain))
+    for wanted in (NOTHING, MODULES, FUNCTIONS, ALL)
+    for is_certain in (False, True)
+}
 
-    ``is_certain``: every ``//`` outside of strings is a comment, to be stepped over too.
-    """
-    found = _runs.get((wanted, is_certain))
-    if found is None:
-        found = _runs[wanted, is_certain] = compiled(_run(wanted, is_certain))
-    return found
-
-
-def group(is_certain: bool) -> Pattern[bytes]:
-    """Return the expression for a brace and all that it encloses."""
-    found = _groups.get(is_certain)
-    if found is None:
-        found = _groups[is_certain] = compiled(_group(_TEXT, STRING, _slash(is_certain)))
-    return found
+#: A brace and all that it encloses, by the same.
+GROUP = {is_certain: Expression(_group(_TEXT, STRING, _slash(is_certain))) for is_certain in (False, True)}
 
 
 #: Lines that start an operation, and are not the next key of a dictionary.
 _LINE = rb"\n(?=[ \t%A-Za-z_])(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
-_LINES = compiled(_LINE)
+_LINES = Expression(_LINE)
 #: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
 _WORDS = ("return", "yield", "break", "continue", "unreachable", "trap", "resume", "terminator")
 _ALONE = "|".join(f"(?<={word})" for word in _WORDS).encode()
@@ -143,33 +128,27 @@ _IN_BRACE = (
     rb"\{[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$]*+\.[\w$.]++(?:(?=[ \t]*+\})(?:" + _ALONE + rb")"
     rb"|(?![ \t]*+\})(?!\s*+[=,]))|return(?=[ \t]*+\}))"
 )
-_BRACED = compiled(_IN_BRACE)
-_CALLED = compiled(rb'"[ \t]*\(')
-_everywhere: list[Pattern[bytes]] = []
-
-
-def _operations() -> Pattern[bytes]:
-    """Return the expression that finds operations wherever they stand; it also matches, empty, at the end of the text.
-
-    What no operation starts with is stepped over inside of the match: an object per operation, and none for the rest.
-    """
-    if not _everywhere:
-        called = b'"' + _NO_VALUE + rb'([\w$.]++)"[ \t]*+\('
-        items = (
-            rb'[^"/\n{]++',
-            _unless(called) + b"(?:" + STRING[1:] + b"|)",
-            _unless(_LINE),
-            _unless(_IN_BRACE),
-            _slash(True),
-        )
-        _everywhere.append(compiled(_any(*items) + b"(?:" + b"|".join((_LINE, _IN_BRACE, called)) + rb"|\Z)"))
-    return _everywhere[0]
+_BRACED = Expression(_IN_BRACE)
+_CALLED = Expression(rb'"[ \t]*\(')
 
 
 def _unless(expression: bytes) -> bytes:
     """Return the expression for the first byte of one where that does not match; it takes no part in groups."""
     first = 2 if expression.startswith(b"\\") else 1
     return expression[:first] + b"(?!" + expression[first:].replace(b"([", b"(?:[") + b")"
+
+
+_CALL = b'"' + _NO_VALUE + rb'([\w$.]++)"[ \t]*+\('
+_NO_OPERATIONS = _any(
+    rb'[^"/\n{]++',
+    _unless(_CALL) + b"(?:" + STRING[1:] + b"|)",
+    _unless(_LINE),
+    _unless(_IN_BRACE),
+    _slash(True),
+)
+#: Operations wherever they stand, and, empty, the end of the text. What no operation starts with is stepped over inside
+#: of the match: an object per operation, and none for the rest.
+_OPERATIONS = Expression(_NO_OPERATIONS + b"(?:" + b"|".join((_LINE, _IN_BRACE, _CALL)) + rb"|\Z)")
 
 
 #: What follows a brace: something that only dictionaries and types hold, or a lone word. Of empty braces, those that
@@ -180,7 +159,7 @@ _DICTIONARY = (
     rb"|\}(?![ \t]*+(?:loc\(|//|[\r\n}]|\Z))))"
 )
 _LONE_WORD = rb"[ \t]*+([A-Za-z_][\w$.]*+)[ \t]*+\}"
-_BRACE = compiled(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
+_BRACE = Expression(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
 _LONE = tuple(word.encode() for word in _WORDS)
 
 
@@ -194,40 +173,38 @@ def is_region(window: bytes, at: int) -> bool:
     return found.lastindex == 2 and found[2].endswith(_LONE)
 
 
-def functions(*, is_next: bool) -> Pattern[bytes]:
-    """Return the expression for a function that is plain: the next operation, or the next function that may matter.
+def _function(*, is_next: bool) -> bytes:
+    slash = _slash(True)
+    inner = _any(_TEXT, STRING, slash, _group(_TEXT, STRING, slash))
+    lone = rb"[ \t]*+[A-Za-z_][\w$.]*+" + b"".join(b"(?<!%s)" % word for word in _LONE) + rb"[ \t]*+\}"
+    is_dictionary = b"(?:" + _DICTIONARY + b"|" + lone + b")"
+    flat = rb'[^{}"/\n]++|' + STRING + rb"|/(?!/)"
+    deep = rb'[^{}"/]++|' + STRING + rb"|/(?!/)"
+    dictionary = rb"(?:\{(?<=<\{)|\{(?=" + is_dictionary + rb"))" + _any(deep, rb"\{" + _any(deep) + rb"\}") + rb"\}"
+    place = rb"loc\(" + _any(rb'[^()"\n]++', STRING, rb"\(" + _any(rb'[^()"\n]++', STRING) + rb"\)") + rb"\)"
+    leap = b"" if is_next else b"(?:|" + _run(FUNCTIONS, True) + b")"
+    return (
+        leap
+        + rb"\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
+        + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'
+        + _any(flat, dictionary)
+        + rb")(?:(\{)(?<!<\{)(?!"
+        + is_dictionary
+        + b")"
+        + inner
+        + rb"\}|)[ \t]*+(?:"
+        + place
+        + rb"|)(?=[ \t\r]*+(?://[^\r\n]*+|)\n[ \t\r\n]*+(?://[^\r\n]*+[ \t\r\n]*+)*+"
+        + rb'(?:\}|[A-Za-z_]\w*+[.$]|(?:module|func|return)\b|"[\w$.]++"[ \t]*+\())'
+    )
 
-    Plain is one whose head stands in one line, with nothing but a location behind its region, if it has one, and
-    another operation or the end of the region it is in in the next line. The groups are the head from the name of the
-    operation on, the symbol, and the brace of the body, if it has one. For text in which every ``//`` is a comment.
-    """
-    if is_next not in _functions:
-        slash = _slash(True)
-        inner = _any(_TEXT, STRING, slash, _group(_TEXT, STRING, slash))
-        lone = rb"[ \t]*+[A-Za-z_][\w$.]*+" + b"".join(b"(?<!%s)" % word for word in _LONE) + rb"[ \t]*+\}"
-        is_dictionary = b"(?:" + _DICTIONARY + b"|" + lone + b")"
-        flat = rb'[^{}"/\n]++|' + STRING + rb"|/(?!/)"
-        deep = rb'[^{}"/]++|' + STRING + rb"|/(?!/)"
-        dictionary = (
-            rb"(?:\{(?<=<\{)|\{(?=" + is_dictionary + rb"))" + _any(deep, rb"\{" + _any(deep) + rb"\}") + rb"\}"
-        )
-        place = rb"loc\(" + _any(rb'[^()"\n]++', STRING, rb"\(" + _any(rb'[^()"\n]++', STRING) + rb"\)") + rb"\)"
-        leap = b"" if is_next else b"(?:|" + _run(FUNCTIONS, True) + b")"
-        _functions[is_next] = compiled(
-            leap
-            + rb"\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
-            + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'
-            + _any(flat, dictionary)
-            + rb")(?:(\{)(?<!<\{)(?!"
-            + is_dictionary
-            + b")"
-            + inner
-            + rb"\}|)[ \t]*+(?:"
-            + place
-            + rb"|)(?=[ \t\r]*+(?://[^\r\n]*+|)\n[ \t\r\n]*+(?://[^\r\n]*+[ \t\r\n]*+)*+"
-            + rb'(?:\}|[A-Za-z_]\w*+[.$]|(?:module|func|return)\b|"[\w$.]++"[ \t]*+\())'
-        )
-    return _functions[is_next]
+
+#: A function that is plain: the next operation, or the next function that may matter. Plain is one whose head stands in
+#: one line, with nothing but a location behind its region, if it has one, and another operation or the end of the
+#: region it is in in the next line. The groups are the head from the name of the operation on, the symbol, and the
+#: brace of the body, if it has one. For text in which every ``//`` is a comment.
+NEXT_FUNCTION = Expression(_function(is_next=True))
+FUNCTION = Expression(_function(is_next=False))
 
 
 #: Operations from which on a Counter pays.
@@ -245,7 +222,7 @@ def count(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None
         for name, number in Counter(names).items():
             counts[name] = counts.get(name, 0) + number
         return
-    for (line, braced, called), number in Counter(_operations().findall(window, start, end)).items():
+    for (line, braced, called), number in Counter(_OPERATIONS.findall(window, start, end)).items():
         name = line or braced or (called if b"." in called or not called else b'"' + called)
         if name:
             counts[name] = counts.get(name, 0) + number

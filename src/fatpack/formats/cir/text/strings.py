@@ -7,8 +7,7 @@ attribute ``cir.cu.device_binary``.
 
 from __future__ import annotations
 
-import re
-
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.faults import fault, place
 from fatpack.io import limits
 
@@ -21,8 +20,8 @@ _ESCAPE_CLASSES = bytes(
     for code in range(256)
 )
 
-_BAD_ESCAPE = re.compile(rb'(?<!\\)(?:\\\\)*(\\(?!["\\nt]|[0-9A-Fa-f]{2}))')
-_SPECIAL = re.compile(rb"[^ !#-\[\]-~]")
+_BAD_ESCAPE = Expression(rb'(?<!\\)(?:\\\\)*(\\(?!["\\nt]|[0-9A-Fa-f]{2}))')
+_SPECIAL = Expression(rb"[^ !#-\[\]-~]")
 
 
 def short_string_end(view: View, window: bytes, index: int, base: int) -> int:

@@ -13,13 +13,13 @@ The rules, with LLVM 22's ``mlir/lib/AsmParser/Lexer.cpp`` as their source and m
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import compiled
+from fatpack.formats.cir.expressions import Expression
 from fatpack.formats.cir.text.faults import fault, place
 from fatpack.formats.cir.text.strings import long_string_end, short_string_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from re import Match, Pattern
+    from re import Match
 
     from fatpack.io.source import View
 
@@ -27,15 +27,19 @@ if TYPE_CHECKING:
 WINDOW = 1 << 18
 MARGIN = 1 << 12
 
-BARE_ID = compiled(rb"[A-Za-z_][A-Za-z0-9_$.]*")
+#: Bytes of a text from which on it is worth compiling the expressions that step over many values at once: those of
+#: definitions take as long as two starts of the interpreter.
+WORTH = 1 << 13
+
+BARE_ID = Expression(rb"[A-Za-z_][A-Za-z0-9_$.]*")
 #: An alias, or a dialect's attribute or type.
-SIGIL_ID = compiled(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
-SYMBOL = compiled(rb"@(?=[A-Za-z_\"])")
-NUMBER = compiled(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
-_BLANK = compiled(rb"[ \t\r\n\0]*")
-_COMMENT = compiled(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
-_STRING = compiled(rb'"[^"\\\n\v\f]*"')
-_BRACKET = compiled(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
+SIGIL_ID = Expression(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
+SYMBOL = Expression(rb"@(?=[A-Za-z_\"])")
+NUMBER = Expression(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
+_BLANK = Expression(rb"[ \t\r\n\0]*")
+_COMMENT = Expression(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
+_STRING = Expression(rb'"[^"\\\n\v\f]*"')
+_BRACKET = Expression(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
 #: Strings with nothing but valid escapes.
 STRING = rb'"[^"\\\n\v\f]*+(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*+)*+"'
 
@@ -54,8 +58,8 @@ def body_expression(text: bytes) -> bytes:
     return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*+>"
 
 
-PLAIN_BODY = compiled(body_expression(rb'[^<>(){}\[\]"/-]++'))
-_BODY_PREFIX = compiled(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
+PLAIN_BODY = Expression(body_expression(rb'[^<>(){}\[\]"/-]++'))
+_BODY_PREFIX = Expression(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
 
 BLANKS = b" \t\r\n\0"
 
@@ -68,6 +72,7 @@ class Text:
     def __init__(self, view: View) -> None:
         self.view = view
         self.size = len(view)
+        self.is_long = self.size > WORTH
         self.base = 0
         self.window = b""
         self._next: dict[bytes, tuple[bytes, int, int]] = {}
@@ -98,7 +103,7 @@ class Text:
             return 0
         return index
 
-    def match(self, pattern: Pattern[bytes], at: int) -> Match[bytes] | None:
+    def match(self, pattern: Expression, at: int) -> Match[bytes] | None:
         """Return the match of an expression at a position, rule 2; :meth:`end` says where it ends."""
         index = self.seek(at)
         found = pattern.match(self.window, index)
@@ -109,7 +114,7 @@ class Text:
             found = pattern.match(self.window)
         return found
 
-    def search(self, pattern: Pattern[bytes], at: int) -> Match[bytes] | None:
+    def search(self, pattern: Expression, at: int) -> Match[bytes] | None:
         """Return the first match of an expression at or behind a position; :meth:`start` says where it is."""
         index, size = self.seek(at), WINDOW
         while True:
@@ -173,7 +178,7 @@ class Text:
         ``->`` is neutral, ``>`` closes only a ``<``, and any other closer discards a ``<`` that stays open:
         ``affine_set<(d0) : (d0 <= 5)>``. Raises BadValue for brackets that do not match.
         """
-        if self.peek(at) == b"<":
+        if self.is_long and self.peek(at) == b"<":
             found = self.match(PLAIN_BODY, at)
             if found:
                 return self.end(found)
