@@ -3,7 +3,7 @@
 ::
 
     sm_86  gfx942:xnack-  8.9  pvc      as every other command takes it
-    'RTX 4090'  'MI300X'  'Arc A770'    a name of ``data/devices.toml``, or the words that it ends in
+    'RTX 4090'  'MI300X'  'Arc A770'    a name of ``data/devices.toml``, or the words that it ends in; also RTX4090
     this-machine                        what drivers show in files (:mod:`fatpack.target.machine`)
 
 A name that stands for several architectures is refused: *GeForce GTX TITAN X* is 5.2, *NVIDIA TITAN X* is 6.1.
@@ -151,7 +151,7 @@ def _sold(name: str) -> Device:
             return _sold(name.split(maxsplit=1)[1])
         spaced = _spaced("".join(asked))
         if spaced:
-            raise TargetError(f"unknown device {name[:80]!r}", nearest=(repr(spaced),))
+            return _sold(spaced).replace(given=name)
         is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
         near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:
@@ -185,7 +185,7 @@ def _series(name: str) -> str:
 
 
 def _spaced(joined: str) -> str:
-    """Return the name of a device that was typed without spaces, with them: RTX3090; "" if it is none."""
+    """Return the name of a device that was typed with other spaces, or none, as the table has it; "" if it is none."""
     for row in table() if joined else ():
         words = row.name.partition(" (")[0].split()
         for start in range(len(words)):
