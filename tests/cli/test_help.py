@@ -14,6 +14,7 @@ from fatpack.cli.commands.completion import LINES
 from fatpack.cli.commands.examples import EXAMPLES
 from fatpack.cli.grammar.clicked import _ELSEWHERE
 from fatpack.cli.grammar.completion_scripts import SCRIPTS
+from fatpack.cli.limiting import LIMITS
 
 Fatpack = Callable[..., Ran]
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -33,6 +34,19 @@ def test_the_overview_has_every_command_in_its_group(fatpack: Fatpack) -> None:
     for (title, names), start, end in zip(GROUPS.items(), starts, [*starts[1:], len(lines)], strict=True):
         shown = [line.split()[0] for line in lines[start + 1 : end] if line[:3].strip()]
         assert shown == list(names), title
+
+
+def test_help_lists_the_limits_with_their_numbers(fatpack: Fatpack) -> None:
+    shown = fatpack("help", "limits")
+    assert (shown.code, shown.err) == (0, "")
+    rows = [line.split() for line in shown.out.splitlines()]
+    assert [row[0] for row in rows[4:]] == list(LIMITS)
+    assert ["nesting", "8", "levels"] in [row[:3] for row in rows]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_help_sends_to_a_page_that_is_not_installed(name: str, fatpack: Fatpack) -> None:
+    assert "docs/" not in fatpack("help", name).out
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -209,7 +209,7 @@ def test_they_are_extracted_counted_and_addressed(tmp_path: Path, capsys: pytest
     assert main(["inspect", "--deep", "--by", "arch", str(path)]) == 0
     assert [line.split()[-2:] for line in capsys.readouterr().out.splitlines()[1:3]] == [
         ["sm_90a", "cubin"],
-        ["code", "object"],
+        ["gfx942", "code-object"],
     ]
     assert main(["inspect", "--deep", "-v", str(path)]) == 0
     address = next(line.split()[-1] for line in capsys.readouterr().out.splitlines() if "#offset=" in line)

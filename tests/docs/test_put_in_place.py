@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from tests import reference
 
+from fatpack.cli.placing.telling import NVCC as NVCC_LINES
+
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "put-in-place.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+(HIP,) = re.findall(r"^```c\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 PLACING, REMOVING, VERSIONS, WHICH, CLANG, NVCC, CMAKE = BLOCKS
 
 KERNEL = "__global__ void k(int *p) { *p = 1; }\n"
@@ -29,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     )
     program.chmod(0o755)
     (tmp_path / "k.cu").write_text(KERNEL)
-    (tmp_path / "k.hip").write_text("__attribute__((device)) int twice(int p) { return 2 * p; }\n")
+    (tmp_path / "k.hip").write_text(HIP)
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES CXX CUDA)\nadd_library(k STATIC ../k.cu)\n"
@@ -67,6 +70,13 @@ def test_clang_calls_them(folder: Path) -> None:
         env={**os.environ, "PATH": f"{folder}/bin:/usr/bin:/bin"},
     )
     assert f'"{folder}/stand-ins/clang-offload-bundler"' in called.stderr
+
+
+def test_installing_says_what_the_page_says_of_nvcc(folder: Path) -> None:
+    assert "".join(f"{line}\n" for line in NVCC_LINES).replace("{place}", "stand-ins") in NVCC
+    said = run(folder, f"({PLACING}) 2>&1")
+    for line in NVCC_LINES:
+        assert line.replace("{place}", f"{folder}/stand-ins") in said
 
 
 def nvcc() -> Path:

@@ -13,11 +13,10 @@ from fatpack.cli.commands import COMMANDS
 from fatpack.cli.commands.completion import LINES
 from fatpack.cli.commands.help import page
 from fatpack.cli.grammar.completion_scripts import SCRIPTS
-from fatpack.cli.limiting import LIMITS
+from fatpack.cli.limiting import LIMITS, default
 from fatpack.doc import Doc
 from fatpack.facts import columns as rows
 from fatpack.findings import CODES
-from fatpack.io import limits
 from fatpack.target.vocabulary import vocabulary
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -176,7 +175,7 @@ def cli_page() -> str:
         "write, and `--force` lets it write any number of bytes.",
         "",
     ]
-    defaults = {name: getattr(limits, name.upper().replace("-", "_")) for name in LIMITS}
+    defaults = {name: default(name) for name in LIMITS}
     rows = [[f"`{name}`", f"{defaults[name]:,}", what] for name, what in LIMITS.items()]
     lines += table(["limit", "default", "the most"], rows)
     return "\n".join(lines)

@@ -56,6 +56,17 @@ class Limits:
             setattr(limits, name, number)
 
 
+def default(name: str) -> int:
+    """Return the number of a limit as it stands."""
+    number: int = getattr(limits, _constant(name))
+    return number
+
+
+def _constant(name: str) -> str:
+    """Return the name of the constant of ``fatpack.io.limits``."""
+    return name.upper().replace("-", "_")
+
+
 def _parsed(text: str) -> tuple[str, int]:
     """Return the constant of ``fatpack.io.limits`` and the number that a text asks for."""
     name, equals, value = text.partition("=")
@@ -66,4 +77,4 @@ def _parsed(text: str) -> tuple[str, int]:
     except ValueError:
         problem = f"{value!r} is no number" if equals else "a number is missing"
         raise UsageError(f"limit {name}: {problem}", hint=f"as in {name}=100000 or {name}=8G") from None
-    return name.upper().replace("-", "_"), number
+    return _constant(name), number

@@ -139,7 +139,7 @@ limit_option = option(
     type=Words(_limits),
     during=_raised,
     metavar="NAME=NUMBER",
-    help="Allow more than usual, for a file that you trust. Errors name the limits; docs/cli.md lists them.",
+    help="Allow more than usual, for a file that you trust. Errors name the limits; fatpack help limits lists them.",
 )
 #: For commands that print text for people: what renders it gets ``fatpack.cli.terminal.style()``.
 color_option = option(

@@ -46,15 +46,6 @@ def is_fat_object(container: dict[str, Any]) -> bool:
     return flavour == "object"
 
 
-#: forms that people write otherwise than we store them
-_FORMS = {"code-object": "code object"}
-
-
-def form_word(form: str) -> str:
-    """Return the form of an image as people write it: ``code object`` for ``code-object``."""
-    return _FORMS.get(form, form)
-
-
 def target_word(arch: str, form: str) -> str:
     """Return what an image is for as people write it: ``compute_90`` for PTX of ``sm_90``."""
     number = arch.removeprefix("sm_")

@@ -95,7 +95,7 @@ def test_tables_have_groups_and_name_a_package_once() -> None:
     assert lines[0] == "in d/x.whl!lib/"
     assert [line.split()[5:] for line in lines[2:]] == [
         ["b.so", "sm_80", "cubin"],
-        ["gfx90a", "code", "object"],
+        ["gfx90a", "code-object"],
         ["a.so", "compute_90", "ptx"],
         ["sm_90", "cubin"],
         ["total"],
@@ -105,7 +105,7 @@ def test_tables_have_groups_and_name_a_package_once() -> None:
         ["sm_80", "cubin", "b.so"],
         ["compute_90", "ptx", "a.so"],
         ["sm_90", "cubin", "a.so"],
-        ["gfx90a", "code", "object", "b.so"],
+        ["gfx90a", "code-object", "b.so"],
     ]
     (one,) = [line for line in table_lines(sums(files[:1], ["file"])) if line.endswith("a.so")]
     assert one.split()[-1] == "lib/a.so"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """Pack, inspect, extract and edit the files in which GPU device code travels.
 
 Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
-0 fine, 1 findings or nothing matched, 2 usage, 3 malformed input, 4 unsupported, 5 input/output error.
+0 fine, 1 warnings or nothing matched, 2 usage, 3 damaged input, 4 unsupported, 5 input/output error.
 """
 
 #: command, which is a module of this folder or of one in it → one line for the overview

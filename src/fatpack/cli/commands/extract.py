@@ -50,9 +50,12 @@ def command(**options: Any) -> int:
     """Extract device images from any supported file, and print what was written.
 
     FILE is an object, a library, a container, "-", a URL, a member of an archive (libx.a(m.o)), a file in a package
-    (x.whl!libx.so), or an address as `inspect -v` prints it (lib.so#offset=0x1000&size=0x200). Files are named
-    STEM-TRIPLE-ARCH.NUMBER.EXTENSION; unsafe characters become _. If any output exists already, nothing is written,
-    unless --force is given.
+    (x.whl!libx.so), or an address as `inspect -v` prints it (lib.so#offset=0x1000&size=0x200). If any output
+    exists already, nothing is written, unless --force is given.
+
+    Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION. NUMBER counts all images of the file from 0, in the order in
+    which `inspect` lists them, whatever is selected; with --containers the files are STEM.NUMBER.EXTENSION, and it
+    counts containers. Unsafe characters become _.
 
     Of a folder, a pattern in quotes or a package, all files with device code are taken; the folders in it are made
     below DIR. --exclude leaves files and folders out.

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 #: What has no page: it goes to the stand-in, which tells of itself.
 _TOOL = 2
 
+#: What has a page and is no command.
+LIMITS = "limits"
+
 
 def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """Return the names that may come next: commands, and behind ``tool`` stand-ins."""
+    """Return the names that may come next: commands and the other page, and behind ``tool`` stand-ins."""
     names = given.get("names", ())
     if not names:
-        return commands.COMMANDS
+        return [*commands.COMMANDS, LIMITS]
     if list(names) != ["tool"]:
         return ()
     from fatpack.cli.tools import TOOLS
@@ -31,11 +34,11 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     return TOOLS
 
 
-@takes(argument("names", Words(lambda: commands.COMMANDS, given=_names), metavar="[COMMAND]", is_many=True))
+@takes(argument("names", Words(lambda: [*commands.COMMANDS, LIMITS], given=_names), metavar="[COMMAND]", is_many=True))
 def command(names: tuple[str, ...]) -> int:
     """Show what a command takes, or without a name all commands.
 
-    `fatpack help tool NAME` shows what a stand-in takes.
+    `fatpack help tool NAME` shows what a stand-in takes, `fatpack help limits` the names and numbers for --limit.
     """
     if not names:
         sys.stdout.write(overview())
@@ -47,10 +50,31 @@ def command(names: tuple[str, ...]) -> int:
     if len(names) > 1:
         raise UsageError(f"{len(names)} names given, one was expected", hint=f"fatpack help {names[0]}")
     (name,) = names
+    if name == LIMITS:
+        sys.stdout.write(_limits())
+        return 0
     if name not in commands.COMMANDS:
         raise UsageError(f"no command {name!r}", hint=instead_of(name))
     sys.stdout.write(page(name))
     return 0
+
+
+def _limits() -> str:
+    """Return the limits with their numbers, and how they are raised."""
+    from fatpack.cli.limiting import LIMITS as bounds
+    from fatpack.cli.limiting import default
+    from fatpack.report.text import columns
+
+    rows = [["limit", "default", "the most"], *([name, f"{default(name):,}", text] for name, text in bounds.items())]
+    return "\n".join((*_RAISING, *columns(rows, right=(1,)), ""))
+
+
+#: What is said in front of the limits.
+_RAISING = (
+    "--limit NAME=NUMBER allows more for a file that you trust, in one command; a number may be a size, as 8G.",
+    "FATPACK_LIMITS='NAME=NUMBER NAME=NUMBER' in the environment does it for all commands and stand-ins.",
+    "",
+)
 
 
 def instead_of(name: str) -> str:

@@ -38,7 +38,12 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
     argument("sources", INPUT, metavar="SOURCES...", is_many=True),
     option("--from", name="lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line."),
     option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
-    option("--format", type=Choice(FORMATS), default="parquet", help=f"Of the tables, {SCHEMA}: docs/rows.md."),
+    option(
+        "--format",
+        type=Choice(FORMATS),
+        default="parquet",
+        help=f"Of the tables, {SCHEMA}: fatpack inspect --rows=jsonl --schema explains them.",
+    ),
     option("--rows-of", type=Choice(TABLES), default="images", help="What has a row."),
     option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers."),
     option("--digests", is_flag=True, help="Add the SHA-256 of every image, or of what every kernel does."),

@@ -139,11 +139,30 @@ def _next_steps(folder: str, names: Sequence[str]) -> Iterator[str]:
     if any(TOOLS[tool].startswith("llvm.") for tool in tools) or "fatbinary" in tools:
         rows.append(["clang, hipcc", f"clang -B {_quoted(place)} …"])
     if "fatbinary" in tools:
-        rows.append(["nvcc", "looks in its own folder first: docs/how-to/put-in-place.md"])
+        rows += [["nvcc" * (not at), line] for at, line in enumerate(_nvcc_lines(place))]
     is_first = os.path.realpath(place) in map(os.path.realpath, os.get_exec_path()[:1])
     rows.append(["by PATH", "reached already: the folder is the first of PATH" if is_first else _path_line(place)])
     rows.append(["what is called", f"fatpack tool --which {names[0] if len(names) == 1 else ''}".rstrip()])
     yield from columns([[printable(cell) for cell in row] for row in rows], indent="  ")
+
+
+#: What makes a link to nvcc whose folder is that of the stand-ins: nvcc reads its profile in the folder in which it was
+#: called. The page about it has the same lines.
+NVCC = (
+    r"cuda=$(nvcc --dryrun -c -x cu /dev/null 2>&1 | sed -n 's|^#$ _HERE_=\(.*\)/bin$|\1|p')",
+    'ln -s "$cuda/bin/nvcc" "$cuda/bin/crt" {place}/',
+    "sed -e \"s|^TOP .*|TOP = $cuda|\" -e 's|^PATH .*|PATH += $(_HERE_):$(TOP)/nvvm/bin:$(TOP)/bin:|' \\",
+    '    "$cuda/bin/nvcc.profile" > {place}/nvcc.profile',
+)
+
+
+def _nvcc_lines(place: str) -> Iterator[str]:
+    """Yield how nvcc comes to call the stand-ins of a folder: by a link to it in there, with a profile."""
+    if os.name == "nt":
+        yield "looks in its own folder first, and calls the original there"
+        return
+    yield f"looks in its own folder first: call it as {_quoted(f'{place}/nvcc')}, which these lines make:"
+    yield from (line.replace("{place}", _quoted(place)) for line in NVCC)
 
 
 def _path_line(place: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from fatpack.answers.diff.facts import Sizes
 from fatpack.errors import counted
-from fatpack.report.text import WIDEST, columns, form_word, target_word
+from fatpack.report.text import WIDEST, columns, target_word
 from fatpack.words.printable import printable
 from fatpack.words.sizes import size_words
 
@@ -291,7 +291,7 @@ def _needs_words(kernel: KernelDiff) -> str:
 
 def _title(arch: ArchDiff) -> str:
     name = target_word(arch.arch, arch.form) or arch.offload or "no architecture"
-    return name if arch.form in _USUAL or name != (arch.arch or name) else f"{name} {form_word(arch.form)}".strip()
+    return name if arch.form in _USUAL or name != (arch.arch or name) else f"{name} {arch.form}".strip()
 
 
 def _last(path: str) -> str:

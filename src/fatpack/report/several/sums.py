@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.report.style import PLAIN, table
-from fatpack.report.text import form_word, is_fat_object, target_word
+from fatpack.report.text import is_fat_object, target_word
 from fatpack.words.printable import printable
 from fatpack.words.sizes import size_words
 
@@ -175,9 +175,7 @@ def _prefix(paths: Sequence[str]) -> str:
 
 
 def _word(row: dict[str, Any], key: str) -> str:
-    """Return a value as people write it: ``compute_90`` for what PTX is for, and a code object without a dash."""
-    if key == "form":
-        return form_word(row[key])
+    """Return a value as people write it: ``compute_90`` for what PTX is for."""
     return target_word(row[key], row["form"]) if key == "arch" else str(row[key])
 
 
