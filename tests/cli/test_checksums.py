@@ -53,6 +53,40 @@ def test_extract_writes_nothing_of_a_stored_file_with_another_crc(
         assert not [path for path in out.rglob("*") if path.is_file()]
 
 
+@pytest.fixture
+def deflated(tmp_path: Path) -> Path:
+    """A wheel with an object that is sound, and one in which a byte is not what the checksum says."""
+    path, content = tmp_path / "x-1-py3-none-any.whl", HOST.read_bytes()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("lib/four.bin", flipped(content, content))
+        package.writestr("lib/sound.bin", content)
+        wrong = package.getinfo("lib/four.bin").CRC.to_bytes(4, "little")
+        right = package.getinfo("lib/sound.bin").CRC.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(wrong, right))
+    return path
+
+
+def test_extract_says_a_wrong_checksum_once_and_counts_what_it_wrote(
+    deflated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["extract", str(deflated), "-d", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err
+    assert said.count("lib/four.bin") == said.count("the content is damaged") == 1
+    assert "CRC-32: the content is damaged, or the directory is (expected " in said
+    assert "4 images extracted; " in said
+    assert len(list((tmp_path / "out" / "lib").iterdir())) == 4
+
+
+def test_doctor_says_a_wrong_checksum_once(deflated: Path) -> None:
+    found = fatpack.doctor(deflated)
+    (told,) = [item for item in found.findings if "damaged" in item.message]
+    assert (told.code, told.message.partition(" (expected")[0]) == (
+        "FP1710",
+        "CRC-32: the content is damaged, or the directory is",
+    )
+    assert next(row.wrong for row in found.verified if row.what == "checksums") == 1
+
+
 def test_bytes_at_an_address_in_a_stored_file_are_checked(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ import sys
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import allow_any_output, check_name, selector
 from fatpack.cli.reporting import report
-from fatpack.errors import UsageError, shortened
+from fatpack.errors import FormatError, UsageError, shortened
 from fatpack.io.sink import check_target, write_file
 from fatpack.io.writing import write_pieces
 from fatpack.model import Finding
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, Self
 
-    from fatpack.io.source import View
+    from fatpack.io.source import Source, View
+    from fatpack.trees.entering import Entered
 
 
 class Request(Record):
@@ -109,6 +110,23 @@ def report_problems(request: Request, items: Sequence[Found | Finding]) -> None:
     """Print what of the file is damaged, and what was not read."""
     report(request.file, [item for item in items if isinstance(item, Finding) and item.severity == "error"])
     warn((item for item in unseen(items) if item.severity != "error"), quiet=request.quiet)
+
+
+def report_checked(request: Request, items: Sequence[Found | Finding], source: Source | Entered) -> None:
+    """Print what :func:`report_problems` does of a file that is read to its end for its checksum.
+
+    Raises FormatError for one that has another, which is then not said with the findings too.
+    """
+    try:
+        source.check()
+    except FormatError as error:
+        report_problems(request, [item for item in items if not isinstance(item, Finding) or not _says(item, error)])
+        raise
+    report_problems(request, items)
+
+
+def _says(item: Finding, error: FormatError) -> bool:
+    return item.message.endswith(error.describe())
 
 
 def make_plan(request: Request, items: tuple[Found | Finding, ...], name: str) -> Plan:

@@ -363,5 +363,6 @@ def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Find
         span = span.replace(start=start, end=max(span.end, start))
         message = f"{error.format}: {error.describe()}" if error.format else error.describe()
         return finding(unread("FP1001", error), span, message, error.hint, field=error.field)
-    code = "FP1008" if isinstance(error, Unsupported) else "FP1001"
-    return finding(code, span, error.problem, error.hint)
+    if isinstance(error, FormatError):
+        return finding(unread("FP1001", error), span, error.describe(), error.hint, field=error.field)
+    return finding("FP1008" if isinstance(error, Unsupported) else "FP1001", span, error.problem, error.hint)

@@ -20,6 +20,7 @@ from fatpack.errors import FatpackError, FormatError
 from fatpack.facts.unlooked import unlooked_of
 from fatpack.findings import finding, unread
 from fatpack.io.budget import budget_now
+from fatpack.model import Finding
 from fatpack.outcomes import FINDINGS, FINE, exit_code, message, worst
 from fatpack.record import Record
 from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, LeafPath, Rules
@@ -41,8 +42,8 @@ _NAMED = 5
 class LeafResult(Record):
     """A leaf that was examined, or a package behind the files in it (``package``).
 
-    ``content`` is what a file in a package has, ``record`` the bytes of a file that is RECORD of a wheel; ``error`` is
-    why a file could not be read, ``exit_code`` what that exits with.
+    ``content`` is what a file in a package has, or why that cannot be read, ``record`` the bytes of a file that is
+    RECORD of a wheel; ``error`` is why a file could not be read, ``exit_code`` what that exits with.
     """
 
     path: str
@@ -51,7 +52,7 @@ class LeafResult(Record):
     notes: Notes
     extent: Extent | None = None
     package: str = ""
-    content: Stated | None = None
+    content: Stated | Finding | None = None
     record: bytes | None = None
     error: str | None = None
     exit_code: int = FINE
@@ -77,8 +78,10 @@ class _Making(Record):
             found = examine(view, deep=self.deep, is_named=leaf.is_named)
         except (FatpackError, OSError) as error:
             return _unread(leaf.path, error, notes, size=leaf.size)
-        found.notes.join(notes)
-        return LeafResult(leaf.path, found.host, found.size, found.notes, found.reach, content=content, record=record)
+        if isinstance(content, Finding):
+            found.notes.drop(content)
+        notes.join(found.notes)
+        return LeafResult(leaf.path, found.host, found.size, notes, found.reach, content=content, record=record)
 
 
 def _unread(
@@ -87,15 +90,16 @@ def _unread(
     return LeafResult(path, package, size, notes, package=package, error=message(error), exit_code=exit_code(error))
 
 
-def _content(leaf: Leaf, notes: Notes) -> tuple[Stated | None, bytes | None]:
-    """Return what the bytes of a file in a package are, and of a RECORD the bytes themselves."""
+def _content(leaf: Leaf, notes: Notes) -> tuple[Stated | Finding, bytes | None]:
+    """Return what the bytes of a file in a package are, or why they are not, and of a RECORD the bytes themselves."""
     assert leaf.view is not None
     source = leaf.view.source
     try:
         content = wheels.content_of(source)
     except FormatError as error:
-        notes.add(finding(unread("FP1710", error), leaf.view.span(), error.describe(), error.hint))
-        return None, None
+        damage = finding(unread("FP1710", error), leaf.view.span(), error.describe(), error.hint)
+        notes.add(damage)
+        return damage, None
     return content, wheels.text_of(source) if wheels.is_record(_names(leaf.path)[1]) else None
 
 
@@ -150,7 +154,7 @@ class _Summing:
         #: known bug → evidence, paths
         self._bugs: dict[str, tuple[dict[str, None], list[str], int]] = {}
         #: package → its files, and how many RECORDs it has, with the first of them
-        self._contents: dict[str, dict[str, Stated]] = {}
+        self._contents: dict[str, dict[str, Stated | Finding]] = {}
         self._records: dict[str, tuple[int, bytes | None]] = {}
         self._has_archives = False
         #: outermost package → files of packages in it with which nothing was compared
@@ -212,7 +216,7 @@ class _Summing:
         if inner:
             result.notes.skip("files of packages", f"nothing says what they should be: {result.package}", inner)
 
-    def _zip(self, result: LeafResult, contents: dict[str, Stated], count: int, record: bytes | None) -> None:
+    def _zip(self, result: LeafResult, contents: dict[str, Stated | Finding], count: int, record: bytes | None) -> None:
         record = record if count == 1 else None
         if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
             wheels.check_records(result.path, result.size or 0, count, result.notes)

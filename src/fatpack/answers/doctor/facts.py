@@ -311,6 +311,10 @@ class Notes:
         if self._tally.keeps(item):
             self.findings[item] = None
 
+    def drop(self, told: Finding) -> None:
+        """Take out findings that say what another one tells, before these notes are joined with others."""
+        self.findings = {item: None for item in self.findings if not item.message.endswith(told.message)}
+
     def extend(self, items: Iterable[Finding]) -> None:
         """Keep several findings."""
         for item in items:

@@ -42,14 +42,14 @@ def content_of(source: Source) -> Stated:
 
 
 def check(
-    path: str, size: int, contents: Mapping[str, Stated], record: bytes | None, notes: Notes, budget: Budget
+    path: str, size: int, contents: Mapping[str, Stated | Finding], record: bytes | None, notes: Notes, budget: Budget
 ) -> None:
     """Note what is wrong with the files of a zip archive.
 
-    ``contents`` are those that were read already, ``record`` is RECORD if it is a wheel. The others are read here, if
-    the archive is a file of its own; what they inflate to is drawn from the budget.
+    ``contents`` are those that were read already, or why they could not be, ``record`` is RECORD if it is a wheel. The
+    others are read here, if the archive is a file of its own; what they inflate to is drawn from the budget.
     """
-    notes.count("checksums", len(contents))
+    notes.count("checksums", sum(isinstance(item, Stated) for item in contents.values()))
     rows = {} if record is None else _rows(path, size, record, notes)
     known: dict[str, Stated | Finding] = dict(contents)
     algorithms = {name: stated.partition("=")[0] for name, (stated, _) in rows.items()}

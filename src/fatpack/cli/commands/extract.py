@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.cli.extracting import Request, extract_range, make_plan, report_problems, run
+from fatpack.cli.extracting import Request, extract_range, make_plan, report_checked, report_problems, run
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
@@ -79,10 +79,11 @@ def command(**options: Any) -> int:
         if not request.allow_missing:
             refuse_empty(source.view())
         items = tuple(scan(place.view, deep=request.deep))
-        report_problems(request, items)
         # Checking everything takes all cores: it starts before the plan, which looks at one image after the other.
         with Verification(items if request.is_everything else ()) as checks:
             plan = make_plan(request, items, place.name.strip("<>"))
             if plan.extracts:
-                source.check()
+                report_checked(request, items, source)
+            else:
+                report_problems(request, items)
             return run(request, plan, outermost(source), checks)

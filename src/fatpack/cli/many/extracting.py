@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack.cli.extracting import Plan, report_problems, run
+from fatpack.cli.extracting import Plan, report_checked, report_problems, run
 from fatpack.cli.many.summary import FilesMeter, Summary, line, say_unmatched, say_unused
 from fatpack.cli.messages import say
 from fatpack.errors import FatpackError, UsageError, counted
@@ -132,7 +132,7 @@ class _Extraction:
     def run(self) -> int:
         """Write what is planned, say what was not, and return the exit code."""
         summary = self._summary()
-        code, images = FINE, 0
+        code, images, meant = FINE, 0, 0
         for leaf in self._leaves(summary):
             if leaf.view is None:
                 code = worst((code, self._tell(leaf)))
@@ -150,15 +150,16 @@ class _Extraction:
                     continue
                 count = sum(len(item.images) for item in plan.items if isinstance(item, Found))
                 summary.add(count or None, len(leaf.view))
-                images += len(plan.extracts)
+                meant += len(plan.extracts)
                 one = self._request.replace(file=leaf.path, directory=folder)
                 code = worst((code, self._run(one, plan, leaf.view)))
+                images += len(plan.extracts)
             except UsageError:
                 raise
             except FatpackError as error:
                 say(f"fatpack: error: {message(error)}")
                 code = worst((code, exit_code(error)))
-        return self._end(summary, code, images)
+        return self._end(summary, code, images, has_match=meant > 0)
 
     def _place(self, path: str, plan: Plan) -> str:
         """Return the folder that was found for the images of a leaf. Raises ``OSError`` if these were not planned."""
@@ -173,10 +174,10 @@ class _Extraction:
         raise OSError(errno.ESTALE, text, path)
 
     def _run(self, one: Request, plan: Plan, view: View) -> int:
-        report_problems(one, plan.items)
         if not plan.extracts and not plan.unreadable:
+            report_problems(one, plan.items)
             return plan.code
-        view.source.check()
+        report_checked(one, plan.items, view.source)
         with Verification(plan.items if one.is_everything else ()) as checks:
             return run(one, plan, self._view or view, checks)
 
@@ -194,12 +195,12 @@ class _Extraction:
         say(f"fatpack: error: {message(leaf.error)}")
         return worst((code, exit_code(leaf.error)))
 
-    def _end(self, summary: Summary, code: int, images: int) -> int:
+    def _end(self, summary: Summary, code: int, images: int, *, has_match: bool) -> int:
         request = self._request
         what = "container" if request.containers else "image"
         say_unmatched(summary)
         say_unused(self._rules.exclude, [summary], quiet=request.quiet)
-        if not images and not request.allow_missing:
+        if not has_match and not request.allow_missing:
             asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
             say(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)
             code = worst((code, FINDINGS))
