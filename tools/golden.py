@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.laws.rooms import FIXTURES, FORMATS, HOSTS
 
+from fatpack.errors import naming_options
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import SCHEMA, inspection
 
@@ -30,7 +31,7 @@ def recorded() -> list[Path]:
 def golden(path: Path) -> str:
     """Return what the golden file of a fixture must hold."""
     name = path.relative_to(FIXTURES).as_posix()
-    with open_source(path, name=name) as source:
+    with naming_options(), open_source(path, name=name) as source:
         record: dict[str, Any] = inspection(source.view())
     return json.dumps({"schema": SCHEMA, "files": [record]}, indent=1) + "\n"
 

@@ -42,9 +42,26 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
+#: One for each command that runs.
+_commands: list[None] = []
+
+
+class naming_options:
+    """Within the ``with`` statement, advice names options of the command line: whoever reads it typed a command."""
+
+    def __enter__(self) -> None:
+        _commands.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        _commands.pop()
+
+
 def in_both(option: str, python: str) -> str:
-    """Return how advice names what a user and a program do alike: ``--lossy (from Python: lossy=True)``."""
-    return f"{option} (from Python: {python})"
+    """Return how advice names what a user and a program do alike: ``--lossy`` to one, ``lossy=True`` to the other.
+
+    Call it where the advice is given, not when a module is loaded: who asks is known only then.
+    """
+    return option if _commands else python
 
 
 #: Words of a message are printed whole up to this length, and messages too. Names inside files can take megabytes.

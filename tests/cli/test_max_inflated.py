@@ -165,7 +165,7 @@ def test_a_stand_in_names_the_variable_that_it_takes(
     settings, *_ = re.findall(r"set FATPACK_LIMITS='([^']*)' in the environment", ran.err)
     monkeypatch.setenv("FATPACK_LIMITS", settings)
     assert fatpack(*command).code == 0
-    assert "--max-inflated" in limits.inflated_hint()
+    assert "max_inflated" in limits.inflated_hint()
     with limits.advising_stand_ins():
         assert limits.advice("IMAGES", "BUNDLE_ID").endswith("FATPACK_LIMITS='images=N bundle-id=N' in the environment")
         assert "inflated=5'" in limits.inflated_hint(5)

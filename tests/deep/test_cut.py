@@ -62,7 +62,7 @@ def test_without_a_deep_search_the_hint_says_how_to_get_them() -> None:
     data = cut_inside(an_elf(FATBIN), FATBIN, 1000)
     (item,) = listed(first(BytesSource(data).view(), SECTIONS))
     assert isinstance(item, Finding)
-    assert item.hint.startswith("the file is cut short, or e_shoff at 0x28 is wrong; --deep (from Python: deep=True) ")
+    assert item.hint.startswith("the file is cut short, or e_shoff at 0x28 is wrong; deep=True ")
     assert "--deep" not in next(scan(BytesSource(data).view(), deep=True)).hint  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""Advice reaches whoever asked: what names an option of the command names what stands for it in Python too."""
+"""Advice reaches whoever asked: who typed a command is told options, who called a function its parameters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ import click
 import pytest
 from tests.laws.house import ROOT
 
+import fatpack
+from fatpack.cli import main
 from fatpack.cli.app import COMMANDS, group
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 #: Rooms whose text only the command prints, which takes options as they are typed; facts describe what it writes.
 _COMMAND_ALONE = ("cli/", "report/", "survey/", "facts/", "outcomes.py")
@@ -84,7 +88,24 @@ def test_messages_of_the_library_name_options_in_both_languages() -> None:
     assert right > 15
 
 
-def test_an_option_is_followed_by_what_stands_for_it() -> None:
-    assert in_both("--deep", "deep=True") == "--deep (from Python: deep=True)"
-    with pytest.raises(UsageError, match=r"or --force \(from Python: force=True\)"):
-        raise UsageError("no", hint=f"or {in_both('--force', 'force=True')}")
+def test_no_module_decides_who_asks_when_it_is_loaded() -> None:
+    loaded = [
+        f"{name}:{call.lineno}"
+        for name, tree in library_messages()
+        for statement in tree.body
+        if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+        for call in ast.walk(statement)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "in_both"
+    ]
+    assert loaded == []
+
+
+def test_a_program_is_told_parameters_and_a_user_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.fatbin"
+    path.write_bytes((FIXTURES / "cuda_fatbin" / "hand_lz4frame_flag4000.fatbin").read_bytes())
+    for _ in range(2):  # what one has asked does not stay for the other
+        with pytest.raises(UsageError) as told:
+            fatpack.explain(path, [])
+        assert str(told.value) == "device names none; name one: device='RTX 4090'"
+        assert main(["explain", str(path), "--device", "4090", "--driver", "535", "--cuda", "12.2"]) == 2
+        assert capsys.readouterr().err.endswith("--driver and --cuda both say which driver it is; give one of them\n")

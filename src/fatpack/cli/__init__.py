@@ -28,9 +28,11 @@ _COMPILED = ("lief", "lz4", "zstandard")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
+    from fatpack.errors import naming_options
+
     if argv is None:  # a process of our own, not a program that calls us
         gc.set_threshold(_COLLECT_AFTER)
-    with Signals() as signals:
+    with Signals() as signals, naming_options():
         try:
             arguments = list(_called_as(sys.argv) if argv is None else argv)
             code = guarded(lambda: _limited(arguments))

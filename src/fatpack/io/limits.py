@@ -32,8 +32,10 @@ def advice(*names: str) -> str:
     if _stand_ins:
         return _environment(*(f"{name.lower().replace('_', '-')}=N" for name in names))
     constants = " and ".join(f"fatpack.io.limits.{name}" for name in names)
-    both = in_both(" ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names), f"set {constants}")
-    return f"if you trust the file, use {both}"
+    both = in_both(
+        "use " + " ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names), f"raise {constants}"
+    )
+    return f"if you trust the file, {both}"
 
 
 #: LIMIT: bytes that one command inflates in all. What is inflated again counts once, what is small (INFLATED_AT_ONCE)

@@ -286,8 +286,7 @@ def checked_paths(
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
             verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"
-            overwrite = in_both("--force to overwrite", "force=True")
-            hint = f"give another directory with -d, or {overwrite}"
+            hint = in_both("give another directory with -d, or --force to overwrite", "give another one, or force=True")
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():
         refuse_inputs(path, inputs)

@@ -81,7 +81,9 @@ def refusal(view: View, is_searched: bool) -> Finding | None:
         return None
     if package_of(view):
         text = f"{kind}: the files in it are not listed where it is read as one file"
-        return finding("FP1006", view.span(), text, in_both("name it alone, or a folder around it", "fatpack.files"))
+        return finding(
+            "FP1006", view.span(), text, in_both("name it alone, or a folder around it", "fatpack.files opens them")
+        )
     if is_compressed(view):
         return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
     if is_searched:

@@ -32,9 +32,6 @@ _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 #: Sections of containers that records register, one by one, when a program starts.
 _REGISTERED = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
 
-#: What helps where a host is damaged, so that it does not say where device code is.
-_LEFT = f"{in_both('--deep', 'deep=True')} lists what is left of its device code"
-
 
 def listed(visit: Visit) -> Iterator[Found | Finding]:
     """Yield the containers of a file and a finding for everything wrong, within the limits of the scan.
@@ -165,12 +162,14 @@ class _Host:
         """
         visit = self._visit
         if visit.search != SECTIONS:
-            return item.replace(hint="") if item.hint.startswith("--deep") else item
+            return item.replace(hint="") if item.hint.startswith(in_both("--deep", "deep=True")) else item
         if item.severity != "error" or (visit.host not in _WITH_SECTIONS and item.code != "FP2101"):
             return item
         if visit.host == "elf" and images.recognise(visit.view).form in ("cubin", "code-object"):
             return item
-        return item.replace(hint=f"{item.hint}; {_LEFT}" if item.hint else _LEFT)
+        # A damaged host does not say where device code is.
+        left = f"{in_both('--deep', 'deep=True')} lists what is left of its device code"
+        return item.replace(hint=f"{item.hint}; {left}" if item.hint else left)
 
     def _site(self, site: Site) -> Iterator[Found | Finding]:
         view = self._visit.view

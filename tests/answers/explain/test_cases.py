@@ -139,7 +139,7 @@ def test_what_is_not_compared_is_said() -> None:
         "which CUDA runtime library it brings is not known, so that was not compared with the driver",
     )
     answer, _ = only("hip", "gfx1031", "gfx1031; driver 550")
-    assert answer.notes == ("--driver (from Python: driver=) is NVIDIA's: not used for gfx1031",)
+    assert answer.notes == ("driver= is NVIDIA's: not used for gfx1031",)
 
 
 def test_a_version_is_a_text_or_a_number() -> None:

@@ -46,7 +46,7 @@ def test_an_entry_with_a_long_id_is_left_out_alone(write: Callable[..., bytes], 
     # The table really is longer than what the HIP runtime looks at.
     (found,) = [item for item in findings if item.code != "FP1310"]
     assert found.code == "FP1005"
-    assert "(expected at most 4096 bytes); if you trust the file, use --limit bundle-id=N" in found.text
+    assert "(expected at most 4096 bytes); if you trust the file, raise fatpack.io.limits.BUNDLE_ID" in found.text
     assert len(found.text) < 200
 
 

@@ -60,7 +60,7 @@ def test_no_more_symbols_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch
     assert target_symbols.read(data) == {"a": ["b", "c"]}
     (found,) = Symbols((data, view(b"a.b\0a.c\0"))).unread()
     assert (found.code, found.message) == ("FP1005", "3 symbols; only the first 2 are listed")
-    assert "use --limit images=N" in found.hint
+    assert "raise fatpack.io.limits.IMAGES" in found.hint
 
 
 def test_sections_are_read_together() -> None:

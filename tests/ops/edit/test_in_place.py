@@ -177,7 +177,7 @@ def test_the_command_line_says_what_it_does(
     os.link(host, host.parent / "other.o")
     command = ["embed", str(host), str(content)]
     assert main([*command, "--in-place"]) == 2
-    assert "--break-links (from Python: break_links=True) does that; -o FILE writes a copy" in capfd.readouterr().err
+    assert "--break-links does that; -o FILE writes a copy" in capfd.readouterr().err
     assert main([*command, "--break-links", "-o", "x"]) == 2
     assert "--break-links goes with --in-place" in capfd.readouterr().err
     assert main([*command, "--in-place", "--break-links"]) == 0

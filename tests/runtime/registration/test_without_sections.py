@@ -87,7 +87,7 @@ def test_a_container_without_a_record_takes_a_deep_search_as_the_finding_says() 
     data = program(Segment(b"code" + FATBIN), Segment(bytes(64), WRITE))
     assert found(data) == []
     (finding,) = [item for item in items(data) if isinstance(item, Finding)]
-    assert "--deep" in finding.hint
+    assert "deep=True" in finding.hint
     assert found(data, deep=True) == [("cuda-fatbin", 4100)]
 
 
@@ -141,7 +141,7 @@ def test_a_damaged_section_table_is_told_and_gone_round(damage: dict[str, int]) 
     assert [item.view.tobytes() for item in items(damaged) if isinstance(item, Found)] == whole
     (finding,) = [item for item in items(damaged) if isinstance(item, Finding)]
     assert finding.code == "FP1001"
-    assert "--deep" in finding.hint
+    assert "deep=True" in finding.hint
 
 
 def test_damaged_program_headers_leave_nothing_to_go_by() -> None:

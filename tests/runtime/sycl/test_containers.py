@@ -230,7 +230,7 @@ def test_a_frame_that_claims_too_much_is_listed_as_it_is_stored() -> None:
     source.budget = Budget(inflated=size - 1)
     found, findings = read(source)
     assert codes(findings) == ["FP1005"]
-    assert f"use --max-inflated={size} " in findings[0].hint
+    assert f"use max_inflated={size}" in findings[0].hint
     assert images(found) == [frame]
     source.budget = Budget(inflated=size)
     found, findings = read(source)

@@ -132,7 +132,7 @@ def test_no_more_pointers_are_taken_than_the_limit(monkeypatch: pytest.MonkeyPat
     _, findings = read(library((64, "little"), 2, 4, is_relocated=is_relocated))
     (found,) = [item for item in findings if item.code == "FP1005"]
     assert "pointers to images are followed, and there are more" in found.message
-    assert "use --limit images=N" in found.hint
+    assert "raise fatpack.io.limits.IMAGES" in found.hint
 
 
 def test_no_more_records_are_read_than_there_may_be_images(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_a_driver_has_the_version_of_its_branch(text: str, expected: tuple[int, 
 def test_a_driver_of_no_known_branch_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no branch that is known") as caught:
         cuda_of(text)
-    assert "--cuda" in str(caught.value.hint)
+    assert "cuda='12.2'" in str(caught.value.hint)
 
 
 def test_newer_branches_have_newer_versions_and_every_line_has_a_source() -> None:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-_EXAMPLE = in_both("--device 'RTX 4090'", "device='RTX 4090'")
-
-
 def question(
     devices: Iterable[str],
     *,
@@ -42,7 +39,8 @@ def question(
         raise UsageError(f"{kernel[:80]!r} is no regular expression: {error}") from error
     named = devices_of(devices)
     if not named:
-        raise UsageError(in_both("no device was named", "device names none"), hint=f"name one: {_EXAMPLE}")
+        example = in_both("--device 'RTX 4090'", "device='RTX 4090'")
+        raise UsageError(in_both("no device was named", "device names none"), hint=f"name one: {example}")
     words = f"CUDA {found[0]}.{found[1]}" if found else ""
     return Question(named, with_variables(settings, variables), kernel, words, rocm or "")
 

@@ -83,9 +83,6 @@ _BLOCK = 1 << 20
 #: LIMIT: writable segments that are looked through. Linkers make one to three.
 _MOST_SEGMENTS = 64
 
-#: What helps where there are no sections, and device code is somewhere that no record of CUDA or HIP leads to.
-_DEEPER = f"{in_both('--deep', 'deep=True')} looks for device code in all of the file"
-
 
 def is_device_name(name: str) -> bool:
     """Return whether a section of this name is expected to hold device code."""
@@ -132,7 +129,9 @@ class Sites:
             raise
         if not elf.section_count:
             text = "the file has no section table, by which device code is found"
-            yield finding("FP1006", view.span(0, elf.layouts.header.size), text, _DEEPER)
+            # Device code may be where no record of CUDA or HIP leads to.
+            deeper = f"{in_both('--deep', 'deep=True')} looks for device code in all of the file"
+            yield finding("FP1006", view.span(0, elf.layouts.header.size), text, deeper)
             yield from _segments(elf)
             return
         chosen, names_error = _choose(elf)

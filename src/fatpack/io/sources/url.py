@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 
 #: What is read by ranges. ``file`` is a path.
 REMOTE = ("http", "https", "s3")
@@ -84,7 +84,8 @@ def located(text: str) -> str:
             raise UsageError(f"{shown(text)} is a file of another machine", hint="file:///PATH is one of this machine")
         return os.fsdecode(unquote_to_bytes(os.fsencode(slash + path)))
     known = ", ".join(f"{name}://" for name in (*REMOTE, "file"))
-    hint = f"read are {known}; from Python, give fatpack.open a file that fsspec opened"
+    more = in_both("", "; give fatpack.open a file that fsspec opened")
+    hint = f"read are {known}{more}"
     raise UsageError(f"{shown(text)}: no file, and {scheme}:// is not read", hint=hint)
 
 

@@ -23,8 +23,10 @@ _LARGEST_ALIGN = 4096
 #: compressed offload binaries leave the zeros up to here out of their size; more of them have no known purpose
 _END_ALIGN = 8
 
-#: How a container is taken out whole.
-_WHOLE = in_both("--containers", "the view of one of File.containers")
+
+def _extract() -> str:
+    """Return how a container is taken out whole."""
+    return in_both("extract it with --containers", "take the view of one of File.containers")
 
 
 def changed(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] | None]) -> list[Piece]:
@@ -47,7 +49,7 @@ def changed(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
         if found.view.source is not view.source or found.host != "raw":
             raise HostError(
                 "the container is a string in a text, which is not edited",
-                hint=f"extract it with {_WHOLE}, and edit that",
+                hint=f"{_extract()}, and edit that",
                 chain=view.chain,
             )
         start = found.view.start - view.start
@@ -76,7 +78,7 @@ def _refuse_others(view: View, inside: Sequence[Found]) -> None:
             at = found.container.span.start
             raise HostError(
                 f"this is {kind}; the {found.container.format} at {at:#x} in it is not edited",
-                hint=f"its other bytes may depend on that place; extract the container with {_WHOLE}, and edit it",
+                hint=f"its other bytes may depend on that place; {_extract()}, and edit that",
                 chain=view.chain,
             )
 

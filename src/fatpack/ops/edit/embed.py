@@ -31,11 +31,12 @@ _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 
 
 #: formats that no compiler puts into a section, and what helps
-_CONVERT = in_both("convert --format=bundle", 'fatpack.convert(…, format="bundle")')
-_FILES = {
-    "rocm-kpack": f"the HIP runtime reads it beside the library; {_CONVERT} makes what sections hold",
-    "syclbin": "a SYCL program loads it while it runs, from wherever it says",
-}
+def _where_it_belongs(format: str) -> str:
+    if format == "rocm-kpack":
+        convert = in_both("fatpack convert --format=bundle", 'fatpack.convert(…, format="bundle")')
+        return f"the HIP runtime reads it beside the library; {convert} makes what sections hold"
+    return "a SYCL program loads it while it runs, from wherever it says" if format == "syclbin" else ""
+
 
 _ONE_IMAGE = "one image, of the form "
 
@@ -62,8 +63,9 @@ def embed(
     ``only_growing`` cuts nothing off the host, where its format allows that: it can then be edited in place without a
     copy. Raises HostError, FormatError.
     """
-    if format in _FILES:
-        raise HostError(f"a {format} is a file of its own, and no section of an object", hint=_FILES[format])
+    hint = _where_it_belongs(format or "")
+    if hint:
+        raise HostError(f"a {format} is a file of its own, and no section of an object", hint=hint)
     room, name = editor(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
     grower = hosts.grower(host_of(host)) if only_growing else None
     return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)

@@ -61,7 +61,9 @@ def write_in_place(
     if status.st_nlink > 1 and not break_links:
         raise UsageError(
             f"{path} has {status.st_nlink} names (hard links), and an edit in place gives this one a file of its own",
-            hint=f"{in_both('--break-links', 'break_links=True')} does that; -o FILE writes a copy",
+            hint=in_both(
+                "--break-links does that; -o FILE writes a copy", "break_links=True does that; another output is a copy"
+            ),
         )
     like = identity_of(path)
 

@@ -40,10 +40,6 @@ _SHOWN = 12
 _PADDING = 16
 
 
-_ONE = in_both("--container and --index", "Selector(container=…, index=…)")
-_PACK = in_both("fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))')
-
-
 class Substitution(Record):
     """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
 
@@ -88,9 +84,10 @@ def replace(host: View, content: View, selector: Selector, *, every: bool = Fals
     if len(meant.images) > 1 and not every:
         rows = [meant.titles[id(found)] + describe(where, image) for where, found, image in meant.images]
         more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+        one = in_both("--container and --index", "Selector(container=…, index=…)")
         raise UsageError(
             f"{counted(len(rows), 'image')} match, and one is replaced: {', '.join([*rows[:_SHOWN], *more])}",
-            hint=f"select one with {_ONE}, or all with {in_both('--all', 'every=True')}",
+            hint=f"select one with {one}, or all with {in_both('--all', 'every=True')}",
             chain=host.chain,
         )
     changes, changed = {}, []
@@ -131,9 +128,12 @@ def as_file(found: Found, image: FoundImage) -> View:
 def refuse_marker(words: str, image: FoundImage, host: View) -> None:
     """Raise HostError for the host's image of a fat object: that is the object."""
     if stands_for_host(image.as_stored):
+        pack = in_both(
+            "fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))'
+        )
         raise HostError(
             f"{words} stands for the object itself",
-            hint=f"extract the device images, and pack them with another object: {_PACK}",
+            hint=f"extract the device images, and pack them with another object: {pack}",
             chain=host.chain,
         )
 

@@ -133,5 +133,5 @@ def write(
     try:
         write_file(path, [manifest], force=force, inputs=inputs)
     except FileExistsError as error:
-        raise UsageError(f"{path} exists", hint=in_both("--force to overwrite", "force=True")) from error
+        raise UsageError(f"{path} exists", hint=in_both("--force to overwrite", "force=True overwrites it")) from error
     return [*paths, path]

@@ -31,8 +31,6 @@ PLACEHOLDERS = {
     "index": "its number there",
 }
 
-_PUT = in_both("--add, --replace and -d DIR", "fatpack.map_images(…, put=…)")
-
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 #: A word that no program takes for an option or for a path: what target IDs, triples and bundle IDs are made of.
@@ -80,7 +78,8 @@ def template(words: Sequence[str], *, wants_output: bool) -> Template:
     if wants_output and "out" not in made.names:
         raise UsageError("no argument of the command has {out}, the file that it is to write")
     if not wants_output and "out" in made.names:
-        raise UsageError("what the command writes to {out} goes nowhere", hint=f"{_PUT} say where")
+        hint = in_both("--add, --replace and -d DIR say where", "fatpack.map_images(…, put=…) says where")
+        raise UsageError("what the command writes to {out} goes nowhere", hint=hint)
     return made
 
 

@@ -76,10 +76,6 @@ def _meant(policy: str) -> str:
     return "" if has_digit else next(iter(get_close_matches(policy, _WORDS, n=1)), "")
 
 
-#: How PTX is included by its architectures.
-_MORE = in_both("--include-ptx=ARCH,…", 'FatbinOptions(include_ptx="ARCH,…")')
-
-
 def _listed(texts: Sequence[Image]) -> str:
     return ", ".join(dict.fromkeys(image.target.arch for image in texts)) or "none"
 
@@ -118,7 +114,8 @@ def unserved(kept: Sequence[Image], left_out: Sequence[Image]) -> Iterator[Findi
         text = (
             f"without PTX for {_listed(left_out)}, no image is for compute capability {', '.join(names[:_SHOWN])}{more}"
         )
-        yield finding("FP1421", Span(0, 0), text, f"include more of it with {_MORE}")
+        more = in_both("--include-ptx=ARCH,…", 'FatbinOptions(include_ptx="ARCH,…")')
+        yield finding("FP1421", Span(0, 0), text, f"include more of it with {more}")
 
 
 def _is_served(images: Sequence[Image], device: NvidiaArch) -> bool:

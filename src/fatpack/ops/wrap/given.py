@@ -316,7 +316,7 @@ def _sycl(files: Sequence[_File], llvm: int) -> Taken:
     if len(rows) > 0xFFFF:
         raise UsageError(
             f"{counted(len(rows), 'image')}, and a descriptor of LLVM 22 counts 65535",
-            hint=in_both("--as=23", "llvm=23"),
+            hint=in_both("--as=23 takes more", "llvm=23 takes more"),
         )
     return Taken(SyclDescriptor(tuple(rows)), len(rows))
 

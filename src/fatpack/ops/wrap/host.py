@@ -27,8 +27,6 @@ _FILES = {
 #: Architectures with pointers of 64 bits whose names do not say so.
 _WIDE = ("s390x", "systemz", "sparcv9")
 
-_ADVICE = f"{in_both('--emit=llvm-ir', 'emit=…')} writes LLVM IR, and llc or clang makes an object of it"
-
 
 class Host(Record):
     """A host: its triple, its processor as listings have it ("" for others), the kind of its objects, and who links.
@@ -91,4 +89,5 @@ def refuse_unknown(host: Host) -> None:
     """Raise UsageError for a host for which no object can be made."""
     if not host.has_objects:
         problem = f"no object can be made for {host.triple}: there is code for ELF x86-64 and AArch64, and COFF x86-64"
-        raise UsageError(problem, hint=_ADVICE)
+        emit = in_both("--emit=llvm-ir", "emit='llvm-ir'")
+        raise UsageError(problem, hint=f"{emit} writes LLVM IR, and llc or clang makes an object of it")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fatpack.ops.slim.choosing.selection import Selection, Unserved
     from fatpack.ops.slim.wishes import Wishes
 
-_EMPTY = in_both("--allow-empty", "allow_empty=True")
-
 #: containers that a refusal names
 _NAMED = 3
 
@@ -43,7 +41,8 @@ def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
     raise Refused(
         f"{_loss(selection)}: {named}{more}",
         wrong,
-        hint=f"{in_both('--keep', 'keep=')} names what stays all the same; {_EMPTY} lets them go, and their use fails",
+        hint=f"{in_both('--keep', 'keep=')} names what stays all the same; "
+        f"{in_both('--allow-empty', 'allow_empty=True')} lets them go, and their use fails",
         chain=view.chain,
     )
 
