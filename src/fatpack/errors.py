@@ -42,6 +42,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
+def all_of(number: int, noun: str) -> str:
+    """Return ``both images``, ``all 3 images``, for two or more."""
+    return f"both {counted(2, noun)[2:]}" if number == 2 else f"all {counted(number, noun)}"
+
+
 #: One for each command that runs.
 _commands: list[None] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import jsonschema
 import pytest
 from tests.builders.packages import zipped
 from tests.builders.policy_files import library
+from tests.builders.wheels import files_of, packed
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
@@ -80,6 +82,18 @@ def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
     ]
 
 
+@pytest.mark.parametrize("path", ["libtwo.so", "demo-1.5-py3-none-any.whl"])
+def test_what_takes_out_what_is_forbidden_is_one_command(path: str, place: Path, fatpack: Fatpack) -> None:
+    library = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
+    (place / path).write_bytes(library if path.endswith(".so") else packed(files_of({"x/libtwo.so": library})))
+    ran = fatpack("check", path, "--forbid", "sm_8*", "--forbid", "compute_90")
+    (advice,) = [line.partition("what to do: ")[2] for line in ran.out.splitlines() if "what to do: " in line]
+    assert (ran.code, advice.count("fatpack slim ")) == (1, 1)
+    assert fatpack(*shlex.split(advice)[1:]).code == 0
+    (slim,) = (place / "slim").iterdir()
+    assert fatpack("check", str(slim), "--forbid", "sm_8*", "--forbid", "compute_90").code == 0
+
+
 def test_libraries_for_other_vendors_are_not_asked(
     place: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +101,7 @@ def test_libraries_for_other_vendors_are_not_asked(
     (place / "y.whl").write_bytes(zipped({"y/a.so": library("80"), "y/b.so": library("80 90"), "y/amd.o": amd}))
     ran = fatpack("check", "y.whl", "--require", "sm_80", "-v")
     first, *rest = ran.out.splitlines()
-    assert (ran.code, first) == (0, "passed: all 2 libraries with code for NVIDIA serve sm_80; not asked: 1 for AMD")
+    assert (ran.code, first) == (0, "passed: both libraries with code for NVIDIA serve sm_80; not asked: 1 for AMD")
     assert [line.partition(": ")[0] for line in rest] == ["  ok", "  ok", "  not asked"]
     ran = fatpack("check", "y.whl", "--require", "sm_90")
     assert ran.out.startswith("failed: lacks sm_90: 1 of 2 libraries; not asked: 1 for AMD\n")

@@ -100,7 +100,7 @@ def test_containers_that_answer_alike_are_told_once(tmp_path: Path, capsys: pyte
         (tmp_path / name).write_bytes(offered.cuda("80"))
     (tmp_path / "d").write_bytes(offered.cuda("90"))
     _, out, _ = printed(capsys, str(tmp_path), "--device", "sm_90")
-    assert out.startswith("sm_90: 1 of 4 containers run, 3 fail: no kernel image")
+    assert out.startswith("sm_90: 1 of 4 containers runs, 3 fail: no kernel image")
     assert out.count("  fails: 3 containers") == 1
     assert "3 containers of 3 files" in out
     assert out.splitlines()[1:3] == ["  fails: 3 files: a, b, c", "  runs: 1 file: d"]
@@ -194,7 +194,7 @@ def test_an_address_names_a_file_in_a_package_or_an_archive(tmp_path: Path, caps
 
 def test_wrong_arguments_in_python_are_told_by_their_names(tmp_path: Path) -> None:
     data = offered.cuda("80")
-    with pytest.raises(fatpack.UsageError, match="no device was named"):
+    with pytest.raises(fatpack.UsageError, match="device names none"):
         fatpack.explain(data, [])
     with pytest.raises(fatpack.UsageError, match="no path given"):
         fatpack.explain([], "sm_80")

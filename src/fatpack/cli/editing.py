@@ -53,7 +53,7 @@ def check_output(host: str, to: Destination) -> None:
     if to.break_links and not to.in_place:
         raise UsageError("--break-links goes with --in-place", hint="a new file has no other names")
     if not to.in_place and to.output is None:
-        raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the host itself")
+        raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the file itself")
 
 
 def refused(path: str, content: View, *, force: bool) -> int:

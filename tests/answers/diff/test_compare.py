@@ -126,6 +126,22 @@ def test_images_that_are_packed_anew(tmp_path: Path, mode: str) -> None:
     assert not found.differs
 
 
+def test_an_image_whose_form_only_one_side_shows_is_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is compressed as a whole is inflated for a listing where it is small: only then forms are known."""
+    (tmp_path / "large").write_bytes(bytes(range(256)) * 1024)
+    code = FIXTURES / "kernels" / "needs.v6.gfx90a.hsaco"
+    images = [f"--image=file={code},id=hip-amdgcn-amd-amdhsa--gfx90a"]
+    images.append(f"--image=file={tmp_path / 'large'},id=hip-amdgcn-amd-amdhsa--gfx942")
+    for name, kept in (("old", images), ("new", images[:1])):
+        assert main(["pack", "--format=bundle", "--compress", *kept, "-q", "-o", str(tmp_path / name)]) == 0
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 1
+    assert capsys.readouterr().out.startswith("lost: gfx942; -")
+    assert main(["diff", str(tmp_path / "new"), str(tmp_path / "old")]) == 1
+    assert capsys.readouterr().out.startswith("added: gfx942; +")
+
+
 def test_architectures_are_those_of_cuobjdump(tmp_path: Path) -> None:
     tool("cuobjdump")
     for name in ("v130_none.fatbin", "v130_size.fatbin"):

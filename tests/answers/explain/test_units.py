@@ -9,7 +9,9 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.answers.explain.explain import Question, explain
-from fatpack.answers.explain.records import DeviceAnswer
+from fatpack.answers.explain.records import DeviceAnswer, UnitAnswer
+from fatpack.answers.explain.wording import verdict
+from fatpack.facts.units import Place
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
 from fatpack.target.choice.settings import Settings
 from fatpack.target.devices import device
@@ -194,3 +196,24 @@ def test_one_code_object_of_an_archive_goes_to_all_devices() -> None:
     assert "K7" in {rule.name for rule in explained.rules}
     assert not fatpack.explain(data, ["gfx942"]).devices[0].notes
     assert not fatpack.explain(offered.hip("gfx942 gfx90a"), ["gfx942", "gfx90a"]).devices[0].notes
+
+
+@pytest.mark.parametrize(
+    ("runs", "fails", "unknown", "said"),
+    [
+        (2, 0, 0, "both containers run"),
+        (3, 0, 0, "all 3 containers run"),
+        (1, 1, 0, "1 of 2 containers runs, 1 fails"),
+        (0, 2, 0, "both containers fail"),
+        (0, 3, 0, "all 3 containers fail"),
+        (0, 1, 2, "1 of 3 containers fails, 2 are not known to run"),
+        (0, 0, 2, "none of the 2 containers is known to run"),
+        (1, 0, 0, "the only container runs"),
+        (0, 1, 0, "the only container fails"),
+    ],
+)
+def test_a_verdict_counts_as_people_do(runs: int, fails: int, unknown: int, said: str) -> None:
+    place = Place("x.so", container=0)
+    outcomes = ["runs"] * runs + ["fails"] * fails + ["unknown"] * unknown
+    units = [UnitAnswer("cuda", None, outcome, "C2", "", True, (), places=(place,)) for outcome in outcomes]
+    assert verdict(device("sm_90"), units, "", {}).startswith(f"sm_90: {said}")

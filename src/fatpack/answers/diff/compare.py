@@ -9,7 +9,7 @@ kernels are compared by name. What is left on one side alone is lost or added; b
 from __future__ import annotations
 
 from collections import Counter
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 
 from fatpack.answers.diff.facts import NEEDS, ArchDiff, Diff, KernelDiff, LibraryDiff, Sizes, Unread
 from fatpack.answers.diff.matching import matched, name_of, path_of
@@ -17,7 +17,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import Literal, TypeVar
 
     from fatpack.answers.diff.reading import Content, ImageFacts, ImagePlace, KernelFacts, LibraryFacts, Side
@@ -59,7 +59,7 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
     # What could not be read stands for its counterpart, of which nobody knows whether it was lost.
     pairs = [
         _Pair(left, right, _groups(left, right))
-        for left, right in matched(*sides)
+        for left, right in starmap(_formed, matched(*sides))
         if all(item is None or item.images for item in (left, right))
     ]
     contents_old = old.contents(_wanted(pairs, "old", kernels), kernels=kernels)
@@ -86,6 +86,29 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
 
 
 _SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
+
+
+def _formed(old: LibraryFacts | None, new: LibraryFacts | None) -> tuple[LibraryFacts | None, LibraryFacts | None]:
+    """Return two libraries in which images of no known form have the one that others for their target have.
+
+    Large compressed containers are listed without being inflated, small ones are inflated: the form of an image is
+    known on one side only, and it is no other image for that.
+    """
+    forms: dict[tuple[str, str], set[str]] = {}
+    for library in filter(None, (old, new)):
+        for image in library.images:
+            forms.setdefault((image.arch, image.offload), set()).add(image.form)
+    known = {target: max(found) for target, found in forms.items() if "" in found and len(found) == 2}
+    if not known:
+        return old, new
+    left, right = (library and library.replace(images=tuple(_with_form(library, known))) for library in (old, new))
+    return left, right
+
+
+def _with_form(library: LibraryFacts, known: Mapping[tuple[str, str], str]) -> Iterator[ImageFacts]:
+    for image in library.images:
+        form = image.form or known.get((image.arch, image.offload), "")
+        yield image if form == image.form else image.replace(form=form)
 
 
 def _groups(old: LibraryFacts | None, new: LibraryFacts | None) -> tuple[_Group, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import all_of, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,18 +37,19 @@ def verdict(
     unknown = sum(one.count for one in units if one.outcome == "unknown")
     compiles = sum(one.count for one in units if one.outcome == "compiles")
     runs = total - fails - unknown
-    parts = [f"{_all(runs, total, noun)} {'runs' if total == 1 else 'run'}"] if runs or total > 1 else []
+    parts: list[str] = []
+    for count, one, several in (
+        (runs, "runs", "run"),
+        (fails, "fails", "fail"),
+        (unknown, "is not known to run", "are not known to run"),
+    ):
+        if count:
+            which = str(count) if parts else _which(count, total, noun)
+            parts.append(f"{which} {one if count == 1 else several}")
+    if unknown == total > 1:
+        parts = [f"none of the {counted(total, noun)} is known to run"]
     if compiles:
-        which = "" if compiles == runs else f", {compiles} of them"
-        parts[0] += f"{which} after compiling"
-    for count, words in ((fails, "fail"), (unknown, "not known to run")):
-        if not count:
-            continue
-        if words == "fail":
-            start = f"{count} fails" if count == 1 else f"{count} fail"
-        else:
-            start = f"{count} is {words}" if count == 1 else f"{count} are {words}"
-        parts.append(start.replace("1", f"the only {noun}", 1) if total == 1 else start)
+        parts[0] += f"{'' if compiles == runs else f', {compiles} of them'} after compiling"
     wrong = [one for one in units if one.outcome == ("fails" if fails else "unknown")]
     worst = max(wrong, key=lambda one: one.count, default=None)
     why = "" if worst is None else f": {_why(worst)}"
@@ -70,12 +71,10 @@ def _why(unit: UnitAnswer) -> str:
     return f"{unit.told.text} ({unit.told.names[0]})" if unit.told.names else unit.told.text
 
 
-def _all(runs: int, total: int, noun: str) -> str:
+def _which(count: int, total: int, noun: str) -> str:
     if total == 1:
         return f"the only {noun}"
-    if runs == total:
-        return f"all {counted(total, noun)}"
-    return f"{runs or 'none'} of {counted(total, noun)}"
+    return all_of(total, noun) if count == total else f"{count} of {counted(total, noun)}"
 
 
 def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:

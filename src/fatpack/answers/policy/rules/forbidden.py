@@ -3,30 +3,57 @@
 from __future__ import annotations
 
 import fnmatch
+import shlex
 
 from fatpack.answers.policy.given import violation
 from fatpack.answers.policy.units import spelled
 from fatpack.errors import counted
+from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fatpack.answers.policy.given import Given
     from fatpack.answers.policy.outcome import Violation
+    from fatpack.answers.policy.units import FileUnits
     from fatpack.facts.columns import AnyRow
+
+#: how the names of packages end that are slimmed as they are, and the tag that makes another name of one
+_TAGS = {".whl": "1", ".conda": "slim", ".tar.bz2": "slim"}
 
 
 def violations(given: Given) -> Iterator[Violation]:
     """Yield the libraries with forbidden images, pattern by pattern."""
-    for pattern in given.policy.forbid:
-        for item in given.found:
-            archs = [arch for unit in item.units for row in unit.images for arch in _matching(row, pattern)]
+    found = {pattern: [(item, _archs(item, pattern)) for item in given.found] for pattern in given.policy.forbid}
+    #: the file that slim takes, a package for all files in it → what is to go
+    dropped: dict[str, dict[str, None]] = {}
+    for item, archs in (pair for pairs in found.values() for pair in pairs):
+        dropped.setdefault(_outermost(item), {}).update(dict.fromkeys(archs))
+    for pattern, pairs in found.items():
+        for item, archs in pairs:
             if archs:
                 names = ", ".join(dict.fromkeys(archs))
                 text = f"has {names}, which {pattern} forbids ({counted(len(archs), 'image')})"
-                hint = "fatpack slim takes it out"
-                yield violation("FP3306", item.last.path, pattern, text, hint)
+                path = _outermost(item)
+                yield violation("FP3306", item.last.path, pattern, text, _advice(path, item.last.path, dropped[path]))
+
+
+def _archs(item: FileUnits, pattern: str) -> list[str]:
+    return [arch for unit in item.units for row in unit.images for arch in _matching(row, pattern)]
+
+
+def _outermost(item: FileUnits) -> str:
+    return item.last.path.partition(SEPARATOR)[0]
+
+
+def _advice(outermost: str, path: str, archs: Iterable[str]) -> str:
+    """Return the command that takes architectures out of a file, or out of the package around it."""
+    tag = next((tag for end, tag in _TAGS.items() if outermost.lower().endswith(end)), "")
+    if outermost != path and not tag:
+        return "take it out before it is packed: fatpack slim FILE --drop PATTERN -d slim"
+    more = f" --build-tag {tag}" if outermost != path else ""
+    return f"fatpack slim {shlex.quote(outermost)} --drop {shlex.quote(','.join(filter(None, archs)))}{more} -d slim"
 
 
 def _matching(row: AnyRow, pattern: str) -> list[str]:

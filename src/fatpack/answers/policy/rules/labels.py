@@ -19,6 +19,9 @@ CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
 #: the finding of images that nobody can compare with their labels
 _OBFUSCATED = "FP1408"
 
+#: what is said of an image that is nothing, or cannot be read: one sentence for all of a file
+_UNKNOWN = "the bytes are nothing that is known"
+
 _HINT = "the file was put together wrongly, or is damaged: build it again, or get it again"
 
 
@@ -48,8 +51,10 @@ def _of(path: str, rows: list[ImageRow]) -> Iterator[Violation]:
     """Yield what is wrong in one file."""
     alike: dict[str, list[ImageRow]] = {}
     for row in rows:
-        alike.setdefault(_words(row), []).append(row)
-    for text, group in alike.items():
+        text = _words(row)
+        alike.setdefault(_UNKNOWN if text.endswith(_UNKNOWN) else text, []).append(row)
+    for group in alike.values():
+        text = _words(group[0])
         place = f"image {group[0].position}" if group[0].position else "an image"
         more = f", and {counted(len(group) - 1, 'more image')} like it" if len(group) > 1 else ""
         yield Violation("FP3314", "error", path, "label", f"{place} is {text}{more}", _HINT)
@@ -65,4 +70,4 @@ def _words(row: ImageRow) -> str:
         return f"stored for {known}, but the image is for {row.claimed}"
     if row.form and row.form != row.stored_form:
         return f"stored for {known}, but the bytes are {row.form}"
-    return f"stored for {known}, but the bytes are nothing that is known"
+    return f"stored for {known}, but {_UNKNOWN}"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from fatpack.answers.policy.outcome import Checked, Hole, Violation
 
-#: how advice begins that is the same for each file that cannot be read
-_LOOK = "fatpack inspect "
+#: how advice begins that is the same for each file, but for its name
+_ALIKE = ("fatpack inspect ", "fatpack slim ")
 
 #: units of a library that are shown without -v
 _SHOWN = 3
@@ -52,11 +52,12 @@ def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
 
 def _few(hints: list[str], verbose: int) -> list[str]:
     """Return what to do; of what is the same for many files the first, unless ``verbose``."""
-    alike = [hint for hint in hints if hint.startswith(_LOOK)]
-    if verbose or len(alike) <= _SHOWN:
-        return hints
-    more = f"{alike[0]}, and so for {counted(len(alike) - 1, 'other file')}"
-    return [more if hint == alike[0] else hint for hint in hints if hint not in alike[1:]]
+    for start in () if verbose else _ALIKE:
+        alike = [hint for hint in hints if hint.startswith(start)]
+        if len(alike) > _SHOWN:
+            more = f"{alike[0]}, and so for {counted(len(alike) - 1, 'other file')}"
+            hints = [more if hint == alike[0] else hint for hint in hints if hint not in alike[1:]]
+    return hints
 
 
 def violation_lines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.answers.policy.outcome import VENDORS
-from fatpack.errors import counted
+from fatpack.errors import all_of, counted
 from fatpack.report.style import fitted
 from fatpack.words.printable import printable
 
@@ -44,7 +44,7 @@ def headline(checked: Checked) -> str:
 
 def _served(checked: Checked, required: Required) -> str:
     number = sum(required.vendor in item.vendors for item in checked.libraries)
-    which = "the one library" if number == 1 else f"all {number} libraries"
+    which = "the one library" if number == 1 else all_of(number, "library")
     verb = "serves" if number == 1 else "serve"
     return f"{which} with code for {VENDORS[required.vendor]} {verb} {', '.join(required.devices)}"
 
