@@ -66,7 +66,7 @@ def test_a_wheel_goes_into_a_folder_under_another_name(tmp_path: Path) -> None:
     assert done.dropped == {"sm_75": 1, "sm_80": 2}
     again = fatpack.slim(done.path, tmp_path / "again", devices="sm_90")
     assert (again.mode, Path(again.path).read_bytes()) == ("", Path(done.path).read_bytes())
-    with pytest.raises(fatpack.UsageError, match="build_tag='1sm90'"):
+    with pytest.raises(fatpack.UsageError, match="build_tag='1slim'"):
         fatpack.slim(wheel, tmp_path / "other", devices="sm_90")
     with pytest.raises(fatpack.UsageError, match="output is the folder that gets one"):
         fatpack.slim(wheel, tmp_path / "x.whl", devices="sm_90", build_tag="1")

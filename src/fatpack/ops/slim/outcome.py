@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from fatpack.ops.slim.choosing.rows import is_host, spelled
@@ -82,14 +83,20 @@ def code_of(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> int:
 def by_architecture(rows: Iterable[Row]) -> dict[str, int]:
     """Return how many images there are for each architecture, as patterns name it; hosts are not counted."""
     counts = Counter(spelled(row.image) for row in rows if not is_host(row.image))
-    return {name: counts[name] for name in sorted(counts, key=_order)}
+    return {name: counts[name] for name in sorted(counts, key=arch_order)}
 
 
-def _order(name: str) -> tuple[str, int, str]:
-    """Return what architectures are sorted by: sm_90 comes before sm_100."""
-    letters = name.rstrip("0123456789af")
-    digits = name[len(letters) :].rstrip("af")
-    return letters, int(digits) if digits.isdigit() else 0, name
+#: the number of an architecture: gfx90c has hexadecimal digits, sm_90a a letter behind decimal ones
+_NUMBER = re.compile(r"gfx([0-9a-f]+)|[a-z]+_(\d+)")
+
+
+def arch_order(name: str) -> tuple[str, int, str]:
+    """Return what architectures are sorted by: sm_90 comes before sm_100, gfx90c before gfx942."""
+    match = _NUMBER.match(name)
+    if match is None:
+        return name, 0, name
+    digits, base = (match[1], 16) if match[1] else (match[2], 10)
+    return name[: match.start(match.lastindex or 0)], int(digits, base), name
 
 
 def deflated_size(pieces: Sequence[Piece]) -> int:

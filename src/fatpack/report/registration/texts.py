@@ -66,7 +66,8 @@ def _unit(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     elif unit["unread"]:
         yield f"  not read: what registers {counted(unit['unread'], 'more kernel')}"
     if unit["unfollowed"]:
-        yield f"  not followed: {counted(unit['unfollowed'], 'function')} that launch or register"
+        does = "launches or registers" if unit["unfollowed"] == 1 else "launch or register"
+        yield f"  not followed: {counted(unit['unfollowed'], 'function')} that {does}"
     yield from (printable(f"  at the link {words}") for words in unit["awaited"])
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")

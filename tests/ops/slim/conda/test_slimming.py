@@ -142,7 +142,7 @@ def test_a_package_in_which_nothing_changes_is_the_same_to_the_byte(suffix: str)
 
 
 def test_a_changed_package_needs_another_name(suffix: str) -> None:
-    with pytest.raises(UsageError, match=r"must not have one name.*build_tag='sm90'"):
+    with pytest.raises(UsageError, match=r"must not have one name.*build_tag='slim'"):
         slimmed(package_of(suffix, FILES, info_files()), suffix, "")
 
 

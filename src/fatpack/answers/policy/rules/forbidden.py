@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import AnyRow
 
 #: how the names of packages end that are slimmed as they are, and the tag that makes another name of one
-_TAGS = {".whl": "1", ".conda": "slim", ".tar.bz2": "slim"}
+_TAGS = {".whl": "1slim", ".conda": "slim", ".tar.bz2": "slim"}
 
 
 def violations(given: Given) -> Iterator[Violation]:

@@ -188,7 +188,7 @@ def _name(index: Document, naming: _Naming) -> str:
         hint = f"give it the name back that it had: {expected}.conda or {expected}.tar.bz2"
         raise UsageError(f"{naming.file_name} is not the name of this package", hint=hint)
     if not naming.build_tag:
-        option = in_both("--build-tag sm90", "build_tag='sm90'")
+        option = in_both("--build-tag slim", "build_tag='slim'")
         raise UsageError(
             f"{naming.file_name} changes, and two different files must not have one name",
             hint=f"{option} puts a word in front of its build string",

@@ -51,12 +51,12 @@ def renamed(old: Name, naming: Naming) -> Name:
     """Return the name of a wheel with other content. Raises UsageError where it would be the old one's, or is none."""
     if not (naming.build_tag or naming.local_version):
         tag, label = (
-            in_both("--build-tag 1sm90", "build_tag='1sm90'"),
-            in_both("--local-version sm90", "local_version='sm90'"),
+            in_both("--build-tag 1slim", "build_tag='1slim'"),
+            in_both("--local-version slim", "local_version='slim'"),
         )
         raise UsageError(
             f"{old.file_name} changes, and two different files must not have one name",
-            hint=f"say how the new one differs: {tag} keeps the version, {label} makes it {old.version}+sm90",
+            hint=f"say how the new one differs: {tag} keeps the version, {label} makes it {old.version}+slim",
         )
     new = old
     if naming.local_version:
