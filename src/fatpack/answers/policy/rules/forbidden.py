@@ -7,7 +7,7 @@ import shlex
 
 from fatpack.answers.policy.given import violation
 from fatpack.answers.policy.units import spelled
-from fatpack.errors import counted
+from fatpack.errors import counted, in_both
 from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
@@ -48,12 +48,17 @@ def _outermost(item: FileUnits) -> str:
 
 
 def _advice(outermost: str, path: str, archs: Iterable[str]) -> str:
-    """Return the command that takes architectures out of a file, or out of the package around it."""
+    """Return the command or call that takes architectures out of a file, or out of the package around it."""
     tag = next((tag for end, tag in _TAGS.items() if outermost.lower().endswith(end)), "")
     if outermost != path and not tag:
         return "take it out before it is packed: fatpack slim FILE --drop PATTERN -d slim"
-    more = f" --build-tag {tag}" if outermost != path else ""
-    return f"fatpack slim {shlex.quote(outermost)} --drop {shlex.quote(','.join(filter(None, archs)))}{more} -d slim"
+    dropped = ",".join(filter(None, archs))
+    named = outermost != path
+    return in_both(
+        f"fatpack slim {shlex.quote(outermost)} --drop {shlex.quote(dropped)}"
+        f"{f' --build-tag {tag}' if named else ''} -d slim",
+        f"fatpack.slim({outermost!r}, OUTPUT, drop={dropped!r}{f', build_tag={tag!r}' if named else ''})",
+    )
 
 
 def _matching(row: AnyRow, pattern: str) -> list[str]:
