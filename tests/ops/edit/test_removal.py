@@ -8,7 +8,7 @@ from tests.laws.rooms import FIXTURES, joined
 
 from fatpack import hosts
 from fatpack.errors import FormatError, HostError, LimitExceeded, UsageError
-from fatpack.formats.clang_bundle.stored import SectionEntry
+from fatpack.formats.clang_bundle.sections.stored import SectionEntry
 from fatpack.hosts import Site, archive, elf
 from fatpack.io import limits
 from fatpack.io.source import View

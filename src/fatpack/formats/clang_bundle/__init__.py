@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.formats.clang_bundle.stored import FatObject, Linked
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.options import BundleOptions
@@ -85,7 +85,8 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, FatObject, Linked, Text
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
+    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Text
 
     record = container.record
     if isinstance(record, FatObject):
@@ -108,15 +109,16 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
     from fatpack.formats.clang_bundle import stored
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked, LinkedEntry, SectionEntry
 
     record = container.record
     entries = [image.record for image in container.images]
-    if isinstance(record, stored.FatObject):
-        sections = [entry for entry in entries if isinstance(entry, stored.SectionEntry)]
+    if isinstance(record, FatObject):
+        sections = [entry for entry in entries if isinstance(entry, SectionEntry)]
         numbers = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
         return {"entries": numbers, **_symbols(record)}
-    if isinstance(record, stored.Linked):
-        found = [entry for entry in entries if isinstance(entry, stored.LinkedEntry)]
+    if isinstance(record, Linked):
+        found = [entry for entry in entries if isinstance(entry, LinkedEntry)]
         said = record.properties() if record.properties else {}
         rows = [{"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found]
         return {"entries": rows, **_symbols(record)}

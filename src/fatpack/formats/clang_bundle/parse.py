@@ -56,13 +56,19 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     first of them instead. Raises BadMagic, Unsupported, Truncated, BadValue, LimitExceeded where the bundle as a
     whole cannot be read; offsets are absolute.
     """
-    from fatpack.formats.clang_bundle.faults import Faults
-
     head = view.head(at, len(MAGIC))
     if head == MAGIC:
-        from fatpack.formats.clang_bundle.plain import binary, regular
+        from fatpack.formats.clang_bundle.plain import regular
 
-        return regular.read(view, at) or binary.parse_binary(view, at, Faults(strict))
+        found = regular.read(view, at)
+        if found is not None:
+            return found
+    from fatpack.formats.clang_bundle.faults import Faults
+
+    if head == MAGIC:
+        from fatpack.formats.clang_bundle.plain.binary import parse_binary
+
+        return parse_binary(view, at, Faults(strict))
     if head.startswith(COMPRESSED_MAGIC):
         from fatpack.formats.clang_bundle.compressed.read import parse_compressed
 

@@ -6,13 +6,11 @@ in which these were not changed is written again as the same bytes, whatever lie
 
 from __future__ import annotations
 
-from fatpack.formats.clang_bundle.target_symbols import Symbols
-from fatpack.formats.faults import not_read
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image
@@ -45,6 +43,8 @@ def entry_read(image: Image) -> Entry:
     """Return what was stored of an image. Raises UsageError for one that was not read from a bundle."""
     if isinstance(image.record, Entry):
         return image.record
+    from fatpack.formats.faults import not_read
+
     raise not_read("image")
 
 
@@ -90,52 +90,6 @@ def plain_read(container: Container) -> Bundle | Text:
     """Return what was stored of a plain bundle. Raises UsageError for a container that is none, or was not read."""
     if isinstance(container.record, Bundle | Text):
         return container.record
+    from fatpack.formats.faults import not_read
+
     raise not_read("container")
-
-
-class SectionEntry(Record):
-    """An entry of a fat object: the ID in the name of a section, and the section's number in the object's table.
-
-    ``merged_count`` is the number of fat objects that a host's section was merged from (its NUL bytes), else 0.
-    """
-
-    id: bytes
-    section: int
-    merged_count: int = 0
-
-
-class FatObject(Record):
-    """A fat object as stored: ``stored`` is the whole object.
-
-    ``symbols`` are those that device code in it defines, as DPC++ notes them beside it.
-    """
-
-    stored: View
-    images: tuple[Image, ...]
-    attrs: Mapping[str, str]
-    symbols: Symbols = Symbols()
-
-
-class LinkedEntry(Record):
-    """An image of a linked program: the ID in its section's name, the section's number, and where it is in there.
-
-    ``size`` is what the program's table says, None if it has no row for the image.
-    """
-
-    id: bytes
-    section: int
-    offset: int
-    size: int | None
-
-
-class Linked(Record):
-    """A section of linked images as stored; ``symbols`` as in :class:`FatObject`.
-
-    ``properties`` reads what the program says of images, by their offsets: facts that are described with an entry.
-    """
-
-    stored: View
-    images: tuple[Image, ...]
-    attrs: Mapping[str, str]
-    symbols: Symbols = Symbols()
-    properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None

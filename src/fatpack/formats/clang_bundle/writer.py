@@ -26,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
+    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Text
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import BundleOptions
@@ -47,11 +49,10 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
     keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
     of each other so often that a small file would become a huge one.
     """
-    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, FatObject, Linked, Text
-
-    kinds = (Bundle, Text, CompressedBundle, FatObject, Linked)
-    record = container.record if isinstance(container.record, kinds) else None
+    record = None if container.record is None else _stored(container.record)
     if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
+        from fatpack.formats.clang_bundle.stored import CompressedBundle
+
         if isinstance(record, CompressedBundle) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
             yield compressed_header(container.version, record.method, len(record.stream), inflated_size, record.hash)
@@ -64,6 +65,14 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
         refuse_shared(image.data for image in container.images)
     yield from _laid_out(container, _style_of(container) if options is None else _style_for(options))
+
+
+def _stored(record: object) -> Bundle | Text | CompressedBundle | FatObject | Linked | None:
+    """Return what was stored of a bundle, None where the record is that of another format."""
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
+    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Text
+
+    return record if isinstance(record, (Bundle, Text, CompressedBundle, FatObject, Linked)) else None
 
 
 class _Style(Record):
@@ -140,11 +149,13 @@ def entry_id(image: Image) -> bytes:
 
     Raises UsageError for a target that a bundle cannot name.
     """
-    from fatpack.formats.clang_bundle.stored import Entry, LinkedEntry, SectionEntry
-
     spelling = image.attrs.get("id")
-    if spelling is None and isinstance(image.record, (Entry, SectionEntry, LinkedEntry)):
-        return image.record.id
+    if spelling is None and image.record is not None:
+        from fatpack.formats.clang_bundle.sections.stored import LinkedEntry, SectionEntry
+        from fatpack.formats.clang_bundle.stored import Entry
+
+        if isinstance(image.record, (Entry, SectionEntry, LinkedEntry)):
+            return image.record.id
     spelling = spelling if spelling is not None else image.target.spelling or id_for(image.target)
     try:
         return spelling.encode("utf-8", "surrogateescape")

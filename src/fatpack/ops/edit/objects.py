@@ -7,7 +7,7 @@ from fatpack.elf.header import header
 from fatpack.errors import HostError, in_both
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.layout import MAGIC
-from fatpack.formats.clang_bundle.stored import SectionEntry
+from fatpack.formats.clang_bundle.sections.stored import SectionEntry
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
 from fatpack.ops import writing

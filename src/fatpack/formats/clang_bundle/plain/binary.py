@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-from math import gcd
-
 from fatpack.errors import hexadecimal
 from fatpack.formats import sniff
 from fatpack.formats.clang_bundle.byte_map import check_places
 from fatpack.formats.clang_bundle.faults import Faults, fault
-from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, MAGIC
+from fatpack.formats.clang_bundle.plain.entries import alignment, image_of, text
 from fatpack.formats.clang_bundle.plain.table import Table, read_table
 from fatpack.formats.clang_bundle.stored import Bundle, Entry, entry_read
-from fatpack.model import Container, Image
+from fatpack.model import Container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fatpack.io.source import View
-    from fatpack.model import Span, Target
+    from fatpack.model import Span
 
 #: How far behind a bundle the next one may start: linkers align bundles to this, and pad with zeros.
 _ALIGNMENT = 4096
 
 #: QUIRK(HIP runtime): it reads this much of a bundle that is not compressed and looks for its entries there alone.
 _HIP_READS = 4096
-
-
-#: The targets of IDs met last: a library has hundreds of bundles with the same dozen IDs.
-_TARGETS: dict[str, Target] = {}
-_MOST_TARGETS = 1000
-
-
-def text(stored: bytes) -> str:
-    """Return a stored ID as text; bytes that are not UTF-8 survive as surrogates."""
-    return stored.decode("utf-8", "surrogateescape")
-
-
-def target_of(spelling: str) -> Target:
-    """Return the target that an ID names."""
-    target = _TARGETS.get(spelling)
-    if target is None:
-        if len(_TARGETS) >= _MOST_TARGETS:
-            _TARGETS.clear()
-        target = _TARGETS[spelling] = parse_id(spelling).target
-    return target
-
-
-def image_of(entry: Entry, data: View) -> Image:
-    """Return the image of an entry; what its bytes are is not stored in a bundle."""
-    spelling = text(entry.id)
-    size = data.end - data.start
-    return Image(target_of(spelling), "", data, size, size, data.span(), None, {"id": spelling}, entry)
 
 
 def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
@@ -172,28 +141,3 @@ def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
         faults.unexpected(
             "FP1310", span, f"the table of entries takes {record.table_end} bytes, more than {_HIP_READS}"
         )
-
-
-def alignment(places: Sequence[tuple[int, int]], table_end: int) -> int:
-    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does.
-
-    ``places`` are the offset and the size of each image in the order of the table.
-    """
-    offsets = [offset for offset, _ in places]
-    shared = gcd(*offsets) if offsets else 0
-    power_count = min((shared & -shared).bit_length(), 32)
-    if _fits(places, table_end, 1):
-        return 1
-    for shift in range(power_count - 1, -1, -1):
-        if _fits(places, table_end, 1 << shift):
-            return 1 << shift
-    return shared if 0 < shared < 1 << 32 and _fits(places, table_end, shared) else 1 << max(power_count - 1, 0)
-
-
-def _fits(places: Sequence[tuple[int, int]], at: int, align: int) -> bool:
-    for offset, size in places:
-        at = -(-at // align) * align
-        if offset != at:
-            return False
-        at += size
-    return True

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from fatpack.formats import sniff
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER
-from fatpack.formats.clang_bundle.plain.binary import alignment, target_of, text
-from fatpack.formats.clang_bundle.plain.table import FRONT
+from fatpack.formats.clang_bundle.plain.entries import FRONT, alignment, target_of, text
 from fatpack.formats.clang_bundle.stored import Bundle, Entry
 from fatpack.io import limits
 from fatpack.io.source import Span, View

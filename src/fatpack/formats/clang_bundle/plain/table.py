@@ -15,6 +15,7 @@ from __future__ import annotations
 from fatpack.errors import hexadecimal
 from fatpack.formats.clang_bundle.faults import Faults, errors, fault
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER
+from fatpack.formats.clang_bundle.plain.entries import FRONT
 from fatpack.formats.clang_bundle.stored import Entry
 from fatpack.io import limits
 from fatpack.record import Record
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from fatpack.errors import LimitExceeded
     from fatpack.io.source import View
     from fatpack.model import Span
-
-#: Most tables are within this much of a bundle, which is read at once.
-FRONT = 1024
 
 
 class Row(Record):

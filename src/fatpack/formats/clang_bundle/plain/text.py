@@ -16,7 +16,7 @@ from __future__ import annotations
 from fatpack.errors import counted
 from fatpack.formats.clang_bundle.faults import Faults, errors, fault
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
-from fatpack.formats.clang_bundle.plain.binary import image_of
+from fatpack.formats.clang_bundle.plain.entries import image_of
 from fatpack.formats.clang_bundle.plain.table import long_id, too_many
 from fatpack.formats.clang_bundle.stored import Entry, Text
 from fatpack.io import limits

@@ -43,7 +43,7 @@ class Part(Record):
 
 def stands_for_host(image: Image) -> bool:
     """Return whether an image is the mark that its object, without the sections of the bundle, is the host's image."""
-    from fatpack.formats.clang_bundle.stored import SectionEntry
+    from fatpack.formats.clang_bundle.sections.stored import SectionEntry
 
     entry = image.record
     return isinstance(entry, SectionEntry) and entry.merged_count > 0
@@ -74,7 +74,7 @@ def container(parts: Sequence[Part], whole: View, symbols: Symbols | None = None
     but the bytes of host entries. Entries that share an ID are kept apart, and noted.
     """
     from fatpack.formats.clang_bundle.faults import Faults
-    from fatpack.formats.clang_bundle.stored import FatObject, SectionEntry
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, SectionEntry
     from fatpack.formats.clang_bundle.target_symbols import Symbols
 
     faults = Faults()

@@ -18,7 +18,7 @@ from fatpack.formats.clang_bundle.compressed.stream_end import frame
 from fatpack.formats.clang_bundle.faults import Faults
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.formats.clang_bundle.stored import Linked, LinkedEntry
+from fatpack.formats.clang_bundle.sections.stored import Linked, LinkedEntry
 from fatpack.formats.clang_bundle.target_symbols import Symbols
 from fatpack.io import limits
 from fatpack.model import Container, Image, Label, Target
