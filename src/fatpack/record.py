@@ -63,7 +63,8 @@ class RecordType(type):
         cls._defaults = {**inherited._defaults, **own_defaults} if inherited else own_defaults
         # The slots' own setters: half the time of object.__setattr__, and inspect makes 15 records per image.
         cls._setters = tuple(getattr(cls, field).__set__ for field in cls._fields)
-        cls._getters = tuple(getattr(cls, field).__get__ for field in cls._fields)
+        if hasattr(cls, "_late"):
+            cls._getters = tuple(getattr(cls, field).__get__ for field in cls._fields)
         return cls
 
 

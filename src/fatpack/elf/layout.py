@@ -145,7 +145,9 @@ def _build(bits: int, order: Order) -> Layouts:
     def layout(name: str, fields: tuple[Field, ...], names: tuple[str, ...] = ()) -> Layout:
         by_name = {field.name: field for field in fields}
         ordered = [by_name[name] for name in names] or fields
-        sized = [Field(each.name, types.get(each.type, each.type), each.doc, each.show) for each in ordered]
+        sized = [
+            Field(each.name, types[each.type], each.doc, each.show) if each.type in types else each for each in ordered
+        ]
         return Layout(FORMAT, name, sized, order)
 
     wide = bits == 64

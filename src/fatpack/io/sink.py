@@ -13,7 +13,6 @@ import os
 import stat
 
 from fatpack.errors import UsageError
-from fatpack.io import unnamed
 from fatpack.io.budget import UNCOUNTED, budget_of_output
 from fatpack.io.sources.file import FileSource
 from fatpack.io.writing import check_size, write_pieces
@@ -68,6 +67,8 @@ def write_file(
         return _write_special(path, pieces, progress, budget)
     if not force:
         check_size(pieces, budget, path)
+        from fatpack.io import unnamed
+
         fd = unnamed.create(path, 0o666 if mode is None else mode)
         if fd is not None:
             return _write_unnamed(fd, path, pieces, mode, like, verify, progress, budget)
@@ -205,6 +206,8 @@ def _write_unnamed(
     budget: Budget,
 ) -> int:
     """Write a file that has no name, and name it ``path``; whatever ends this before leaves nothing."""
+    from fatpack.io import unnamed
+
     try:
         size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
         if not unnamed.publish(fd, path):

@@ -6,7 +6,6 @@ LLVM 22 and 23 take images of archives for their targets, LLVM 19 and those befo
 from __future__ import annotations
 
 from fatpack.ops.link_inputs.groups import Groups
-from fatpack.ops.link_inputs.needed import join_needed
 from fatpack.target.link_groups import specificity
 
 TYPE_CHECKING = False
@@ -30,6 +29,8 @@ def group(devices: Sequence[LinkImage], llvm: str, asked: Collection[str] = ()) 
         groups.add(each)
     lazy = [each for each in devices if each.is_lazy]
     if llvm == "19":
+        from fatpack.ops.link_inputs.needed import join_needed
+
         left = join_needed(lazy, groups)
     else:
         left = [each for each in lazy if not groups.join(each, asked)]

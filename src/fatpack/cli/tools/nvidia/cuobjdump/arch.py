@@ -9,11 +9,11 @@ sections, which is its end; this is done on all cores, and nothing but the two p
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import codec, magics
 from fatpack.elf.header import CUDA, header
 from fatpack.errors import FormatError, Unsupported
-from fatpack.formats.cuda_fatbin.reading.beginning import beginning
-from fatpack.machine.parallel import Tasks
+from fatpack.formats.cuda_fatbin.layout import FORMAT, method_of
+from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ def of_entries(entries: Sequence[Entry | None]) -> list[str]:
     """Return the architectures of cubins, "" for None; what the entry says where a cubin cannot be read."""
     found = ["" if entry is None else _of_entry(entry, _nothing) for entry in entries]
     slow = [(number, entry) for number, entry in enumerate(entries) if entry is not None and not found[number]]
+    if not slow:
+        return found
+    from fatpack.machine.parallel import Tasks
+
     is_much = sum(len(entry.data) for _, entry in slow) > _LEAST
     is_concurrent = is_much and all(entry.data.source.is_concurrent for _, entry in slow)
     tasks = [lambda entry=entry: _of_entry(entry, _stored_compat) for _, entry in slow]
@@ -67,10 +71,19 @@ def _of_entry(entry: Entry, more: Callable[[View], bytes | None]) -> str:
         return _stored_compat(entry.data) if entry.data.source.is_at_hand else more(entry.data)
 
     try:
-        target = _arch(beginning(entry, _HEAD), compat)
+        target = _arch(_head(entry), compat)
     except (FormatError, Unsupported):
         target = None
     return f"sm_{entry.head.sm}" if target is None else target
+
+
+def _head(entry: Entry) -> bytes:
+    """Return the first bytes of an entry's image, without inflating the rest of it unless it is in a group."""
+    data = entry.data
+    method = None if entry.group is not None or is_refused(data) else method_of(entry.head.flags)
+    if method is None or data.source.is_at_hand:
+        return data.head(0, _HEAD)
+    return codec.beginning(entry.packed, min(_HEAD, len(data)), method=method, format=FORMAT)
 
 
 def _nothing(_view: View) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from fatpack.cli.tools.nvidia.cuobjdump import arch
 from fatpack.cli.tools.nvidia.cuobjdump.headings import heading, text_pieces
 from fatpack.cli.tools.nvidia.cuobjdump.reading import is_elf, is_ptx
@@ -38,6 +36,8 @@ class Dump:
             if is_elf(entry):
                 self._image(entry.data, entry)
             elif is_ptx(entry) and self._request.shows_ptx:
+                from itertools import chain
+
                 self._output.raw(chain([indent.encode()], text_pieces(entry.data.pieces()), [b"\n"]))
         except Unsupported:
             self._output.obfuscated()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fatpack.cli.tools.nvidia.cuobjdump import arch
-from fatpack.cli.tools.nvidia.cuobjdump.extracting import Extraction, extract
 from fatpack.cli.tools.nvidia.cuobjdump.headings import has_options, text_of, variant
 from fatpack.cli.tools.nvidia.cuobjdump.names import NO_IDENTIFIER, function_stem, matches, stem
 from fatpack.cli.tools.nvidia.cuobjdump.reading import is_elf, is_ptx
@@ -13,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fatpack.cli.tools.nvidia.cuobjdump.extracting import Extraction
     from fatpack.cli.tools.nvidia.cuobjdump.options import Request
     from fatpack.cli.tools.nvidia.cuobjdump.output import Output
     from fatpack.cli.tools.nvidia.cuobjdump.reading import Cubin
@@ -108,21 +108,28 @@ class Listing:
             then(target)
         self._waiting.clear()
         if self._extractions:
+            from fatpack.cli.tools.nvidia.cuobjdump.extracting import extract
+
             extract(self._extractions, self._file, self._used, self._output)
             self._extractions.clear()
 
     def _line(self, line: str) -> None:
         if self._request.extracts:
-            self._extractions.append(Extraction("", None, line))
+            self._extract("", None, line)
         else:
             self._output.line(line)
+
+    def _extract(self, name: str, data: View | None, before: str, behind: str = "") -> None:
+        from fatpack.cli.tools.nvidia.cuobjdump.extracting import Extraction
+
+        self._extractions.append(Extraction(name, data, before, behind))
 
     def _list_elf(self, count: int, name: str, data: View) -> None:
         line = f"ELF file {count:4}: "
         if not self._request.extracts:
             self._output.line(line + name)
         elif matches(name, self._request.extract_elf):
-            self._extractions.append(Extraction(name, data, f"Extracting {line}"))
+            self._extract(name, data, f"Extracting {line}")
 
     def _list_ptx(self, count: int, name: str, entry: Entry) -> None:
         if not self._request.extracts:
@@ -132,7 +139,7 @@ class Listing:
             options = f" -arch=sm_{entry.head.sm}{variant(entry.head)}"
             if has_options(entry):
                 options += f" {text_of(entry.area.options)}"
-            self._extractions.append(Extraction(name, entry.data, before, options))
+            self._extract(name, entry.data, before, options)
 
     def _list_texts(self, data: View, text: str, target: str) -> None:
         try:
@@ -143,7 +150,7 @@ class Listing:
                 if not self._request.extracts:
                     self._output.line(line + name)
                 elif matches(name, self._request.extract_text):
-                    self._extractions.append(Extraction(name, code, f"Extracting {line}"))
+                    self._extract(name, code, f"Extracting {line}")
         except Unsupported:
             self._output.obfuscated()
         except FormatError as error:
