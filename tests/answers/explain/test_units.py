@@ -11,7 +11,7 @@ import fatpack
 from fatpack.answers.explain.explain import Question, explain
 from fatpack.answers.explain.records import DeviceAnswer, UnitAnswer
 from fatpack.answers.explain.wording import verdict
-from fatpack.facts.units import Place
+from fatpack.facts.units import UnitPlace
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
 from fatpack.target.choice.settings import Settings
 from fatpack.target.devices import device
@@ -127,6 +127,19 @@ def test_a_driver_that_is_older_than_the_cuda_runtime_of_the_program_fails() -> 
     )
 
 
+def test_only_what_runs_needs_a_driver() -> None:
+    """Of two libraries that load different CUDA runtimes, the newer one has nothing for the device."""
+    rows = []
+    for name, archs, runtime in (("a.so", "70", 11), ("b.so", "70", 12), ("c.so", "90", 13)):
+        *images, file = (row.replace(path=name) for row in fatpack.rows(offered.cuda(archs)))
+        rows += [*images, file.replace(cuda_runtime=runtime)]
+    asked = [explain(rows[:end], ["x"], Question((device("sm_70"),), Settings())).devices[0] for end in (2, 6)]
+    assert [answer.notes for answer in asked] == [
+        ("what runs needs a driver of CUDA 11.0 or newer (driver 450): none was named",),
+        ("some of what runs needs a driver of CUDA 12.0 or newer (driver 525): none was named",),
+    ]
+
+
 def test_devices_of_one_machine_stop_at_the_first_without_an_image() -> None:
     first, second = fatpack.explain(offered.hip("gfx1100"), ["gfx1100", "gfx1036"]).devices
     assert not first.notes
@@ -213,7 +226,7 @@ def test_one_code_object_of_an_archive_goes_to_all_devices() -> None:
     ],
 )
 def test_a_verdict_counts_as_people_do(runs: int, fails: int, unknown: int, said: str) -> None:
-    place = Place("x.so", container=0)
+    place = UnitPlace("x.so", container=0)
     outcomes = ["runs"] * runs + ["fails"] * fails + ["unknown"] * unknown
     units = [UnitAnswer("cuda", None, outcome, "C2", "", True, (), places=(place,)) for outcome in outcomes]
     assert verdict(device("sm_90"), units, "", {}).startswith(f"sm_90: {said}")

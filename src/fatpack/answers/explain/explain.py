@@ -139,7 +139,8 @@ class _Asking:
         self._answers: dict[object, tuple[UnitAnswer, list[UnitPlace]]] = {}
         self._passed: dict[str, int] = {}
         self._libraries: dict[str, None] = {}
-        self._needs: tuple[int, int] = (0, 0)
+        #: the CUDA versions of which a driver must be for what runs, (0, 0) for any driver
+        self._needs: set[tuple[int, int]] = set()
         self._runtimes: dict[int | None, None] = {}
         self.names: dict[str, None] = {}
 
@@ -180,7 +181,8 @@ class _Asking:
                 needed = max(needed, (loads, 0))
             else:
                 answer = of_runtime(answer, loads, self._device, settings.driver)
-        self._needs = max(self._needs, needed)
+        if answer.outcome != "fails":
+            self._needs.add(needed)
         for name in (answer.rule, *(image.rule for image in answer.images)):
             self.names[name] = None
         return answer
@@ -215,8 +217,10 @@ class _Asking:
         device, settings = self._device, self._question.settings
         notes = []
         if device.vendor == "nvidia":
-            if settings.driver is None and self._needs != (0, 0) and may_run:
-                notes.append(f"what runs needs a driver of {driver_words(self._needs)}: none was named")
+            newest = max(self._needs, default=(0, 0))
+            if settings.driver is None and newest != (0, 0) and may_run:
+                which = "what runs needs" if len(self._needs) == 1 else "some of what runs needs"
+                notes.append(f"{which} a driver of {driver_words(newest)}: none was named")
             if settings.driver is not None and self._answers and not self._runtimes:
                 notes.append(
                     "which CUDA runtime library it brings is not known, so that was not compared with the driver"
