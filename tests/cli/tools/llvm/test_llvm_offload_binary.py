@@ -177,6 +177,8 @@ BEHAVIOURS = [
     ["pkg.bin", "--image=note=a,note=b"],
     ["pkg.bin", "--image=file=out"],
     ["pkg.bin", "--image=file=out,kind=hip"],
+    ["pkg.bin", "--image=file=-,arch=sm_80"],
+    ["pkg.bin", "--archive", "--image=file=-,arch=sm_80"],
     ["pkg.bin", "--image=file=p,file=q,kind=hip"],
     ["pkg.bin", "--image=file=nowhere/p,kind=hip"],
     ["pkg.bin", "--image=file=out,arch=none"],

@@ -3,6 +3,7 @@
 ========================  ====================================================================
 ``packing``                ``-o``: inputs → one file
 ``extracting``             one file → outputs
+``writing``                an output: a file or standard output
 ========================  ====================================================================
 
 It follows LLVM 22 or 23. Differences, all listed in

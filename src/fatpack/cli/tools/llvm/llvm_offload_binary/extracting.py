@@ -11,6 +11,7 @@ import os
 import sys
 
 from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.llvm_offload_binary.writing import write_output
 from fatpack.cli.tools.llvm.stored_images import llvm_images
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
 from fatpack.formats.offload_binary import llvm_reader
@@ -106,7 +107,7 @@ class Extractor:
         elif option.files:
             if len(chosen) > 1:
                 sys.stderr.write(f"{self._program}: warning: Multiple inputs match to a single file, '{name}'\n")
-            write_file(name, [chosen[-1].image.data], force=True)
+            write_output(name, [chosen[-1].image.data])
         else:
             self._write_each(chosen)
 

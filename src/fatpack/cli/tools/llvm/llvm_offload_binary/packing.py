@@ -6,9 +6,9 @@ LLVM 22 writes a binary of version 1 for every image, one behind the other; LLVM
 from __future__ import annotations
 
 from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.llvm_offload_binary.writing import write_output
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.image_option import image_from
-from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Span
 
@@ -34,7 +34,7 @@ def pack(output: str, options: Sequence[ImageOption], llvm: str) -> None:
                 images.append(image_from(option, name, sources[-1].view()))
                 sources[-1].rest()
         pieces = _container(images, llvm)
-        write_file(output, pieces, force=True) if output != "-" else _to_stdout(pieces)
+        write_output(output, pieces)
     except OSError as error:
         raise Failure(reason(error)) from error
     finally:
@@ -48,12 +48,3 @@ def _container(images: Sequence[Image], llvm: str) -> list[Piece]:
     for group in groups:
         pieces += offload_binary.write(Container(offload_binary.DOC.name, version, group, Span(0, 0)))
     return pieces
-
-
-def _to_stdout(pieces: Sequence[Piece]) -> None:
-    import sys
-
-    from fatpack.io.writing import write_pieces
-
-    sys.stdout.flush()
-    write_pieces(1, pieces)
