@@ -173,6 +173,27 @@ def test_everything_is_checked_before_the_first_change(
     assert state(place) == before
 
 
+def test_what_another_run_makes_meanwhile_is_kept(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs at once: the other one is always a step ahead, and both succeed."""
+    for call in ("mkdir", "symlink"):
+        monkeypatch.setattr(os, call, _ahead(getattr(os, call)))
+    folder = tmp_path / "new" / "in"
+    assert {each.done for each in links.install(str(folder), NAMES, program)} == {"kept"}
+    assert {path.name: os.readlink(path) for path in folder.iterdir()} == dict.fromkeys(NAMES, program)
+
+
+def _ahead(call: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that somebody else calls first."""
+
+    def run(*arguments: str) -> None:
+        call(*arguments)
+        call(*arguments)
+
+    return run
+
+
 STOPPED = """
 import os, signal, sys
 from fatpack.cli import main

@@ -162,6 +162,19 @@ def test_which_tells_what_path_finds(program: Path, tmp_path: Path) -> None:
     assert ran(program, "tool", "--which", "fatbinary", "cir-offload-merge", PATH=path).returncode == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes in folders")
+def test_which_opens_no_pipe(program: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "cuobjdump", 0o755)
+    done = subprocess.run(
+        [str(program), "tool", "--which", "cuobjdump"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": str(tmp_path)},
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout.split()) == (1, ["cuobjdump", "PATH", "original", str(tmp_path / "cuobjdump")])
+
+
 def test_which_says_what_to_do_where_nothing_is_in_place(program: Path, tmp_path: Path) -> None:
     done = ran(program, "tool", "--which", PATH=str(tmp_path))
     assert done.stdout.splitlines() == [

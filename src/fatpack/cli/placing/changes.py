@@ -41,7 +41,12 @@ class Changes:
             missing.append(folder)
             folder = os.path.dirname(folder.rstrip(os.sep))
         for each in reversed(missing):
-            os.mkdir(each)
+            try:
+                os.mkdir(each)
+            except FileExistsError:
+                if not os.path.isdir(each):
+                    raise
+                continue  # another run made it meanwhile, and may need it
             self._back.append((_then(os.rmdir, each), each))
 
     def make(self, path: str, write: Callable[[str], None]) -> None:

@@ -80,9 +80,14 @@ def install(folder: str, names: Iterable[str], target: str) -> list[Placed]:
     plan = [Placed(path, _what_to_do(path, target)) for path in paths]
     with Changes("placed") as changes:
         changes.make_folder(folder)
-        for each in plan:
+        for at, each in enumerate(plan):
             if each.done == "made":
-                changes.make(each.path, lambda to: _make(to, target))
+                try:
+                    changes.make(each.path, lambda to: _make(to, target))
+                except FileExistsError:
+                    if not _is_same(each.path, target):
+                        raise
+                    plan[at] = each.replace(done="kept")  # another run made it meanwhile
             elif each.done == "changed":
                 changes.replace(each.path, lambda to: _make(to, target), _copier(each.path))
     return plan

@@ -31,7 +31,9 @@ def is_command(path: str) -> bool:
 
 
 def is_script(path: str) -> bool:
-    """Return whether a file is a script that calls ``fatpack tool``."""
+    """Return whether a file is a script that calls ``fatpack tool``. What is no regular file is not opened."""
+    if not os.path.isfile(path):
+        return False  # a pipe would be waited for
     try:
         with open(path, "rb") as file:
             text = file.read(_SCRIPT)
