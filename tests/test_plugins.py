@@ -8,10 +8,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TypeAlias
 
 import pytest
 from tests.laws.rooms import FIXTURES
+
+from fatpack.errors import FormatError
+from fatpack.hosts import Site
+from fatpack.io.sources.memory import BytesSource
+from fatpack.model import Container, Finding, Image, Label, Span, Target, late_image
+from fatpack.plugins import Guarded, problems
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "toybox"
 BOX, CHEST = (EXAMPLE / "tests" / "fixtures" / name for name in ("two.toybox", "one.toychest"))
@@ -109,6 +116,13 @@ UNUSABLE = {
     "syntax": ("def", "importing plug failed: SyntaxError"),
     "door": ("MAGICS = (b'TOYBOX',)", "plug lacks DOC, LAYOUTS, detect, extent, parse, write, labels, describe"),
     "type": (f"{DOOR}\nMAGICS = [b'TOYBOX']", "MAGICS of plug is [b'TOYBOX'], expected a tuple of bytes"),
+    "no module": ("import sys\nsys.modules[__name__] = object()", "it is a object and no module"),
+    "panic": ("class Panic(BaseException): pass\nraise Panic('at 1')", "importing plug failed: Panic: at 1"),
+    "tuple": (
+        f"{DOOR}\nclass Odd(tuple):\n    def __iter__(self): return 1 / 0\nMAGICS = Odd((b'TOYBOX',))",
+        "plug fails: ZeroDivisionError",
+    ),
+    "refusal": (f"{DOOR}\nREFUSAL = 5", "REFUSAL of plug is 5, expected two texts"),
     "short": (f"{DOOR}\nMAGICS = (b'TO',)", "expected 4 to 24 bytes"),
     "taken": (f"{DOOR}\nMAGICS = (b'CCOB9',)", "begins as b'CCOB' of another room does"),
 }
@@ -273,6 +287,7 @@ PARSE = "def parse(view, at=0): return container.parse(view, at).replace(format=
         "def detect(view): raise SystemExit(0)",
         "def locate(view):\n    yield 1 / 0",
         "def locate(view):\n    yield 1",
+        "def locate(view): return [1]",
     ],
 )
 def test_a_host_that_fails_breaks_nothing(toybox: Path, part: str) -> None:
@@ -284,6 +299,109 @@ def test_a_host_that_fails_breaks_nothing(toybox: Path, part: str) -> None:
     assert "of plug-in plug of other failed" in done.stdout + done.stderr or "failed in detect" in done.stdout
     (done,) = [fatpack(toybox, "inspect", CHEST, OBJECT)]
     assert "gfx90a" in done.stdout
+
+
+def odd_image(**fields: object) -> Container:
+    """Return a container of the format `plug` with an image whose fields are these."""
+    view = BytesSource(bytes(16)).view()
+    image = Image(Target(arch="sm_80"), "", view, 16, 16, Span(0, 16)).replace(**fields)
+    return Container("plug", 1, (image,), Span(0, 16))
+
+
+def fails() -> dict[str, object]:
+    raise ZeroDivisionError
+
+
+#: what `parse` returns → what is said of it
+ODD_CONTAINERS = {
+    "its version": odd_image().replace(version=object()),
+    "its attrs": odd_image().replace(attrs={1: "x"}),
+    "its unknown": odd_image().replace(unknown=(1,)),
+    "its findings": odd_image().replace(findings=(Finding("FP1001", "fatal", Span(0, 1), "x"),)),
+    "its images": odd_image().replace(images=[odd_image().images[0]]),
+    "it has more images than bytes": odd_image().replace(images=odd_image().images * 17),
+    "target of image 0": odd_image(target=Target(arch=80)),  # type: ignore[arg-type]
+    "form of image 0": odd_image(form=None),
+    "size of image 0": odd_image(size=-1),
+    "stored_size of image 0": odd_image(stored_size="16"),
+    "compression of image 0": odd_image(compression=3),
+    "data of image 0": odd_image(data=b"bytes"),
+    "attrs of image 0": odd_image(attrs=["x"]),
+    "span of image 0": odd_image(span=None),
+    "ZeroDivisionError": odd_image().replace(images=(late_image(Target(), "", None, 1, 1, "zlib", fails),)),
+}
+
+
+def room(**parts: object) -> Guarded:
+    """Return a guarded module with these parts."""
+    module = ModuleType("plug")
+    module.__dict__.update(parts)
+    return Guarded("plug", "plug-in plug of other", module)
+
+
+@pytest.mark.parametrize("said", ODD_CONTAINERS)
+def test_a_container_has_values_of_the_types_of_its_fields(said: str) -> None:
+    view = BytesSource(bytes(16)).view()
+    assert room(parse=lambda view, at: odd_image()).parse(view, 0).version == 1
+    with pytest.raises(FormatError, match=f"parse of plug-in plug of other .*{said}"):
+        room(parse=lambda view, at: ODD_CONTAINERS[said]).parse(view, 0)
+
+
+def rust_panic(*_: object) -> None:
+    class PanicException(BaseException):
+        pass
+
+    raise PanicException("index out of bounds")
+
+
+#: part → what it returns that it should not
+ODD_RESULTS: list[tuple[str, object]] = [
+    ("describe", None),
+    ("describe", {"x": object()}),
+    ("describe", {1: 2}),
+    ("labels", [1]),
+    ("labels", None),
+    ("labels", [Label(Span(0, 1), 7)]),  # type: ignore[arg-type]
+    ("locate", [1]),
+    ("locate", None),
+    ("locate", [Site(BytesSource(b"").view(), section=5)]),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "result"), ODD_RESULTS, ids=[f"{part}-{at}" for at, (part, _) in enumerate(ODD_RESULTS)]
+)
+def test_what_is_no_result_is_an_error_of_ours(part: str, result: object) -> None:
+    view = BytesSource(bytes(16)).view()
+    for function in (lambda *_: result, rust_panic):
+        call = getattr(room(**{part: function}), part)
+        with pytest.raises(FormatError, match=f"{part} of plug-in plug of other "):
+            found = call(odd_image()) if part == "describe" else list(call(view, odd_image()))
+            pytest.fail(f"returned {found}")
+
+
+def test_what_is_described_may_not_hold_itself() -> None:
+    described: dict[str, object] = {}
+    described["itself"] = described
+    with pytest.raises(FormatError, match="no plain data"):
+        room(describe=lambda container: described).describe(odd_image())
+
+
+def test_a_generator_that_is_given_up_is_closed() -> None:
+    labels = room(labels=lambda view: iter([Label(Span(0, 1), "x"), Label(Span(1, 2), "y")])).labels
+    drawn = labels(BytesSource(bytes(16)).view())
+    assert next(drawn).name == "x"
+    drawn.close()
+
+
+class NoBool:
+    def __bool__(self) -> bool:
+        raise ValueError("truth of an array")
+
+
+def test_what_detect_returns_may_fail_to_be_true_or_false() -> None:
+    assert room(detect=lambda view, at: NoBool()).detect(BytesSource(b"").view(), 0) is False
+    assert any("failed in detect: ValueError: truth of an array" in problem for problem in problems())
 
 
 @pytest.mark.slow

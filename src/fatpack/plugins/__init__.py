@@ -22,13 +22,12 @@ import os
 import sys
 
 from fatpack.errors import FatpackError, FormatError
-from fatpack.io.source import Span, View
-from fatpack.model import Container, Image, Label
+from fatpack.plugins.results import wrong_container, wrong_description, wrong_label, wrong_site
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from types import ModuleType
     from typing import Any
 
@@ -46,8 +45,10 @@ _ENTRY_POINTS = 1 << 20
 #: LIMIT: characters of a message that code of others wrote.
 _LONGEST = 1000
 
-#: What code of others may raise: ``sys.exit`` in it must not end the command, least of all with exit code 0.
-_RAISED = (Exception, SystemExit)
+#: What is let through of what code of others raises: that somebody stops the command, and errors of ours. All else is
+#: a fault of theirs: ``sys.exit`` must not end the command, least of all with exit code 0, and libraries that are
+#: written in Rust raise a BaseException of their own.
+_PASSED = (KeyboardInterrupt, FatpackError)
 
 #: What names are made of: they stand in JSON, in messages and in options.
 _NAMING = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -87,7 +88,12 @@ def joining(group: str, taken: Collection[str], magics: Collection[bytes]) -> It
         module = _imported(target, words, package)
         if module is None:
             continue
-        begins, wrong = _begins(module, group, begun)
+        try:
+            begins, wrong = _begins(module, group, begun)
+        except _PASSED:
+            raise
+        except BaseException as error:  # noqa: BLE001  (what stands in a module of others may raise anything)
+            begins, wrong = (), f"{target} fails: {_text(error)}"
         if wrong:
             _tell(f"{words} is not used: {wrong}; remove {package}, or tell its authors")
             continue
@@ -162,7 +168,9 @@ def _imported(target: str, words: str, package: str) -> ModuleType | None:
     printed, sys.stdout = sys.stdout, sys.stderr
     try:
         return __import__(target, fromlist=["DOC"])
-    except _RAISED as error:  # code of others may raise anything when it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (code of others may raise anything when it is imported)
         _tell(f"{words} is not used: importing {target} failed: {_text(error)}; update or remove {package}")
         return None
     finally:
@@ -178,18 +186,31 @@ _DOORS = {
 
 def _begins(module: ModuleType, group: str, begun: Collection[bytes]) -> tuple[tuple[bytes, ...], str]:
     """Return how what a module reads begins, and "", or what is wrong with the module."""
-    parts, name = _DOORS[group]
-    if missing := [part for part in (*parts, name) if not hasattr(module, part)]:
-        return (), f"{module.__name__} lacks {', '.join(missing)}"
+    name = _DOORS[group][1]
+    if wrong := _wrong_module(module, group):
+        return (), wrong
     begins = getattr(module, name)
     if not isinstance(begins, tuple) or not begins or not all(isinstance(magic, bytes) for magic in begins):
-        return (), f"{name} of {module.__name__} is {begins!r}, expected a tuple of bytes"
+        return (), f"{name} of {module.__name__} is {_shortly(begins)}, expected a tuple of bytes"
     for magic in begins:
         if not LEAST_MAGIC <= len(magic) <= MOST_MAGIC:
-            return (), f"{name} has {magic!r}, expected {LEAST_MAGIC} to {MOST_MAGIC} bytes"
+            return (), f"{name} has {_shortly(magic)}, expected {LEAST_MAGIC} to {MOST_MAGIC} bytes"
         if taken := next((other for other in begun if other[:LEAST_MAGIC] == magic[:LEAST_MAGIC]), None):
             return (), f"{name} has {magic!r}, which begins as {taken!r} of another room does"
     return begins, ""
+
+
+def _wrong_module(module: ModuleType, group: str) -> str:
+    """Return what a module lacks to be a door, "" for nothing."""
+    if not isinstance(module, type(sys)):
+        return f"it is a {type(module).__name__} and no module"
+    parts, name = _DOORS[group]
+    if missing := [part for part in (*parts, name) if not hasattr(module, part)]:
+        return f"{module.__name__} lacks {', '.join(missing)}"
+    refusal = getattr(module, "REFUSAL", ("", ""))
+    if not isinstance(refusal, tuple) or list(map(type, refusal)) != [str, str]:
+        return f"REFUSAL of {module.__name__} is {_shortly(refusal)}, expected two texts: the reason, and advice"
+    return ""
 
 
 class Guarded:
@@ -209,36 +230,33 @@ class Guarded:
 
     def detect(self, *given: Any) -> bool:
         """Return what the room says, False where it fails."""
-        return bool(self._asked("detect", given))
+        return self._asked("detect", given, bool) or False
 
     def extent(self, *given: Any) -> int | None:
         """Return what the room says, None where it fails or says no number of bytes."""
-        size = self._asked("extent", given)
+        size = self._asked("extent", given, lambda value: value)
         return size if isinstance(size, int) and size > 0 else None
 
     def parse(self, view: Any, at: int = 0) -> Any:
         """Return the container that the room reads, which lies in the view and is of the room's format."""
         container = self._guarded("parse", self._module.parse)(view, at)
-        if not self._is_container(container, view, view.start + at):
-            raise self._error("parse", f"returned {_shortly(container)}", (view, at))
+        if wrong := self._guarded("parse", wrong_container)(container, self._name, view, view.start + at):
+            raise self._error("parse", f"returned {_shortly(container)}: {wrong}", (view, at))
         return container
 
-    def _is_container(self, value: Any, view: Any, start: int) -> bool:
-        """Return whether it is a container of this format, of whose parts none lies outside of what was given."""
-        if not isinstance(value, Container) or value.format != self._name or not isinstance(value.span, Span):
-            return False
-        images = value.images if isinstance(value.images, tuple) else (None,)
-        return start <= value.span.start < value.span.end <= view.end and all(
-            isinstance(image, Image)
-            and isinstance(image.span, Span)
-            and start <= image.span.start <= image.span.end <= view.end
-            for image in images
-        )
+    def describe(self, container: Any) -> Any:
+        """Return what the room says of a container, which is plain data."""
+        stored = self._guarded("describe", self._module.describe)(container)
+        if wrong := self._guarded("describe", wrong_description)(stored):
+            raise self._error("describe", f"returned {_shortly(stored)}: {wrong}", ())
+        return stored
 
-    def _asked(self, part: str, given: tuple[Any, ...]) -> Any:
+    def _asked(self, part: str, given: tuple[Any, ...], taken: Callable[[Any], Any]) -> Any:
         try:
-            return getattr(self._module, part)(*given)
-        except _RAISED as error:  # code of others may raise anything
+            return taken(getattr(self._module, part)(*given))
+        except _PASSED:
+            raise
+        except BaseException as error:  # noqa: BLE001  (code of others may raise anything)
             _tell(f"{self._words} failed in {part}: {_text(error)}; tell its authors")
             return None
 
@@ -246,32 +264,35 @@ class Guarded:
         def call(*given: Any, **options: Any) -> Any:
             try:
                 result = function(*given, **options)
-            except FatpackError:
+            except _PASSED:
                 raise
-            except _RAISED as error:
+            except BaseException as error:
                 raise self._error(part, f"failed: {_text(error)}", given) from error
-            return self._drawn(part, result, given) if hasattr(result, "__next__") else result
+            return self._drawn(part, result, given) if part in _OF_BYTES or hasattr(result, "__next__") else result
 
         return call
 
-    def _drawn(self, part: str, items: Iterator[Any], given: tuple[Any, ...]) -> Iterator[Any]:
+    def _drawn(self, part: str, items: Iterable[Any], given: tuple[Any, ...]) -> Iterator[Any]:
         """Yield what a generator does. Labels and places are no more than the bytes that they are of."""
         left = max(1, len(given[0])) if part in _OF_BYTES else None
-        try:
-            for item in items:
-                if left is not None:
-                    left -= 1
-                    if left < 0:
-                        break
-                    if not _OF_BYTES[part](item):
-                        raise TypeError(f"yielded {_shortly(item)}")
-                yield item
-        except FatpackError:
-            raise
-        except _RAISED as error:
-            raise self._error(part, f"failed: {_text(error)}", given) from error
-        if left is not None and left < 0:
-            raise self._error(part, "does not end: it yielded more than there are bytes", given)
+        drawn = None
+        while True:
+            try:
+                drawn = iter(items) if drawn is None else drawn
+                item = next(drawn)
+                if left is not None and (wrong := _OF_BYTES[part](item)):
+                    raise TypeError(f"yielded {_shortly(item)}: {wrong}")
+            except StopIteration:
+                return
+            except _PASSED:
+                raise
+            except BaseException as error:
+                raise self._error(part, f"failed: {_text(error)}", given) from error
+            if left is not None:
+                left -= 1
+                if left < 0:
+                    raise self._error(part, "does not end: it yielded more than there are bytes", given)
+            yield item
 
     def _error(self, part: str, problem: str, given: tuple[Any, ...]) -> FormatError:
         """Return the error of a part that failed, at the place that it was given."""
@@ -286,23 +307,20 @@ class Guarded:
         )
 
 
-#: function of a door → whether what it yields, of which each has bytes of its own, is what it should be
-_OF_BYTES: dict[str, Callable[[Any], bool]] = {
-    "labels": lambda item: isinstance(item, Label),
-    "locate": lambda item: isinstance(getattr(item, "data", None), View),
-}
+#: function of a door → what is wrong with something that it yields, of which each has bytes of its own
+_OF_BYTES: dict[str, Callable[[Any], str]] = {"labels": wrong_label, "locate": wrong_site}
 
 
 def _text(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}".removesuffix(": ")[:_LONGEST]
-    except _RAISED:
+    except BaseException:  # noqa: BLE001  (a text that others make)
         return type(error).__name__
 
 
 def _shortly(value: object) -> str:
     try:
         text = repr(value)
-    except _RAISED:
+    except BaseException:  # noqa: BLE001  (a text that others make)
         return f"a {type(value).__name__}"
     return text if len(text) < 100 else f"{text[:100]}…"
