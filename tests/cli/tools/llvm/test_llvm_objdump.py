@@ -43,6 +43,9 @@ LINES = [
     ["--offloading", "folder/hip.o"],
     ["--offloading", "packed.o", "twice.o"],
     ["--offloading", "missing", "omp.o"],
+    ["--offloading", "omp.o", "", "hip.o"],
+    ["@response"],
+    ["--offloading", "@nowhere", "omp.o"],
     ["omp.o", "missing", "--offloading"],
     ["--offloading", "."],
     ["--offloading", "empty"],
@@ -60,6 +63,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, fixture in FILES.items():
         shutil.copy(FIXTURES / fixture, folder / name)
     (folder / "empty").write_bytes(b"")
+    (folder / "response").write_text("--offloading 'omp.o' hip.o")
     (folder / "text").write_bytes(b"no object at all")
     (folder / "cut.bin").write_bytes((folder / "four.bin").read_bytes()[:40])
     (folder / "folder").mkdir()

@@ -280,6 +280,74 @@ def test_the_whole_behaviour_is_that_of_llvm(
     assert _files(ours) == _files(theirs)
 
 
+#: response files, one for each rule of LLVM's tokenizer
+RESPONSES = [
+    b"-o out '--image=file=a.o,triple=t\\'",
+    b'-o out "--image=file=a\\.o,triple=t"',
+    b"-o out '--image=file=a\\.o,triple=t'",
+    b'-o out "--image=file=a.o,triple=t x',
+    b"-o out --image=file=a.o,triple='x\\'y'",
+    b'-o out --image=file=a.o,triple="x\\ny"',
+    b"-o out --image=file=a.o,triple=x\\",
+    b'-o out "" --image=file=a.o,triple=t',
+    b"-o out\\\n --image=file=a.o,triple=t",
+    b"-o out --image=file=a.o,triple=t # comment",
+    b"-o out --image=file=a.o,triple=\xff",
+    b"-o\0out --image=file=a.o,triple=t",
+    b"\xef\xbb\xbf-o out --image=file=a.o,triple=t",
+    "\ufeff-o out --image=file=a.o,triple=t".encode("utf-16-le"),
+    b"-o out @response",
+    b"-o out @nowhere --image=file=a.o",
+    b"",
+]
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("at", range(len(RESPONSES)))
+def test_response_files_are_split_as_llvm_does(
+    version: str,
+    at: int,
+    inputs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    theirs, ours = _folder(tmp_path / "theirs", inputs), _folder(tmp_path / "ours", inputs)
+    for folder in (theirs, ours):
+        (folder / "words").write_bytes(RESPONSES[at])
+    real = llvm_tool(NAME, version)
+    done = subprocess.run([real, "@words"], cwd=theirs, capture_output=True)
+    monkeypatch.chdir(ours)
+    code = main(["tool", f"--as={version}", real, "@words"])
+    streams = capfd.readouterr()
+    assert (code, streams.err, streams.out) == (done.returncode, done.stderr.decode(), done.stdout.decode())
+    assert _files(ours) == _files(theirs)
+
+
+@pytest.mark.parametrize("name", ["llvm-offload-binary", "llvm-objdump", "llvm-readobj", "clang-offload-wrapper"])
+def test_a_response_file_that_names_itself_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LLVM says the same, and crashes."""
+    monkeypatch.chdir(tmp_path)
+    Path("one").write_text("@two @two")
+    Path("two").write_text("--offloading @one @one")
+    assert main(["tool", name, "@one"]) == 1
+    assert capsys.readouterr().err == f"{name}: recursive expansion of: '{tmp_path / 'one'}'\n"
+
+
+def test_a_response_file_may_be_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.o").write_bytes(b"image")
+    reading, writing = os.pipe()
+    os.write(writing, b"-o out --image=file=a.o,triple=t")
+    os.close(writing)
+    assert main(["tool", NAME, f"@/dev/fd/{reading}"]) == 0
+    os.close(reading)
+    assert Path("out").exists()
+
+
 @pytest.mark.reference
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ LINES = [
     ["--elf-output-style", "JSON", "omp.o", "lib.so", "--offloading"],
     ["--offloading", "--elf-output-style=JSON", "--pretty-print", "plain.o"],
     ["--offloading", "missing", "hip.o"],
+    ["--offloading", "omp.o", "", "hip.o"],
+    ["@response"],
+    ["--offloading", "@nowhere", "omp.o"],
     ["--offloading", "hip.o", "missing"],
     ["--offloading", "."],
     ["--offloading", "empty"],
@@ -39,6 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, fixture in FILES.items():
         shutil.copy(FIXTURES / fixture, folder / name)
     (folder / "empty").write_bytes(b"")
+    (folder / "response").write_text("--offloading 'omp.o' hip.o")
     (folder / "text").write_bytes(b"no object at all")
     run("llvm-ar", "rc", "mixed.a", "text", "omp.o", "hip.o", "plain.o", cwd=folder)
     bundles = FIXTURES / "clang_bundle"

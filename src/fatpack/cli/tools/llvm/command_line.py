@@ -68,26 +68,59 @@ class CommandLineError(Exception):
 _TRUE, _FALSE = ("", "true", "TRUE", "True", "1"), ("false", "FALSE", "False", "0")
 
 
-def expand_response_files(arguments: Sequence[str], depth: int = 20) -> list[str]:
-    """Return the arguments with every ``@FILE`` replaced by the words in it; those that are no files stay."""
+def expand_response_files(arguments: Sequence[str], within: tuple[str, ...] = ()) -> list[str]:
+    """Return the arguments with every ``@FILE`` replaced by the words in it; those that are no files stay.
+
+    ``within`` are the files that are being read. Raises CommandLineError for one that names itself, and for one that
+    cannot be read: LLVM prints the same of the first, and crashes behind it.
+    """
     expanded: list[str] = []
     for argument in arguments:
-        if not argument.startswith("@") or depth <= 0 or not os.path.isfile(argument[1:]):
+        path = argument[1:]
+        if not argument.startswith("@") or not os.path.exists(path) or os.path.isdir(path):
             expanded.append(argument)
             continue
-        with open(argument[1:], encoding="utf-8", errors="surrogateescape") as file:
-            expanded += expand_response_files(_split(file.read()), depth - 1)
+        if os.path.realpath(path) in within:
+            raise CommandLineError([f"recursive expansion of: '{os.path.abspath(path)}'"])
+        try:
+            with open(path, "rb") as file:
+                text = _decoded(file.read())
+        except OSError as error:
+            raise CommandLineError([f"cannot open file '{path}': {error.strerror}"]) from error
+        expanded += expand_response_files(_words(text), (*within, os.path.realpath(path)))
     return expanded
 
 
-def _split(text: str) -> list[str]:
-    import shlex
+def _decoded(data: bytes) -> str:
+    """Return the text of a response file, without the mark that says how it is encoded."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    return data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
 
-    try:
-        return shlex.split(text)
-    except ValueError:
-        # LLVM's tokenizer takes the rest of the file for the last word.
-        return text.split()
+
+def _words(text: str) -> list[str]:
+    """Return the words of a response file.
+
+    A backslash keeps the next character from meaning anything, in quotes of either kind too; a quote that is not closed
+    ends with the file; what is empty is no word, and a NUL ends one. Source: ``cl::TokenizeGNUCommandLine``, LLVM 22.
+    """
+    words: list[str] = []
+    word = quote = ""
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            word += next(characters, "\\")
+        elif quote:
+            quote, word = ("", word) if character == quote else (quote, word + character)
+        elif character in "\"'":
+            quote = character
+        elif character not in " \t\r\n":
+            word += character
+        else:
+            words.append(word)
+            word = ""
+    words.append(word)
+    return [each.partition("\0")[0] for each in words if each]
 
 
 #: The most words of a command line that takes any number of them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.cli.tools.llvm import command_line
 from fatpack.cli.tools.llvm.failure import Failure, reason
 from fatpack.cli.tools.llvm.handing_over import hand_over
 from fatpack.cli.tools.llvm.object_readers.bundles import bundles_of
@@ -40,8 +41,12 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
     if list(arguments) == ["--version"]:
         sys.stdout.write(f"{standing_in('llvm-objdump', f'LLVM {version}')}\n")
         return 0
-    files = [word for word in arguments if word == "-" or not word.startswith(("-", "@"))]
-    options = [word for word in arguments if word != "-" and word.startswith(("-", "@"))]
+    try:
+        words = [word for word in command_line.expand_response_files(arguments) if word]  # empty ones mean nothing
+    except command_line.CommandLineError as error:
+        return command_line.report(error.lines, program)
+    files = [word for word in words if word == "-" or not word.startswith("-")]
+    options = [word for word in words if word != "-" and word.startswith("-")]
     if "--offloading" not in options or any(word != "--offloading" and not word.startswith(_ARCH) for word in options):
         return hand_over(program, "llvm-objdump", arguments, version, offered="--offloading, and --arch-name with it")
     arch = next((word[len(_ARCH) :] for word in reversed(options) if word.startswith(_ARCH)), "")

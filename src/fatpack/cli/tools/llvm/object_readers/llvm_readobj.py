@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.cli.tools.llvm import command_line
 from fatpack.cli.tools.llvm.failure import Failure, reason
 from fatpack.cli.tools.llvm.handing_over import hand_over
 from fatpack.cli.tools.llvm.object_readers.bundles import bundles_of
@@ -38,9 +39,12 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
     files: list[str] = []
     options: list[str] = []
     style = "LLVM"
-    words = iter(arguments)
+    try:
+        words = iter([word for word in command_line.expand_response_files(arguments) if word])  # empty: no meaning
+    except command_line.CommandLineError as error:
+        return command_line.report(error.lines, program)
     for word in words:
-        if word == "-" or not word.startswith(("-", "@")):
+        if word == "-" or not word.startswith("-"):
             files.append(word)
         elif word == _STYLE or word.startswith(f"{_STYLE}="):
             style = next(words, "") if word == _STYLE else word.partition("=")[2]

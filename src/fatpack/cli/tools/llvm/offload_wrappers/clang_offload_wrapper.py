@@ -49,7 +49,11 @@ _TOOL = tool.Tool(
 
 def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     """Run the tool and return its exit code: 0 or 1; ``version`` is 15, dpcpp, or "" for what the words are for."""
-    if version == "dpcpp" or (not version and _is_dpcpp(command_line.expand_response_files(arguments))):
+    try:
+        arguments = command_line.expand_response_files(arguments)  # once: one may be a pipe
+    except command_line.CommandLineError as error:
+        return command_line.report(error.lines, program)
+    if version == "dpcpp" or (not version and _is_dpcpp(arguments)):
         from fatpack.cli.tools.llvm.offload_wrappers.dpcpp import main as dpcpp
 
         return dpcpp(program, arguments)
