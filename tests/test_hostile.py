@@ -165,7 +165,9 @@ def test_more_images_than_open_files_are_packed(tmp_path: Path) -> None:
         ("--version >&-", 5),
         ("inspect nope 2>&-", 5),
         ("inspect nope 2>/dev/full", 5),
-        ("inspect - <&-", 0),
+        ("inspect - <&-", 5),
+        ("tool clang-offload-bundler -type=bc -list -input=- <&-", 1),
+        ("tool llvm-offload-binary -o out --image=file=-,triple=t <&-", 1),
         ("tool llvm-offload-binary -o - --image=file={four} >&-", 1),
     ],
 )

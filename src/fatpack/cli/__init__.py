@@ -154,11 +154,12 @@ def _run_plain(arguments: list[str]) -> int | None:
 def _open_closed_streams() -> None:
     """Point closed standard streams at nothing: the next file opened would take their numbers, and be written to.
 
-    Writing to a closed stdout fails as it would without that: what somebody asked for must not vanish.
+    Reading from a closed stdin and writing to a closed stdout fail as they would without that: what is not there is not
+    empty, and what somebody asked for must not vanish.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            fd = os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+            fd = os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_WRONLY)
             if fd != number:
                 os.dup2(fd, number)
                 os.close(fd)

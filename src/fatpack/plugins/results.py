@@ -6,18 +6,19 @@ when they are asked for are asked for here, so that what fails in them fails whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fatpack.findings import CODES
 from fatpack.io.source import Span, View
 from fatpack.model import Container, Finding, Image, Label, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 #: Sizes and versions are below this: JSON readers of other languages have 64 bits.
 _LARGEST = 1 << 63
+
+#: What attributes are: a dictionary, or one that is read only. (``Mapping``, without the import of ``collections``.)
+_MAPPINGS = (dict, type(type.__dict__))
 
 #: How deep what ``describe`` returns may be nested.
 _DEPTH = 16
@@ -38,7 +39,7 @@ def _is_span(value: object) -> bool:
 
 
 def _are_texts(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(word, str) for pair in value.items() for word in pair)
+    return isinstance(value, _MAPPINGS) and all(isinstance(word, str) for pair in value.items() for word in pair)
 
 
 def _are(check: Callable[[object], bool]) -> Callable[[object], bool]:
