@@ -197,6 +197,25 @@ def test_a_response_file_with_an_open_quote_is_a_usage_error(tmp_path: Path, arg
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "x", "--config"],
+        ["link-inputs", "-d", "out"],
+        ["tool", "--install"],
+        ["inspect"],
+        ["check", "x", "--json"],
+    ],
+)
+def test_a_response_file_with_a_nul_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "words").write_bytes(b"a\0b")
+    done = subprocess.run([sys.executable, "-m", "fatpack", *arguments, "@words"], cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stderr.decode()) == (
+        2,
+        "fatpack: error: @words: holds a NUL character; a response file is text, with words in it\n",
+    )
+
+
 def test_a_nul_in_a_path_is_a_usage_error(tmp_path: Path) -> None:
     for call in (
         lambda: fatpack.open("a\0b"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile
@@ -55,6 +56,16 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "an id": (lambda: packed(fatpack.CirOptions(ids=[3])), r"ids\[0\] is a text, not int"),  # type: ignore[list-item]
     "switch": (lambda: packed(fatpack.FatbinOptions(concat="no")), "concat is True or False, not str"),  # type: ignore[arg-type]
     "slice": (lambda: fatpack.open(b"x").images()[0:1], "index is a whole number, not slice"),  # type: ignore[index]
+    "devices": (lambda: fatpack.slim(b"", TO, devices=None), "devices is a text, or several in a list, not NoneType"),  # type: ignore[arg-type]
+    "directory": (lambda: fatpack.extract(b"", None), "directory is a path, not NoneType"),  # type: ignore[arg-type]
+    "bytes for a directory": (lambda: fatpack.extract(b"", b"x"), "directory is a path, not bytes"),  # type: ignore[arg-type]
+    "words": (lambda: fatpack.link_inputs(None, "x"), "words are several texts or paths in a list"),  # type: ignore[arg-type]
+    "a word": (lambda: fatpack.link_inputs([3], "x"), "a word is a path, not int"),  # type: ignore[list-item]
+    "command": (
+        lambda: fatpack.map_images(FIXTURES / "elf" / "clang-22-hip.o", None, TO),
+        "command is a program and its arguments in a list",
+    ),  # type: ignore[arg-type]
+    "type of texts": (lambda: fatpack.check("x", require=bytes), "require is a text, or several in a list, not type"),  # type: ignore[arg-type]
     "max_inflated": (lambda: fatpack.open(b"x", max_inflated="x"), "max_inflated is a number of bytes, not str"),  # type: ignore[arg-type]
 }
 
@@ -68,6 +79,29 @@ def test_a_wrong_argument_is_named(name: str) -> None:
     call, message = WRONG[name]
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_what_is_no_path_of_a_system_is_refused() -> None:
+    for call in (
+        lambda: fatpack.check("x", config="a\0b"),
+        lambda: fatpack.check(["a\0b"]),
+        lambda: fatpack.extract(b"", "a\0b"),
+        lambda: fatpack.link_inputs(["a\0b.o"], "x"),
+    ):
+        with pytest.raises(fatpack.UsageError, match="a path cannot contain a NUL character"):
+            call()
+
+
+def test_a_closed_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with (tmp_path / "file").open("rb") as closed:
+        pass
+    memory = io.BytesIO(b"x")
+    memory.close()
+    with pytest.raises(fatpack.UsageError, match="file is closed; give an open file, or its path"):
+        fatpack.open(closed)
+    with pytest.raises(fatpack.UsageError, match="the file is closed"):
+        fatpack.open(memory)
 
 
 def test_the_fields_that_are_checked_are_those_of_the_records() -> None:

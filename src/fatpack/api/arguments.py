@@ -56,7 +56,7 @@ def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given
 
 def patterns_of(exclude: object) -> tuple[str, ...]:
     """Return patterns of files that are left out. Raises TypeError for one text: its letters would be patterns."""
-    if isinstance(exclude, str) or not hasattr(exclude, "__iter__"):
+    if isinstance(exclude, (str, type)) or not hasattr(exclude, "__iter__"):
         raise TypeError(f"exclude are several patterns in a list, not {type(exclude).__name__}")
     return tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
 
@@ -66,21 +66,28 @@ def paths_of(argument: str, given: object) -> list[str]:
     paths = [given] if isinstance(given, (str, os.PathLike)) else given
     if isinstance(paths, (bytes, bytearray, memoryview)) or not hasattr(paths, "__iter__"):
         raise TypeError(f"{argument} is a path, or several in a list, not {type(given).__name__}")
-    found = [os.fspath(check(argument, path, (str, os.PathLike), "a path, or several in a list")) for path in paths]  # type: ignore[arg-type]
+    found = [_path(argument, path, "a path, or several in a list") for path in paths]
     if not found:
         raise UsageError(f"{argument}: no path given", hint="name files, folders or packages")
     return found
 
 
 def path_of(argument: str, given: object) -> str:
-    """Return one path as a text. Raises TypeError for anything else."""
-    return os.fspath(check(argument, given, (str, os.PathLike), "a path"))  # type: ignore[arg-type]
+    """Return one path as a text. Raises TypeError for anything else, UsageError for what is no path of a system."""
+    return _path(argument, given, "a path")
+
+
+def _path(argument: str, given: object, wanted: str) -> str:
+    path = os.fspath(check(argument, given, (str, os.PathLike), wanted))  # type: ignore[arg-type]
+    if "\0" in check(argument, path, str, wanted):
+        raise UsageError(f"{argument}: a path cannot contain a NUL character")
+    return path
 
 
 def texts_of(argument: str, given: object) -> tuple[str, ...]:
     """Return one text, or several in a sequence. Raises TypeError for anything else."""
     texts = (given,) if isinstance(given, str) else given
-    if isinstance(texts, (bytes, bytearray, memoryview)) or not hasattr(texts, "__iter__"):
+    if isinstance(texts, (bytes, bytearray, memoryview, type)) or not hasattr(texts, "__iter__"):
         raise TypeError(f"{argument} is a text, or several in a list, not {type(given).__name__}")
     return tuple(check(argument, text, str, "a text, or several in a list") for text in texts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check
+from fatpack.api.arguments import budget_of, check, path_of
 from fatpack.api.editing import warn_of
 from fatpack.errors import UsageError
 from fatpack.model import Target
@@ -55,14 +55,14 @@ def link_inputs(
     from fatpack.report.json_text import json_pieces
     from fatpack.report.link_inputs.records import record
 
-    if isinstance(words, (str, bytes)):
+    if isinstance(words, (str, bytes)) or not hasattr(words, "__iter__"):
         raise TypeError("words are several texts or paths in a list")
     for number, arch in enumerate(should_extract):
         check(f"should_extract[{number}]", arch, str, "a text")
-    folder = os.fspath(directory)
+    folder = path_of("directory", directory)
     if not folder:
         raise UsageError("the directory has no name", hint='"." is the current one')
-    line = lines.read([os.fspath(word) for word in words])
+    line = lines.read([path_of("a word", word) for word in words])
     root = os.fspath(sysroot)
     budget = budget_of(force=force)
     with Inputs(line.replace(root=root) if root else line, budget) as opened:

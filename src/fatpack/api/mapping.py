@@ -90,7 +90,7 @@ class _Results:
         if callable(command):
             self._function = command
             return
-        if isinstance(command, (str, bytes)):
+        if isinstance(command, (str, bytes)) or not hasattr(command, "__iter__"):
             raise TypeError("command is a program and its arguments in a list, or a function")
         words = [check(f"command[{number}]", word, str, "a text") for number, word in enumerate(command)]
         self._mapping = Mapping(work, template(words, wants_output=True), count=jobs, budget=budget)

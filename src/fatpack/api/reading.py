@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check_selector, open_input
+from fatpack.api.arguments import budget_of, check_selector, open_input, path_of
 from fatpack.api.leaves import leaves, refuse_tree, tree_of
 from fatpack.errors import FatpackError, UsageError
 from fatpack.model import Finding
@@ -267,6 +267,7 @@ def extract(
     from fatpack.ops.extract import plan_images, write_plan
 
     selector = check_selector(selector)
+    folder = path_of("directory", directory)
     refuse_tree(data)
     with File(open_input("data", data, budget=budget_of(max_inflated, max_output, force=force))) as file:
         refuse_package(file.view, "extract from each of fatpack.files, or name a file in it with fatpack.open")
@@ -278,7 +279,7 @@ def extract(
             raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
         left_out: list[Unreadable] | None = None if unreadable is None else []
         plan = plan_images(items, selector, file.path or "image", left_out)
-        paths = write_plan(plan, os.fspath(directory), force=force, inputs=[file.view], unreadable=left_out)
+        paths = write_plan(plan, folder, force=force, inputs=[file.view], unreadable=left_out)
         if unreadable is not None and left_out is not None:
             unreadable += [item.finding for item in left_out]
         return paths

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from contextlib import ExitStack
 
-from fatpack.api.arguments import budget_of, check, open_input
+from fatpack.api.arguments import budget_of, check, open_input, texts_of
 from fatpack.api.editing import warn_of
 from fatpack.api.output import write_edited
 from fatpack.errors import UsageError
@@ -95,7 +95,7 @@ def slim(
     from fatpack.ops.slim.wishes import Wishes
     from fatpack.target.machine import devices as read
 
-    named = _texts("devices", devices)
+    named = texts_of("devices", devices)
     wishes = Wishes(
         devices=read(named) if named else (),
         keep=_patterns("keep", keep),
@@ -166,15 +166,8 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
     return Slimmed(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
 
 
-def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    texts = (value,) if isinstance(value, str) else tuple(value)
-    for text in texts:
-        check(argument, text, str, "a text, or several in a list")
-    return texts
-
-
 def _patterns(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    found = tuple(part.strip() for text in _texts(argument, value) for part in text.split(","))
+    found = tuple(part.strip() for text in texts_of(argument, value) for part in text.split(","))
     if "" in found:
         raise UsageError(f"{argument}: a pattern is empty", hint="give patterns as sm_9*")
     return found

@@ -90,6 +90,8 @@ def expand(arguments: Sequence[str]) -> list[str]:
         if is_response_file(arguments, at):
             with open(argument[1:], encoding="utf-8", errors="surrogateescape") as file:
                 text = file.read()
+            if "\0" in text:
+                raise UsageError(f"{argument}: holds a NUL character", hint="a response file is text, with words in it")
             try:
                 expanded += shlex.split(text)
             except ValueError as error:

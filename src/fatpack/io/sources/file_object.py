@@ -6,6 +6,7 @@ import io
 import os
 import sys
 
+from fatpack.errors import UsageError
 from fatpack.io import limits
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.ranged import RangedSource
@@ -25,8 +26,11 @@ _INFLATING = ("gzip", "bz2", "lzma", "zipfile")
 def descriptor_of(file: Any) -> int | None:
     """Return the descriptor behind a file object if its bytes are those of the object, None otherwise.
 
-    A ``GzipFile`` has the descriptor of the compressed file, a response of a server that of its connection.
+    A ``GzipFile`` has the descriptor of the compressed file, a response of a server that of its connection. Raises
+    UsageError for a file that is closed.
     """
+    if getattr(file, "closed", False) is True:
+        raise UsageError(f"{_name_of(file) or 'the file'} is closed", hint="give an open file, or its path")
     file = getattr(file, "buffer", file)
     if not isinstance(getattr(file, "raw", file), io.FileIO):
         return None

@@ -53,7 +53,7 @@ def wrap(
     Raises UsageError for what cannot be registered or made, FormatError for damage.
     """
     for word, value, known in (("kind", kind, KINDS), ("output", emit, EMITS), ("LLVM version", llvm, VERSIONS)):
-        if value not in known:
+        if not isinstance(value, (str, int)) or value not in known:
             raise UsageError(f"{word} {value!r}", hint=f"choose from {', '.join(map(str, known))}")
     if is_relocatable and kind != "openmp":
         hint = "leave it out: the sections of the other kinds are the same in a link with -r"
