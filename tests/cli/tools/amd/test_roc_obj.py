@@ -91,10 +91,11 @@ def test_what_cannot_be_read_is_told_and_counted(tool: Fatpack, text: str) -> No
 
 
 def test_uris_come_from_standard_input(tool: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("file://a.o#size=3\nfile://a.o#size=4\n"))
-    assert tool("roc-obj-extract") == (0, "", "")
+    given = b"file://a.o#size=3\nfile://\xff.o#size=4\nfile://a.o#size=4\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    assert tool("roc-obj-extract") == (1, "", "Error: can't find file: \\udcff.o\n")
     assert sorted(path.stat().st_size for path in Path().glob("*.co")) == [3, 4]
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     assert tool("roc-obj-extract").code == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from fatpack.cli.tools.amd import getopts, say, uri
@@ -27,7 +28,8 @@ to write of the file: offset=NUMBER and size=NUMBER with & between them. Numbers
 or 0 and octal. Without an offset it is 0, without a size all that follows.
 """
 
-_DIED = 2
+#: What Perl's ``die`` exits with where the system said nothing of an error.
+_NO_ERROR = 255
 
 
 class _Wrong(Exception):
@@ -35,16 +37,16 @@ class _Wrong(Exception):
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the tool; return the number of URIs that failed, 255 at most, or 2 for a folder that is not there."""
+    """Run the tool; return the number of URIs that failed, 255 at most, or of the error for what is no folder."""
     options, texts = getopts.parse(arguments, "vho:")
     if getopts.answered(options, "roc-obj-extract", _HELP):
         return 0
     folder = options.get("o", "")
-    if folder not in ("", "-") and not os.path.isdir(folder):
+    if "o" in options and folder != "-" and (code := _why_no_folder(folder)):
         say(f"Error: Path '{folder}' cannot be found.")
-        return _DIED
+        return code
     if not texts and not sys.stdin.isatty():
-        texts = sys.stdin.read().splitlines()
+        texts = os.fsdecode(sys.stdin.buffer.read()).splitlines()
     if not texts:
         say("Error: No arguments.")
         sys.stdout.write(_HELP)
@@ -57,6 +59,14 @@ def main(program: str, arguments: Sequence[str]) -> int:
             say(f"Error: {error}")
             errors += 1
     return min(errors, 255)
+
+
+def _why_no_folder(path: str) -> int:
+    """Return what Perl's ``die`` exits with: the number of the system's error, 255 for what is none; 0 for a folder."""
+    try:
+        return 0 if stat.S_ISDIR(os.stat(path).st_mode) else _NO_ERROR
+    except OSError as error:
+        return error.errno or _NO_ERROR
 
 
 def _extract(text: str, folder: str, *, is_verbose: bool) -> None:
