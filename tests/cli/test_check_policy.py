@@ -303,6 +303,17 @@ def test_names_from_files_are_no_commands(place: Path, fatpack: Fatpack, monkeyp
     assert "%3Cd%3E" in uri["uri"]
 
 
+def test_names_from_files_are_no_commands_of_the_older_kind_and_no_markup(
+    place: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place / "summary.md"))
+    (place / "y.whl").write_bytes(zipped({"##[stop-commands]x ~~s~~ &lt;.fatbin": DAMAGED}))
+    *commands, headline = fatpack("check", "y.whl", "--require", "sm_90", "--output", "github").out.splitlines()
+    assert all(line.startswith("::error title=fatpack FP33") for line in commands)
+    assert "stop-commands" in headline and "##[" not in headline
+    assert "\\~\\~s\\~\\~ &amp;lt;.fatbin" in (place / "summary.md").read_text()
+
+
 #: a fat binary of which half is missing
 DAMAGED = (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes()[:-300]
 

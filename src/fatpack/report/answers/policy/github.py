@@ -37,7 +37,8 @@ def workflow_commands(checked: Checked) -> Iterator[str]:
         yield f"::notice title=fatpack::{len(checked.violations) - _MOST} more are in the summary of the step"
     if not checked.unlooked.is_asked:
         yield f"::notice title=fatpack::{_data(checked.unlooked.sentence())}"
-    yield headline(checked)
+    # A line with ##[ anywhere in it is a command, too (ActionCommand.cs of actions/runner), unless it begins with ::
+    yield headline(checked).replace("##[", "# #[")
 
 
 def summary(checked: Checked) -> Iterator[str]:
@@ -75,8 +76,8 @@ def _row(item: Violation) -> str:
 
 def _cell(text: str) -> str:
     """Return text as a cell of a table: nothing in it is markup."""
-    escaped = printable(text)
-    for char in "\\`*_[]<>|":
+    escaped = printable(text).replace("&", "&amp;")
+    for char in "\\`*_[]<>|~":
         escaped = escaped.replace(char, f"\\{char}")
     return escaped
 
