@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -178,6 +179,23 @@ def test_closed_standard_streams_are_no_traceback(tmp_path: Path, shell: str, co
     )
     assert "Traceback" not in done.stderr
     assert done.returncode == code
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+@pytest.mark.parametrize("arguments", [["inspect"], ["tool", "llvm-objdump", "--offloading"], ["check", "--json"]])
+def test_names_are_printed_whatever_the_encoding_of_the_terminal(
+    tmp_path: Path, encoding: str, arguments: list[str]
+) -> None:
+    shutil.copy(FIXTURES / "elf" / "clang-22-openmp-gfx90a.o", tmp_path / "x→y")
+    done = subprocess.run(
+        [sys.executable, "-m", "fatpack", *arguments, "x→y"],
+        cwd=tmp_path,
+        env={**_env(), "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr
+    assert b"x\\u2192y" in done.stdout
 
 
 def test_in_place_needs_a_file(tmp_path: Path) -> None:

@@ -399,7 +399,8 @@ class NoBool:
         raise ValueError("truth of an array")
 
 
-def test_what_detect_returns_may_fail_to_be_true_or_false() -> None:
+def test_what_detect_returns_may_fail_to_be_true_or_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fatpack.plugins._problems", {})
     assert room(detect=lambda view, at: NoBool()).detect(BytesSource(b"").view(), 0) is False
     assert any("failed in detect: ValueError: truth of an array" in problem for problem in problems())
 

@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if argv is None:  # a process of our own, not a program that calls us
         gc.set_threshold(_COLLECT_AFTER)
+        _escape_what_stdout_lacks()
     with Signals() as signals, naming_options():
         try:
             arguments = list(_called_as(sys.argv) if argv is None else argv)
@@ -45,6 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None and arguments[:1] == ["tool"]:
         _end(code)
     return code
+
+
+def _escape_what_stdout_lacks() -> None:
+    """Let a name be printed where the encoding of stdout (of an ISO-8859 locale, say) has not all of its characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if encoding.lower() not in ("utf-8", "utf8"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # it is the interpreter's own
 
 
 def _end(code: int) -> NoReturn:
