@@ -28,7 +28,7 @@ WINDOW = 1 << 18
 MARGIN = 1 << 12
 
 #: Bytes of a text from which on it is worth compiling the expressions that step over many values at once: those of
-#: definitions take as long as two starts of the interpreter.
+#: definitions take as long as five starts of the interpreter. Without them, one definition takes 0.006 of a start.
 WORTH = 1 << 13
 
 BARE_ID = Expression(rb"[A-Za-z_][A-Za-z0-9_$.]*")
