@@ -28,15 +28,16 @@ _COMPILED = ("lief", "lz4", "zstandard")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
-    from fatpack.errors import naming_options
-
-    if argv is None:  # a process of our own, not a program that calls us
-        gc.set_threshold(_COLLECT_AFTER)
-        _escape_what_stdout_lacks()
-    with Signals() as signals, naming_options():
+    with Signals() as signals:
         try:
+            if argv is None:  # a process of our own, not a program that calls us
+                gc.set_threshold(_COLLECT_AFTER)
+                _escape_what_stdout_lacks()
+            from fatpack.errors import naming_options
+
             arguments = list(_called_as(sys.argv) if argv is None else argv)
-            code = guarded(lambda: _limited(arguments))
+            with naming_options():
+                code = guarded(lambda: _limited(arguments))
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code

@@ -263,7 +263,7 @@ def test_texts_that_share_their_bytes_are_bounded(monkeypatch: pytest.MonkeyPatc
 
 def test_a_text_may_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PROPERTY_SETS", 40)
-    with pytest.raises(LimitExceeded, match="property-sets"):
+    with pytest.raises(LimitExceeded, match="PROPERTY_SETS"):
         parsed(v1(MODULES))
 
 
