@@ -196,14 +196,31 @@ def test_sizes_that_no_file_has_end_the_archive(size: bytes) -> None:
 
 @compressed
 @pytest.mark.parametrize("size", [-512, -1, 1 << 63, 1 << 64])
-def test_sizes_that_no_file_can_have_are_damage(size: int, pack: build.Compressor) -> None:
+@pytest.mark.parametrize("before", [0, 1])
+def test_sizes_that_no_file_can_have_are_damage(before: int, size: int, pack: build.Compressor) -> None:
+    """tarfile ends an archive there, or passes over the file, in versions that check sizes."""
     header = tarfile.TarInfo("x.so")
     header.pax_headers = {"size": str(size)}
     data = header.tobuf(tarfile.PAX_FORMAT) + CONTENT + bytes(-len(CONTENT) % BLOCK)
-    *files, last = build.listed("tar", pack(data + ONE))
-    assert files == []
+    *files, last = build.listed("tar", pack(ONE[: 3 * BLOCK] * before + data + ONE))
+    assert len(files) == before
     assert isinstance(last, Finding)
-    assert (last.code, f"a file of {size} bytes" in last.message) == ("FP1701", True)
+    assert (last.code, last.field) == ("FP1701", "header")
+    assert f"a file of {size} bytes" in last.message or "a size or place that no file has" in last.message
+
+
+def test_a_header_that_adds_up_and_is_none_to_tarfile_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of tarfile differ in what they refuse."""
+
+    def refused(*_: object) -> None:
+        raise tarfile.InvalidHeaderError("invalid offset")
+
+    monkeypatch.setattr(tarfile.TarInfo, "_apply_pax_info", refused)
+    header = tarfile.TarInfo("x.so")
+    header.pax_headers = {"comment": "x"}
+    (last,) = build.listed("tar", header.tobuf(tarfile.PAX_FORMAT) + ONE)
+    assert isinstance(last, Finding)
+    assert (last.code, "a size or place that no file has: invalid offset" in last.message) == ("FP1701", True)
 
 
 def test_words_about_damage_do_not_repeat_what_is_stored() -> None:

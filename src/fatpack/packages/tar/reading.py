@@ -1,8 +1,9 @@
 """What ``tarfile`` reads headers from: a view, or a stream that goes forwards only. Its errors become ours here.
 
 QUIRK(tarfile, Python 3.11): a damaged header ends the listing without a word, as blocks of zeros do; a negative size
-sends it back to where it was, for ever (CVE-2025-8194); a chain of headers of long names ends in RecursionError. So
-what it reads is watched: never backwards, never much at once.
+sends it back to where it was, for ever, or hides the file since that was mended (CVE-2025-8194); a chain of headers of
+long names ends in RecursionError. So what it reads is watched: never backwards, never much at once, and no header that
+adds up is passed over.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import tarfile
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.packages.content import LARGEST
-from fatpack.packages.tar.layout import FORMAT
+from fatpack.packages.tar.layout import FORMAT, is_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     from fatpack.io.source import View
     from fatpack.packages.forward import Forward
@@ -101,6 +103,21 @@ def _bounded(size: int, spent: int) -> int:
     return size
 
 
+class _Header(tarfile.TarInfo):
+    """A header of an archive that a view or a stream gives."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:
+        """Return the next header. Raises ReadError for one that adds up to its checksum, and is none to tarfile."""
+        file = tarfile_.fileobj
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.HeaderError as error:
+            if isinstance(file, InView | InStream) and is_header(file.last):
+                raise tarfile.ReadError(f"a size or place that no file has: {error}") from error
+            raise
+
+
 class Headers:
     """The headers of a tar archive, in order. ``next_at`` is the position of the next one.
 
@@ -117,7 +134,12 @@ class Headers:
         """Yield every header. Raises FormatError where they are damaged, and what reading the archive does."""
         tar = None
         try:
-            tar = tarfile.TarFile(fileobj=self._file, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type]
+            tar = tarfile.TarFile(
+                fileobj=self._file,  # type: ignore[arg-type]
+                tarinfo=_Header,
+                encoding="utf-8",
+                errors="surrogateescape",
+            )
             while True:
                 self._file.spent = 0
                 header = tar.next()
