@@ -85,6 +85,22 @@ def test_debian_13_builds_checks_and_installs_both_packages(debian13: Debian13) 
     assert "15 images extracted" in debian13(f"{tests} 2>&1")
 
 
+#: Tests of what needs nothing that only wheels bring: Debian has no lief, an older click, no compiler of devices.
+PARTS = "api io formats machine words encoding packages trees answers runtime scanner images elf symbols report".split()
+
+
+@pytest.mark.slow
+def test_python_3_13_runs_the_tests_of_readers_and_answers(debian13: Debian13) -> None:
+    """What a newer library of Python does otherwise shows here: tarfile took damage for the end of an archive."""
+    for name in ("src", "tests", "tools", "docs"):
+        shutil.copytree(ROOT / name, debian13.work / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", debian13.work)
+    run = "PYTHONPATH=/mnt/src:/mnt PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q -p no:cacheprovider"
+    said = debian13(f"{run} -m 'not slow and not gpu' {' '.join(f'tests/{part}' for part in PARTS)}")
+    (passed,) = re.findall(r"(\d+) passed", said)
+    assert int(passed) > 4000
+
+
 def test_the_recipe_of_conda_renders_with_version_and_needs_of_the_source() -> None:
     rattler_build = pytest.importorskip("rattler_build")
     variants = rattler_build.Stage0Recipe.from_file(PACKAGING / "conda/recipe.yaml").render()

@@ -200,7 +200,8 @@ def guarded(command: Callable[[], int]) -> int:
         code = command()
         _flush()
     except BrokenPipeError:
-        _give_up_stdout()  # the reader is gone (``| head``): say nothing
+        _give_up(1)  # the reader is gone (``| head``): say nothing
+        _give_up(2)
         return 141
     except (FatpackError, OSError) as error:
         from fatpack.outcomes import exit_code, message
@@ -225,7 +226,7 @@ def _flush() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        _give_up_stdout()
+        _give_up(1)
         raise type(error)(error.errno, error.strerror, "standard output") from error
 
 
@@ -234,14 +235,14 @@ def _is_flushed() -> bool:
     try:
         sys.stdout.flush()
     except OSError:
-        _give_up_stdout()
+        _give_up(1)
         return False
     return True
 
 
-def _give_up_stdout() -> None:
-    """Keep the interpreter from writing, when it ends, what could not be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _give_up(descriptor: int) -> None:
+    """Keep the interpreter from writing, when it ends, what could not be written: its exit code would be 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _failed(text: str, code: int) -> int:
@@ -255,5 +256,5 @@ def _failed(text: str, code: int) -> int:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody listens; the exit code is what is left
+        _give_up(2)  # nobody listens; the exit code is what is left
     return code

@@ -170,7 +170,12 @@ def _grown(most: int, made: bytes) -> int:
 
 
 def _words(error: Exception) -> str:
-    """Return a library's words: ``invalid code lengths set`` of ``Error -3 while decompressing data: …``."""
+    """Return a library's words: ``invalid code lengths set`` of ``Error -3 while decompressing data: …``.
+
+    zlib says "incorrect data check" and ISA-L "Error -6 Incorrect checksum found" of the same thing.
+    """
+    if any(words in str(error) for words in ("incorrect data check", "Incorrect checksum")):
+        return "the checksum behind it is another"
     return str(error).rpartition(": ")[2].rstrip(".") or type(error).__name__
 
 
