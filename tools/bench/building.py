@@ -76,7 +76,7 @@ def _figures(what: str, client: Client, places: Sequence[Path], sources: Sequenc
         samples = measure({name: builds[name] for name in ("theirs", "ours")}, rounds, is_warm=True)
         theirs += samples["theirs"].processor
         ours += samples["ours"].processor
-    spent = [_seconds(line) for line in (places[2] / "calls").read_text().splitlines()]
+    spent = calls(places[2])
     (places[2] / "calls").unlink()
     facts = f"{ours:.2f} s, {theirs:.2f} s"
     yield Figure(what, ours / theirs, "x original", None, facts)
@@ -85,9 +85,13 @@ def _figures(what: str, client: Client, places: Sequence[Path], sources: Sequenc
     yield Figure(f"{what}: if the originals took no time", most, "x original", None if is_tiny else LIMIT, facts)
 
 
-def _seconds(line: str) -> float:
-    """Return the sum of times as ``times`` of a shell prints them: ``0m0.017s 0m0.004s``."""
-    return sum(int(minutes) * 60 + float(rest) for minutes, rest in re.findall(r"(\d+)m([\d.]+)s", line))
+def calls(place: Path) -> list[float]:
+    """Return the processor time of each call of a stand-in, in seconds.
+
+    ``times`` of a shell prints that of the shell, ``0m0.001s 0m0.002s``, and on a second line that of its children.
+    """
+    lines = (place / "calls").read_text().splitlines()[1::2]
+    return [sum(int(m) * 60 + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", line)) for line in lines]
 
 
 def place(folder: Path, client: Client, which: str) -> Path:
@@ -101,9 +105,7 @@ def place(folder: Path, client: Client, which: str) -> Path:
         if which == "ours":
             path.symlink_to(FATPACK)
         else:
-            path.write_text(
-                f'#!/bin/bash\n{FATPACK} tool {name} "$@"\ncode=$?\ntimes | tail -n 1 >> {folder}/calls\nexit $code\n'
-            )
+            path.write_text(f'#!/bin/bash\n{FATPACK} tool {name} "$@"\ncode=$?\ntimes >> {folder}/calls\nexit $code\n')
             path.chmod(0o755)
     if client.name == "nvcc":
         _place_nvcc(folder)
