@@ -201,7 +201,6 @@ def guarded(command: Callable[[], int]) -> int:
         _flush()
     except BrokenPipeError:
         _give_up(1)  # the reader is gone (``| head``): say nothing
-        _give_up(2)
         return 141
     except (FatpackError, OSError) as error:
         from fatpack.outcomes import exit_code, message
