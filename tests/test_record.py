@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from fatpack.record import LateRecord, Record, Uncollected, is_late
+from fatpack.record import LateRecord, Record, RecordType, Uncollected, is_late
 
 
 class Point(Record):
@@ -36,6 +36,51 @@ def test_values_defaults_and_order() -> None:
 def test_wrong_calls_are_type_errors(args: tuple[int, ...], kwargs: dict[str, int]) -> None:
     with pytest.raises(TypeError):
         Point(*args, **kwargs)
+
+
+def made_often(name: str, bases: tuple[type, ...] = (Point,), **fields: object) -> type:
+    """Return a record class of which so many were made that it has an ``__init__`` of its own."""
+    cls = RecordType(name, bases, {"__annotations__": dict.fromkeys(fields, "int"), **fields})
+    assert cls.__init__ is Record.__init__
+    for number in range(200):
+        assert cls(number) == cls(x=number)
+    assert cls.__init__ is not Record.__init__
+    return cls
+
+
+def test_a_class_of_which_many_are_made_gets_an_init_of_its_own_and_its_subclasses_theirs() -> None:
+    often = made_often("Often", z=5)
+    assert often.__init__.__code__.co_varnames == ("self", "x", "y", "z")
+    assert repr(often(1, z=7)) == "Often(x=1, y=2, z=7)"
+    assert repr(made_often("More", (often,), n=0)(1, 2, 3, 4)) == "More(x=1, y=2, z=3, n=4)"
+    assert Point.__init__ is not often.__init__
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "said"),
+    [
+        ((), {}, "'x'"),
+        ((1, 2, 3, 4), {}, "4"),
+        ((1,), {"w": 1}, "'w'"),
+        ((1,), {"x": 1}, "'x'"),
+        ((), {"y": 1}, "'x'"),
+        ((), {"x": 1, "w": 1}, "'w'"),
+    ],
+)
+def test_a_wrong_value_is_named_by_the_first_and_by_later_records(
+    args: tuple[int, ...], kwargs: dict[str, int], said: str
+) -> None:
+    for cls in (RecordType("Few", (Point,), {}), made_often("Often", z=5)):
+        with pytest.raises(TypeError, match=f"{cls.__name__}.*{said}"):
+            cls(*args, **kwargs)
+    with pytest.raises(TypeError, match="Often has no field 'w'; it has x, y, z"):
+        cls(1).replace(w=1)
+
+
+def test_a_late_class_of_which_many_are_made_is_whole() -> None:
+    often = [Late(number, 0, 0) for number in range(200)]
+    assert Late.__init__ is not Record.__init__
+    assert not any(map(is_late, often))
 
 
 def test_records_cannot_be_changed() -> None:
@@ -75,7 +120,7 @@ def late(made: list[int]) -> Late:
 
     record = object.__new__(Late)
     Late._setters[0](record, 1)
-    LateRecord._late.__set__(record, (rest, 7))  # type: ignore[union-attr]
+    LateRecord._late.__set__(record, (rest, 7))
     return record
 
 

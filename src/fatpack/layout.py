@@ -45,13 +45,6 @@ class Field(Record):
     doc: str
     show: Callable[[Any], str] | None = None
 
-    # Every command that opens a file makes dozens: this takes less than half the time of the general way.
-    def __init__(self, name: str, type: str, doc: str, show: Callable[[Any], str] | None = None) -> None:
-        _put_name(self, name)
-        _put_type(self, type)
-        _put_doc(self, doc)
-        _put_show(self, show)
-
     @property
     def code(self) -> str:
         """The field as a ``struct`` format code."""
@@ -66,9 +59,6 @@ class Field(Record):
         if isinstance(value, bytes):
             return value.hex(" ")
         return f"{value} ({hexadecimal(value)})" if value > 9 or value < 0 else str(value)
-
-
-_put_name, _put_type, _put_doc, _put_show = Field._setters
 
 
 class Layout:

@@ -98,37 +98,12 @@ class Image(LateRecord):
     attrs: Mapping[str, str] = _NOTHING
     record: object = None
 
-    # As for Span.
-    def __init__(
-        self,
-        target: Target,
-        form: str,
-        data: View,
-        size: int,
-        stored_size: int | None,
-        span: Span,
-        compression: str | None = None,
-        attrs: Mapping[str, str] = _NOTHING,
-        record: object = None,
-    ) -> None:
-        _put_target(self, target)
-        _put_form(self, form)
-        _put_data(self, data)
-        _put_size(self, size)
-        _put_stored_size(self, stored_size)
-        _put_span(self, span)
-        _put_compression(self, compression)
-        _put_attrs(self, attrs)
-        _put_record(self, record)
-        _put_late(self, None)
-
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), _picklable(self._values())
 
 
-_put_target, _put_form, _put_data, _put_size, _put_stored_size, *_rest = Image._setters
-_put_span, _put_compression, _put_attrs, _put_record = _rest
-_put_late = LateRecord._late.__set__  # type: ignore[union-attr]  # the slot, not its value
+_put_target, _put_form, _put_data, _put_size, _put_stored_size, _put_span, _put_compression, *_ = Image._setters
+_put_late = LateRecord._late.__set__  # the slot, not its value
 _new = object.__new__
 
 
@@ -186,28 +161,6 @@ class Container(LateRecord):
     findings: tuple[Finding, ...] = ()
     record: object = None
 
-    # As for Span.
-    def __init__(
-        self,
-        format: str,
-        version: int,
-        images: tuple[Image, ...],
-        span: Span,
-        attrs: Mapping[str, str] = _NOTHING,
-        unknown: tuple[Span, ...] = (),
-        findings: tuple[Finding, ...] = (),
-        record: object = None,
-    ) -> None:
-        _put_format(self, format)
-        _put_version(self, version)
-        _put_images(self, images)
-        _put_place(self, span)
-        _put_features(self, attrs)
-        _put_unknown(self, unknown)
-        _put_findings(self, findings)
-        _put_stored(self, record)
-        _put_late(self, None)
-
     @property
     def is_fat_object(self) -> bool:
         """Whether this is a fat object: a bundle whose images are sections of an object, which is the whole file."""
@@ -217,8 +170,7 @@ class Container(LateRecord):
         return type(self), _picklable(self._values())
 
 
-_put_format, _put_version, _put_images, _put_place, *_others = Container._setters
-_put_features, _put_unknown, _put_findings, _put_stored = _others
+_put_format, _put_version, _put_images, _put_place, _put_features, _put_unknown, _put_findings, *_ = Container._setters
 
 
 def late_container(

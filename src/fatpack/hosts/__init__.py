@@ -130,32 +130,12 @@ class Site(Record):
     expects: Expects = CONTAINER
     findings: tuple[Finding, ...] = ()
 
-    # One for every member of an archive, and more: this takes less than half the time of the general way.
-    def __init__(
-        self,
-        data: View,
-        section: str | None = None,
-        index: int | None = None,
-        member: str | None = None,
-        expects: Expects = CONTAINER,
-        findings: tuple[Finding, ...] = (),
-    ) -> None:
-        _put_data(self, data)
-        _put_section(self, section)
-        _put_index(self, index)
-        _put_member(self, member)
-        _put_expects(self, expects)
-        _put_findings(self, findings)
-
     @property
     def number(self) -> int:
         """The ``index`` of a place that edits name by it. Raises HostError where the carrier numbers none."""
         if self.index is None:
             raise HostError("this place has no number in a table of the host", chain=self.data.chain)
         return self.index
-
-
-_put_data, _put_section, _put_index, _put_member, _put_expects, _put_findings = Site._setters
 
 
 def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Finding]:

@@ -64,69 +64,6 @@ class Kernel(Record):
     barriers: int | None = None
     size: int | None = None
 
-    # A library has a hundred thousand: this takes a third of the time of the general way.
-    def __init__(
-        self,
-        name: str,
-        registers: int | None = None,
-        sgprs: int | None = None,
-        agprs: int | None = None,
-        vgpr_spills: int | None = None,
-        sgpr_spills: int | None = None,
-        shared: int | None = None,
-        local: int | None = None,
-        has_dynamic_stack: bool | None = None,
-        params: int | None = None,
-        constants: tuple[tuple[int, int], ...] | None = None,
-        max_threads: int | None = None,
-        required_threads: tuple[int, ...] | None = None,
-        min_blocks: int | None = None,
-        cluster: tuple[int, ...] | None = None,
-        wavefront: int | None = None,
-        barriers: int | None = None,
-        size: int | None = None,
-    ) -> None:
-        _put_name(self, name)
-        _put_registers(self, registers)
-        _put_sgprs(self, sgprs)
-        _put_agprs(self, agprs)
-        _put_vgpr_spills(self, vgpr_spills)
-        _put_sgpr_spills(self, sgpr_spills)
-        _put_shared(self, shared)
-        _put_local(self, local)
-        _put_has_dynamic_stack(self, has_dynamic_stack)
-        _put_params(self, params)
-        _put_constants(self, constants)
-        _put_max_threads(self, max_threads)
-        _put_required_threads(self, required_threads)
-        _put_min_blocks(self, min_blocks)
-        _put_cluster(self, cluster)
-        _put_wavefront(self, wavefront)
-        _put_barriers(self, barriers)
-        _put_size(self, size)
-
-
-(
-    _put_name,
-    _put_registers,
-    _put_sgprs,
-    _put_agprs,
-    _put_vgpr_spills,
-    _put_sgpr_spills,
-    _put_shared,
-    _put_local,
-    _put_has_dynamic_stack,
-    _put_params,
-    _put_constants,
-    _put_max_threads,
-    _put_required_threads,
-    _put_min_blocks,
-    _put_cluster,
-    _put_wavefront,
-    _put_barriers,
-    _put_size,
-) = Kernel._setters
-
 
 class Facts(Record):
     """All that an image says of itself beyond what it is for: its kernels in stored order, and the tools that made it.

@@ -253,12 +253,6 @@ class Span(Record):
     end: int
     source: tuple[str, ...] = ()
 
-    # There is one for every image of a listing, and more: this takes less than half the time of the general way.
-    def __init__(self, start: int, end: int, source: tuple[str, ...] = ()) -> None:
-        _span_start(self, start)
-        _span_end(self, end)
-        _span_source(self, source)
-
     @property
     def size(self) -> int:
         """The number of bytes in the span."""
@@ -267,9 +261,6 @@ class Span(Record):
     def __repr__(self) -> str:
         chain = f" of {' → '.join(self.source)}" if self.source else ""
         return f"[{hexadecimal(self.start)}, {hexadecimal(self.end)}){chain}"
-
-
-_span_start, _span_end, _span_source = Span._setters
 
 
 class View(Record):
@@ -283,13 +274,6 @@ class View(Record):
     start: int
     end: int
     chain: tuple[str, ...] = ()
-
-    # Listing a library makes ten views per image: this takes a third of the time of the general way.
-    def __init__(self, source: Source, start: int, end: int, chain: tuple[str, ...] = ()) -> None:
-        _put_source(self, source)
-        _put_start(self, start)
-        _put_end(self, end)
-        _put_chain(self, chain)
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -373,9 +357,6 @@ class View(Record):
     def named(self, name: str) -> View:
         """Return the same bytes with ``name`` added to the chain."""
         return View(self.source, self.start, self.end, (*self.chain, name))
-
-
-_put_source, _put_start, _put_end, _put_chain = View._setters
 
 
 def parts_of(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:

@@ -47,29 +47,6 @@ class Found(Record):
     member_numbers: tuple[int, ...] = ()
     host_attrs: tuple[tuple[str, str], ...] = ()
 
-    # As for FoundImage.
-    def __init__(
-        self,
-        container: Container,
-        view: View,
-        host: str,
-        section: str | None,
-        member: str | None,
-        index: int | None,
-        images: tuple[FoundImage, ...] | LateImages,
-        member_numbers: tuple[int, ...] = (),
-        host_attrs: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        _put_container(self, container)
-        _put_view(self, view)
-        _put_host(self, host)
-        _put_section(self, section)
-        _put_member(self, member)
-        _put_index(self, index)
-        _put_images(self, images)
-        _put_member_numbers(self, member_numbers)
-        _put_host_attrs(self, host_attrs)
-
     @property
     def format(self) -> str:
         """The container's format, by its JSON name: ``cuda-fatbin``."""
@@ -90,10 +67,6 @@ class Found(Record):
         return f"<{self.format} v{self.version} at {hexadecimal(self.span.start)}, {counted(count, 'image')}>"
 
 
-_put_container, _put_view, _put_host, _put_section, *_rest = Found._setters
-_put_member, _put_index, _put_images, _put_member_numbers, _put_host_attrs = _rest
-
-
 class FoundImage(Record):
     """An image, what its bytes turned out to be, and the containers and findings inside it.
 
@@ -105,12 +78,6 @@ class FoundImage(Record):
     as_stored: Image
     recognised: Recognised
     inside: tuple[Found | Finding, ...] = ()
-
-    # A library has thousands: this takes less than half the time of the general way.
-    def __init__(self, as_stored: Image, recognised: Recognised, inside: tuple[Found | Finding, ...] = ()) -> None:
-        _put_as_stored(self, as_stored)
-        _put_recognised(self, recognised)
-        _put_inside(self, inside)
 
     def __repr__(self) -> str:
         target = self.target
@@ -173,9 +140,6 @@ class FoundImage(Record):
     def kernel_names(self) -> tuple[str, ...]:
         """The names of the kernels; reads no more than that needs."""
         return kernel_names(self.data, self.form, self.as_stored.record)
-
-
-_put_as_stored, _put_recognised, _put_inside = FoundImage._setters
 
 
 def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...]:

@@ -78,28 +78,6 @@ class Entry(Record):
     group: Group | None = None
     number: int = 0
 
-    # A library has thousands: this takes less than half the time of the general way.
-    def __init__(
-        self,
-        head: Head,
-        stored: View,
-        area: Area,
-        packed: View,
-        data: View,
-        group: Group | None = None,
-        number: int = 0,
-    ) -> None:
-        _put_head(self, head)
-        _put_stored(self, stored)
-        _put_area(self, area)
-        _put_packed(self, packed)
-        _put_data(self, data)
-        _put_group(self, group)
-        _put_number(self, number)
-
-
-_put_head, _put_stored, _put_area, _put_packed, _put_data, _put_group, _put_number = Entry._setters
-
 
 class Fatbin(LateRecord):
     """A fat binary as stored, with the ``images`` and ``attrs`` that were read.
@@ -120,8 +98,9 @@ class Fatbin(LateRecord):
         parts: tuple[Entry | Group, ...] | None = None,
     ) -> None:
         """Take the fields; without ``parts`` they are the records of the images, made when they are asked for."""
-        for put, value in zip(Fatbin._setters, (stored, images, attrs), strict=False):
-            put(self, value)
+        _put_stored(self, stored)
+        _put_images(self, images)
+        _put_attrs(self, attrs)
         if parts is None:
             _put_late(self, (_records, images))
         else:
@@ -129,8 +108,8 @@ class Fatbin(LateRecord):
             _put_late(self, None)
 
 
-_put_parts = Fatbin._setters[3]
-_put_late = LateRecord._late.__set__  # type: ignore[union-attr]  # the slot, not its value
+_put_stored, _put_images, _put_attrs, _put_parts = Fatbin._setters
+_put_late = LateRecord._late.__set__  # the slot, not its value
 
 
 def _records(images: tuple[Image, ...]) -> Mapping[str, object]:

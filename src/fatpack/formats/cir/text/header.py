@@ -39,18 +39,6 @@ class Attr(Record):
     value: tuple[int, int] | None
     literal: bytes | None = None
 
-    # A file may have hundreds of thousands: this takes less than half the time of the general way.
-    def __init__(
-        self, name: bytes, key: tuple[int, int], value: tuple[int, int] | None, literal: bytes | None = None
-    ) -> None:
-        _put_name(self, name)
-        _put_key(self, key)
-        _put_value(self, value)
-        _put_literal(self, literal)
-
-
-_put_name, _put_key, _put_value, _put_literal = Attr._setters
-
 
 class Header(Record):
     """What stands before a region and, in the generic form, behind it: name, attributes, and where they end.

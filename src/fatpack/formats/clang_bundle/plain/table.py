@@ -33,14 +33,6 @@ class Row(Record):
     entry: Entry
     size: int
 
-    # As for Entry.
-    def __init__(self, entry: Entry, size: int) -> None:
-        _put_entry(self, entry)
-        _put_size(self, size)
-
-
-_put_entry, _put_size = Row._setters
-
 
 class Table(Record):
     """The rows that can be read, in stored order; ``count`` is the stored number of entries, ``end`` the table's."""
