@@ -2,7 +2,7 @@
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
-archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx WebAssembly, FP30xx what programs
+archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx what programs
 register and launch, FP31xx code that they look for in kpack archives, FP32xx stages of a unit, FP33xx policies,
 FP36xx what `doctor` verifies. A code is never reused.
 """
@@ -274,10 +274,6 @@ CODES: dict[str, tuple[str, str]] = {
         "The table of a universal Mach-O file is empty or cut short; the slices before the cut are listed.",
     ),
     "FP2513": ("error", "A slice of a universal Mach-O file overlaps its table or another slice, and is not read."),
-    "FP2601": (
-        "error",
-        "The sections of a WebAssembly module are damaged or cut short; the sections before the damage are listed.",
-    ),
     "FP3001": (
         "warning",
         "A record by which HIP code registers its bundle is wrong: its magic, its version, or it is cut short.",

@@ -1,4 +1,4 @@
-"""Mach-O, universal files and WebAssembly modules built in code, from Apple's headers and not from fatpack's tables."""
+"""Mach-O and universal files built in code, from Apple's headers and not from fatpack's tables."""
 
 from __future__ import annotations
 
@@ -106,22 +106,3 @@ def universal(slices: Sequence[tuple[int, int, bytes]], *, bits: int = 32, count
         at += len(data)
     magic = b"\xca\xfe\xba\xbf" if bits == 64 else b"\xca\xfe\xba\xbe"
     return magic + struct.pack(">I", len(slices) if count is None else count) + rows + content
-
-
-def leb(value: int) -> bytes:
-    """Return an unsigned LEB128."""
-    stored = b""
-    while value > 0x7F:
-        stored += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return stored + bytes([value])
-
-
-def wasm(sections: Sequence[tuple[int, bytes]]) -> bytes:
-    """Return a WebAssembly module of (kind, content)."""
-    return b"\0asm\1\0\0\0" + b"".join(bytes([kind]) + leb(len(content)) + content for kind, content in sections)
-
-
-def custom(name: bytes, content: bytes) -> tuple[int, bytes]:
-    """Return a custom section for :func:`wasm`."""
-    return 0, leb(len(name)) + name + content

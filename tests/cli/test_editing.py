@@ -262,7 +262,6 @@ UNEDITED = {
     "universal/llvm-22-two.o(x86_64)": "Mach-O files are not edited: load commands",
     "universal/llvm-22-fat64.a(arm64)": "an archive holds many objects",
     "universal/llvm-22-fat64.a(arm64(plain.o))": "Mach-O files are not edited: load commands",
-    "wasm/clang-22-wasm32.o": "WebAssembly modules are not edited: symbols",
 }
 
 

@@ -238,7 +238,6 @@ HOSTS: dict[str, Path] = {
     "coff": FIXTURES / "coff",
     "macho": FIXTURES / "macho",
     "universal": FIXTURES / "universal",
-    "wasm": FIXTURES / "wasm",
 }
 
 

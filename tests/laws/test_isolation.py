@@ -139,10 +139,6 @@ def _universal(units: Sequence[bytes]) -> bytes:
     return macho.universal([(machine, 0, _macho([unit])) for machine, unit in zip(machines, units, strict=False)])
 
 
-def _wasm(units: Sequence[bytes]) -> bytes:
-    return macho.wasm([macho.custom(b".llvm.offloading", unit) for unit in units])
-
-
 HOSTS: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "raw": b"".join,
     "elf": _elf,
@@ -151,7 +147,6 @@ HOSTS: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "bitcode": _bitcode,
     "macho": _macho,
     "universal": _universal,
-    "wasm": _wasm,
     "archive": _archive,
     "archive of objects": _archive_of_objects,
 }

@@ -131,7 +131,7 @@ def view_of(data: bytes) -> View:
 
 FOREIGN = {
     "a tar archive": bytes(257) + b"ustar\x0000" + bytes(400),
-    "WebAssembly that is no module of version 1": b"\0asm\x0d\0\1\0" + bytes(64),
+    "a WebAssembly module": b"\0asm\x0d\0\1\0" + bytes(64),
     "a cpio archive": b"070701" + b"0" * 104,
     "an RPM package": b"\xed\xab\xee\xdb\3\0" + bytes(90),
     "a SquashFS image": b"hsqs" + bytes(92),

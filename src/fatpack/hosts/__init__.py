@@ -211,7 +211,6 @@ ROOMS = {
     "universal": Door(
         "fatpack.hosts.universal", (magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64), has_members=True
     ),
-    "wasm": Door("fatpack.hosts.wasm", (magics.WASM,), has_sections=True, divides_sections=True),
     "coff": Door(
         "fatpack.hosts.coff", edits=True, verifies=True, has_sections=True, objcopy="fatpack.hosts.coff.objcopy"
     ),

@@ -31,7 +31,7 @@ def noted_symbols(view: View, ids: Sequence[str]) -> dict[str, list[bytes]]:
     Raises Unsupported for what is no such file, FormatError for a damaged one, HostError for a section too large.
     """
     host = hosts.detected(view)
-    if host not in ("elf", "coff", "pe", "macho", "wasm"):
+    if host not in ("elf", "coff", "pe", "macho"):
         raise Unsupported("The file was not recognized as a valid object file", chain=view.chain)
     found: dict[str, dict[bytes, None]] = {id: {} for id in ids}
     for site in hosts.room(host).locate(view):

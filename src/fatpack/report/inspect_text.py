@@ -34,7 +34,6 @@ _HOSTS = {
     "bitcode": "LLVM bitcode",
     "macho": "Mach-O",
     "universal": "universal Mach-O",
-    "wasm": "WebAssembly",
 }
 
 #: Sections named in the line that says which were not searched.

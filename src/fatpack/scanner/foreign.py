@@ -36,7 +36,7 @@ _COMPRESSED = {
 _OTHERS = (
     (magics.TAR_AT, magics.TAR, "a tar archive", "tar -xf unpacks it"),
     (0, magics.CPIO, "a cpio archive", "cpio -id unpacks it"),
-    (0, magics.WASM, "WebAssembly that is no module of version 1", ""),
+    (0, magics.WASM, "a WebAssembly module", ""),
     (0, magics.GOFF, "a GOFF object", ""),
     (0, magics.DXIL, "a DXContainer", ""),
     (0x8001, b"CD001", "an ISO 9660 disk image", "mount it, or bsdtar -xf unpacks it"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.runtime.registration.module_id import ModuleIds
 
 #: Hosts with sections, some of which say something about the others.
-_WITH_SECTIONS = ("elf", "coff", "pe", "macho", "wasm")
+_WITH_SECTIONS = ("elf", "coff", "pe", "macho")
 
 #: e_machine of ELF files that are read for what they register: x86-64, AArch64, and of i386 objects the entries
 _HOST_CODE = (b"\x3e\0", b"\xb7\0", b"\x03\0")

@@ -39,7 +39,7 @@ _NO_IMAGES = ("", "object", "archive", "empty")
 _CIR = "cir-offload-container"
 
 #: Hosts that are linked with others before they run; of other hosts only ELF files may be either.
-_UNLINKED = ("coff", "archive", "bitcode", "wasm")
+_UNLINKED = ("coff", "archive", "bitcode")
 
 #: Beginnings of the codes of what is wrong with what a host file registers
 _REGISTRATION = ("FP304", "FP305")

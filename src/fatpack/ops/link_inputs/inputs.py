@@ -39,7 +39,6 @@ _UNREAD = {
     "pe": "a linked program or library",
     "macho": "a Mach-O file, for which LLVM embeds no device code",
     "universal": "a Mach-O file, for which LLVM embeds no device code",
-    "wasm": "a WebAssembly file, from which LLVM's tools take no device code",
 }
 
 #: JSON names of hosts → kinds of inputs

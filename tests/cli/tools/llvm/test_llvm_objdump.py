@@ -31,13 +31,13 @@ FILES = {
     "win.lib": "archive/llvm-22-coff.lib",
     "mac.o": "macho/llvm-22-offload-i386.o",
     "arm64.o": "macho/clang-23-hip-arm64.o",
-    "wasm.o": "wasm/clang-22-wasm32.o",
     "hip.bundle": "clang_bundle/llvm-22-hip.bundle",
     "module.bc": "bitcode/clang-22.bc",
 }
 
 LINES = [
     ["--offloading", *(name for name in FILES if name not in ("nested.bin", "hip.bundle", "module.bc"))],
+    ["--offloading", "wasm.o"],
     ["--offloading", "mixed.a"],
     ["--offloading", "--offloading", "./omp.o"],
     ["--offloading", "folder/hip.o"],
@@ -72,6 +72,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bundles = FIXTURES / "clang_bundle"
     plain = (bundles / "llvm-22-hip.bundle").read_bytes()
     (folder / "two").write_bytes(plain + plain)
+    (folder / "wasm.o").write_bytes(b"\0asm\1\0\0\0")
     packed = bundles / "llvm-22-v2-zstd.bundle"
     run("llvm-objcopy", f"--add-section=.hip_fatbin={packed}", "plain.o", "packed.o", cwd=folder)
     run("llvm-objcopy", "--add-section=.hip_fatbin=two", "plain.o", "twice.o", cwd=folder)

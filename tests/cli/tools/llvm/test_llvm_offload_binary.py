@@ -352,9 +352,9 @@ def test_a_response_file_may_be_a_pipe(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "name",
-    ["macho/llvm-22-offload-i386.o", "universal/llvm-22-two.o", "wasm/clang-22-wasm32.o", "wasm/lld-22-wasm32.wasm"],
+    ["macho/llvm-22-offload-i386.o", "universal/llvm-22-two.o"],
 )
-def test_llvm_finds_nothing_in_mach_o_and_wasm(
+def test_llvm_finds_nothing_in_mach_o(
     version: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     real, arguments = llvm_tool(NAME, version), [str(FIXTURES / name), "--image=file=x"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 #: Hosts in which LLVM 22 and 23 find nothing, in whatever section.
-_NOT_READ = ("macho", "universal", "wasm")
+_NOT_READ = ("macho", "universal")
 
 
 def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]:

@@ -119,9 +119,9 @@ def _object(view: View, shown: str, file: str) -> Object | None:
         if machine == 8 and bits == 64:
             arch = arch.replace("mips", "mips64", 1)
         return Object(view, shown, file, "elf", f"elf{bits}-{_of(formats, order)}", arch, bits)
+    if head.startswith(magics.WASM + b"\1\0\0\0"):
+        return Object(view, shown, file, "wasm", "WASM", "wasm32", 32)
     host = hosts.detected(view)
-    if host == "wasm":
-        return Object(view, shown, file, host, "WASM", "wasm32", 32)
     if host == "macho":
         cpu = int.from_bytes(head[4:8], "little" if head[:4] in (magics.MACH_O_32, magics.MACH_O_64) else "big")
         format, arch = _MACH_O.get(cpu, ("Mach-O 32-bit unknown", "unknown"))
