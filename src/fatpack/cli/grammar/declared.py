@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Literal
 
-    from fatpack.deprecations import Deprecated
-
     During = Callable[[Any], AbstractContextManager[object]]
 
 
@@ -43,7 +41,6 @@ class Option(Record):
     Where it is not given, the function gets ``absent``. ``during`` makes of the value what holds while the command
     runs; then the function does not get it. One that ``is_placed`` counts by where it stands: it becomes one of the
     words of the last argument, and its value another.
-    Who gives one that is ``deprecated`` is told what takes its place.
     """
 
     spellings: tuple[str, ...]
@@ -56,7 +53,6 @@ class Option(Record):
     during: During | None
     help: str
     is_placed: bool = False
-    deprecated: Deprecated | None = None
 
     @property
     def metavar(self) -> str:
@@ -115,7 +111,6 @@ class Command(Record):
 
     def _held(self, values: Mapping[str, Any]) -> int:
         """Run the function while what options ask for holds."""
-        _tell_deprecated(self.options, values)
         placed = {option.name for option in self.options if option.is_placed}
         values = {name: value for name, value in values.items() if name not in placed}
         held = [(option, values.pop(option.name)) for option in self.options if option.during]
@@ -131,15 +126,6 @@ class Command(Record):
         name = self.run.__module__.rpartition(".")[2].replace("_", "-")
         with Waiting(name, quiet=bool(values.get("quiet"))):
             return self.run(**values) or 0
-
-
-def _tell_deprecated(options: Sequence[Option], values: Mapping[str, Any]) -> None:
-    """Say on stderr which of the options that were given go, and what takes their place."""
-    for option in options:
-        if option.deprecated is not None and values[option.name] != option.absent:
-            from fatpack.cli.messages import say
-
-            say(f"fatpack: warning: {option.deprecated.words(max(option.spellings, key=len))}")
 
 
 def _run_during(holding: Sequence[AbstractContextManager[object]], run: Callable[[], int]) -> int:
@@ -172,7 +158,6 @@ def option(
     default: object = None,
     during: During | None = None,
     is_placed: bool = False,
-    deprecated: Deprecated | None = None,
     help: str,
 ) -> Option:
     """Return an option; see :class:`Option`. Without a name it has that of its long spelling, with ``_`` for ``-``.
@@ -199,5 +184,4 @@ def option(
         during=during,
         help=help,
         is_placed=is_placed,
-        deprecated=deprecated,
     )
