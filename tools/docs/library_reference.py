@@ -19,6 +19,8 @@ from fatpack.words import literals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_NAMES = sorted(set(dir(fatpack)) - {"__version__"})
+
 _HEAD = """\
 # Reference of the library
 
@@ -42,7 +44,7 @@ def render() -> str:
     groups: dict[str, list[str]] = {
         title: [] for title in ("Functions", "Files and what is in them", "Results", "Options", "Words", "Errors")
     }
-    for name in fatpack.__all__:
+    for name in _NAMES:
         groups[_group(name)].append(name)
     parts = [_HEAD]
     for title, names in groups.items():
@@ -97,7 +99,7 @@ def _entry(name: str) -> str:
         if not callable(value):
             return "\n".join([*lines, f"One of {', '.join(f'`{each.__name__}`' for each in get_args(value))}.", "", ""])
         return "\n".join([*lines, *_code(f"fatpack.{name}", value), prose(inspect.getdoc(value) or ""), "", ""])
-    bases = [base.__name__ for base in value.__bases__ if base.__name__ in fatpack.__all__]
+    bases = [base.__name__ for base in value.__bases__ if base.__name__ in _NAMES]
     lines += [f"A kind of {' and '.join(f'[`{base}`](#{base.lower()})' for base in bases)}.", ""] if bases else []
     lines += [prose(inspect.getdoc(value) or ""), ""]
     if issubclass(value, Record):

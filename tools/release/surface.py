@@ -90,7 +90,7 @@ def _numbers(version: str) -> list[int]:
 
 def _library() -> list[str]:
     found = []
-    for name in fatpack.__all__:
+    for name in sorted(set(dir(fatpack)) - {"__version__"}):
         value = getattr(fatpack, name)
         found.append(f"library {name}")
         if inspect.isclass(value):
