@@ -129,7 +129,7 @@ def remove(
     something there is damaged. ``max_inflated`` and
     ``max_output`` are as for :func:`fatpack.extract`.
     """
-    from fatpack.ops.slim.removing import remove
+    from fatpack.ops.slim.removal import remove
 
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
         refuse_package(source.view())

@@ -14,7 +14,7 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.removal import Removal, remove
+from fatpack.ops.slim.removal import Removal, remove
 from fatpack.scanner import Found, scan
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()

@@ -19,7 +19,8 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.removal import remove
+from fatpack.ops.edit.meant import choose, written
+from fatpack.ops.slim.removal import remove
 from fatpack.scanner import Found, host_of, scan
 
 GEN, CPU = "sycl-spir64_gen-unknown-unknown", "sycl-spir64_x86_64-unknown-unknown"
@@ -134,20 +135,25 @@ def test_a_fat_binary_that_code_refers_to_must_keep_an_image() -> None:
     assert without(whole, Selector(form="ptx"))[1] is not None
 
 
+def written_anew(host: View, selector: Selector) -> None:
+    """Write a host without the selected images as an object is written, whatever it is."""
+    meant = choose(host, selector, "remove")
+    written(meant, {id(image): () for _, _, image in meant.images})
+
+
 @pytest.mark.parametrize("selector", [Selector(), Selector(arch="sm_80"), Selector(form="ptx")])
 def test_no_selection_makes_a_pe_image_editable_and_none_is_advised(selector: Selector) -> None:
     path = FIXTURES / "cuda_fatbin" / "hosts" / "clang_win.dll"
     whole = BytesSource(path.read_bytes(), "w.dll").view()
-    for allow_empty in (False, True):
-        with pytest.raises(HostError, match=r"PE images are not edited: .*; edit the objects \(.obj\) or libraries"):
-            remove(whole, selector, allow_empty=allow_empty)
+    with pytest.raises(HostError, match=r"PE images are not edited: .*; edit the objects \(.obj\) or libraries"):
+        written_anew(whole, selector)
 
 
 def test_a_linked_program_keeps_its_own_advice() -> None:
     elf = build.Elf(type=build.SHARED)
     elf.add(".nv_fatbin", (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes(), flags=build.ALLOC, addr=0x1000)
     with pytest.raises(HostError, match="edit the object and link again"):
-        remove(BytesSource(elf.build(), "c.so").view(), Selector())
+        written_anew(BytesSource(elf.build(), "c.so").view(), Selector())
 
 
 def test_what_only_a_record_leads_to_is_not_taken_out_and_says_so() -> None:

@@ -10,7 +10,7 @@ from fatpack.errors import HostError
 from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.embed import embed, replace
-from fatpack.ops.edit.removal import remove
+from fatpack.ops.slim.removal import remove
 from fatpack.scanner import Found, scan
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()

@@ -16,7 +16,7 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import editor, verify
 from fatpack.ops.edit.embed import embed, replace
-from fatpack.ops.edit.removal import NothingSelected, remove
+from fatpack.ops.slim.removal import NothingSelected, remove
 from fatpack.scanner import Found, scan
 
 HOST = (FIXTURES / "demo" / "host.o").read_bytes()

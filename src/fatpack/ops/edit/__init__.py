@@ -1,1 +1,1 @@
-"""Embedding, replacing and removing containers in hosts, archives and bare files."""
+"""Embedding and replacing containers and images in hosts, archives and bare files."""

@@ -1,7 +1,7 @@
 """Putting containers into hosts, and exchanging those that are there.
 
 What is edited inside an archive is carried out to the archive by ``ops.choose.address``; taking images out is
-``ops.edit.removal``.
+``ops.slim.removal``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _PADDING = 16
 class Substitution(Record):
     """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
 
-    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.ops.edit.removal.Removal`.
+    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.ops.slim.removal.Removal`.
     """
 
     meant: Meant

@@ -14,7 +14,7 @@
 ``wishes``         what is asked for: devices, patterns, PTX, mode
 ``choosing``       the images that stay and go in every container of a file, what would be lost, what is refused
 ``recompression``  images that stay, compressed anew
-``removing``       images that a selector names, taken out of any file
+``removal``        images that a selector names, taken out of any file
 ``plan``           the door for one file: ``plan(view, wishes) -> Plan``
 ``checking``       whether what was written holds what the plan says
 ``facts``          what a slimmed file holds, by digests

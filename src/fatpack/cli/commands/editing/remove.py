@@ -62,7 +62,7 @@ def command(
     from fatpack.ops.choose.presence import NothingSelected, refuse_empty
     from fatpack.ops.edit.editor import verify
     from fatpack.ops.slim.choosing.refusal import Refused
-    from fatpack.ops.slim.removing import remove
+    from fatpack.ops.slim.removal import remove
 
     to = Destination(output, in_place, break_links, force)
     if not dry_run:
