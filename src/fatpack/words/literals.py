@@ -45,7 +45,7 @@ Offload: TypeAlias = Literal["none", "openmp", "cuda", "hip", "sycl", "host"]
 BundleType: TypeAlias = Literal["bc", "o", "a", "gch", "ast", "i", "ii", "cui", "hipi", "d", "s", "ll"]
 """What clang-offload-bundler calls the type of the files in a bundle."""
 
-CirForm: TypeAlias = Literal["attribute", "attribute-draft", "nested", "op", "op-string", "prototype"]
+CirForm: TypeAlias = Literal["attribute", "nested", "op", "op-string", "prototype"]
 """How the container of a CIR file is spelled."""
 
 SyclbinState: TypeAlias = Literal["input", "object", "executable"]

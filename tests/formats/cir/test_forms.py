@@ -42,7 +42,6 @@ FILES = {
     "op-string by names": f"module {{\ncir.offload.container {{\n{nested('', 'builtin.module')}}}\n}}\n",
     "op": f"module {{\ncir.offload.container {{\n{nested('draft', 'builtin.module')}}}\n}}\n",
     "op with IDs": f"module {{\ncir.offload.container {{\n{nested('draft', 'builtin.module', 'id')}}}\n}}\n",
-    "attribute-draft": f"module attributes {{cir.offload.container}} {{\n{nested('draft')}}}\n",
     "attribute": f"module attributes {{cir.offload.container}} {{\n{nested('enum', spelling='id')}}}\n",
     "attribute by builtin.module": f"builtin.module attributes {{cir.offload.container=unit}} {{\n{nested('enum')}}}\n",
     "nested": f'module @"k.cu" {{\nmodule attributes {{cir.offload.container}} {{\n{nested("enum")}}}\n}}\n',
@@ -81,6 +80,14 @@ def test_a_form_is_converted_into_every_form_that_is_written(name: str, form: st
     device = b"device" if form == "prototype" else b"device_cuda_nvptx64_nvidia_cuda__sm_80"
     assert names == [b"host", b"device_0" if is_unchanged else device]
     assert (b"cir.gpu" in made) == (form == "prototype")
+
+
+def test_kinds_of_operations_are_wrong_in_an_attribute_form_and_converting_rewrites_them() -> None:
+    container = parsed(f"module attributes {{cir.offload.container}} {{\n{nested('draft')}}}\n")
+    assert container.attrs["form"] == "attribute"
+    assert {finding.code for finding in container.findings} == {"FP1503", "FP1515"}
+    made = parsed(joined(cir.write(container.replace(attrs={"form": "nested"}))), strict=True)
+    assert (made.attrs["form"], {finding.code for finding in made.findings}) == ("nested", {"FP1503"})
 
 
 def test_modules_without_ids_keep_their_names_when_they_are_converted() -> None:

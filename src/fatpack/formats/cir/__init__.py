@@ -65,7 +65,7 @@ DOC = Doc(
     description=(
         "The MLIR file in which ClangIR keeps the host module and one module per GPU architecture together, so that "
         "passes can look across the boundary. cir-offload-merge writes it, and people do by hand. The format is young: "
-        "files in the forms of its drafts are still around, with the container as an operation, kinds as strings, no "
+        "files of its first tools are still around, with the container as an operation, kinds as strings, no "
         "IDs."
     ),
     references=(
@@ -76,11 +76,11 @@ DOC = Doc(
         "clang/include/clang/CIR/Dialect/IR/CIRAttrs.td, llvm-project, 2026",
     ),
     reads=(
-        "text in the forms attribute, attribute-draft, nested, op, op-string and prototype, MLIR bytecode of versions "
+        "text in the forms attribute, nested, op, op-string and prototype, MLIR bytecode of versions "
         "0 to 6, and AMD's device modules inside a host module (offload-module: cir.offload.module or gpu.module), "
         "which are only listed"
     ),
-    writes="text in the forms attribute, attribute-draft, nested, op, op-string and prototype",
+    writes="text in the forms attribute, nested, op, op-string and prototype",
     limitations=(
         "fatpack optimises nothing. cir-offload-merge runs passes over what it combines, so its output equals ours "
         "only for modules in which those passes change nothing.",

@@ -4,16 +4,15 @@
 form                 what marks the container                              what marks the host and the devices
 ==================  ====================================================  =========================================
 ``attribute``        ``module attributes {cir.offload.container}``         ``#cir.offload<host>``
-``attribute-draft``  the same                                              ``#cir.offload_kind<host>``
 ``op``               the operation ``cir.offload.container { … }``          ``#cir.offload_kind<host>``
 ``op-string``        the same                                              ``"host"``, or only the names of modules
-``nested``           ``attribute`` or its draft, inside another module     as above
+``nested``           ``attribute`` inside another module                   as above
 ``prototype``        ``cir.gpu.bundle = {device = @device, host = @host}``  ``cir.gpu.kind = "host"``
 ``offload-module``   operations ``cir.offload.module`` or ``gpu.module``    ``target = "gfx90a"``; no container at all
 ==================  ====================================================  =========================================
 
 Sources: ``attribute`` is what was merged upstream (llvm-project#206576) and what cir-offload-merge writes in 2026;
-the others are its drafts and prototypes, kept on disks.
+the others are what the tools of its forks wrote before.
 """
 
 from __future__ import annotations
@@ -64,7 +63,6 @@ class Form(Record):
 #: name → the forms that are written
 FORMS = {
     "attribute": Form(is_op=False, kind="#cir.offload<{}>"),
-    "attribute-draft": Form(is_op=False, kind="#cir.offload_kind<{}>"),
     "nested": Form(is_op=False, kind="#cir.offload<{}>", is_nested=True),
     "op": Form(is_op=True, kind="#cir.offload_kind<{}>"),
     "op-string": Form(is_op=True, kind='"{}"'),

@@ -242,7 +242,7 @@ def test_the_facts_of_a_container() -> None:
 
 
 def test_every_style_of_kind_has_a_form_that_takes_it() -> None:
-    for form, style in (("attribute", "enum"), ("attribute-draft", "draft"), ("op", "draft"), ("op-string", "string")):
+    for form, style in (("attribute", "enum"), ("op", "draft"), ("op-string", "string")):
         roles = ((1, "host"), (2, "device"))
         modules = tuple(ModuleFacts(at, None, kind, style, None, "", {}) for at, kind in roles)
         facts = verify.Facts(0, form.startswith("op"), form, None, 1, None, modules)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 #: form → the attributes that mark the outermost module as a container
 _MARKERS: Mapping[str, Mapping[bytes, bytes | None]] = {
     "attribute": {CONTAINER: None},
-    "attribute-draft": {CONTAINER: None},
     "prototype": {PROTOTYPE: b"{device = @device, host = @host}", PROTOTYPE_MAP: b"[]"},
 }
 #: form → what opens and closes the container where it lies in that module

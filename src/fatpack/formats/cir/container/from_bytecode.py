@@ -152,12 +152,12 @@ def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
 
 
 def _form(file: File, node: Node) -> str:
-    styles = {bytecode_facts(file, inner).style for inner in node.modules if not inner.is_op}
     if node.is_op:
+        styles = {bytecode_facts(file, inner).style for inner in node.modules if not inner.is_op}
         return "op" if styles & {"draft", "enum"} else "op-string"
     attrs = node.attrs(file)
     if CONTAINER in attrs:
-        return "attribute-draft" if "draft" in styles else "attribute"
+        return "attribute"
     return "prototype" if PROTOTYPE in attrs else ""
 
 

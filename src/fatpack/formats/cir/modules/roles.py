@@ -52,7 +52,7 @@ def _form(module: Module) -> str:
         styles = {role(inner).style for inner in module.modules}
         return "op" if "draft" in styles or "enum" in styles else "op-string"
     if module.attr(CONTAINER):
-        return "attribute-draft" if any(role(inner).style == "draft" for inner in module.modules) else "attribute"
+        return "attribute"
     return "prototype" if module.attr(PROTOTYPE) else ""
 
 

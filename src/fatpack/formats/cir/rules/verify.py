@@ -92,7 +92,7 @@ def _styles(form: str) -> tuple[str, ...]:
     """Return the styles of kinds that a form has; names stand for kinds in the very first prototype."""
     if form in ("op-string", "prototype"):
         return ("string", "name")
-    return {"op": ("draft",), "attribute-draft": ("draft",), "nested": ("enum", "draft")}.get(form, ("enum",))
+    return ("draft",) if form == "op" else ("enum",)
 
 
 def named(module: ModuleFacts) -> str:
