@@ -57,10 +57,10 @@ def recognise(view: View, head: bytes) -> Recognised:
     triple = ""
     for count, (opcode, at, _) in enumerate(_instructions(view, order)):
         if opcode == _MEMORY_MODEL:
-            triple = _TRIPLES.get(_word(view.head(at + 4, 4), order), "")
+            triple = _TRIPLES.get(int.from_bytes(view.head(at + 4, 4), order), "")
         if opcode not in _PREAMBLE or opcode == _MEMORY_MODEL or count == _INSTRUCTIONS:
             break
-    version = _word(head[4:8], order)
+    version = int.from_bytes(head[4:8], order)
     detail = f"SPIR-V {version >> 16 & 0xFF}.{version >> 8 & 0xFF}{', big-endian' if order == 'big' else ''}"
     return Recognised("spirv", triple=triple, detail=detail)
 
@@ -95,15 +95,11 @@ def kernels(view: View) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _word(data: bytes, order: Order) -> int:
-    return int.from_bytes(data, order)
-
-
 def _instructions(view: View, order: Order) -> Iterator[tuple[int, int, int]]:
     """Yield (opcode, position, size in bytes) of the instructions, as far as they make sense."""
     at = _HEADER
     while len(first := view.head(at, 4)) == 4:
-        word = _word(first, order)
+        word = int.from_bytes(first, order)
         size = (word >> 16) * 4
         if not size:
             return
@@ -120,7 +116,7 @@ def extent(view: View) -> tuple[int, int]:
     order: Order = "little" if view.head(0, 4) == SPIRV else "big"
     if not _is_header(view.head(0, _HEADER), order):
         return 0, _HEADER
-    bound = _word(view.head(12, 4), order)
+    bound = int.from_bytes(view.head(12, 4), order)
     has_model = is_inside = False
     at, end, total = _HEADER, 0, len(view)
     block, start = b"", 0
@@ -128,7 +124,7 @@ def extent(view: View) -> tuple[int, int]:
         if at + 16 > start + len(block) and start + len(block) < total:
             block, start = view.head(at, limits.CHUNK), at
         words = block[at - start : at - start + 16]
-        first = _word(words[:4], order)
+        first = int.from_bytes(words[:4], order)
         opcode, count = first & 0xFFFF, first >> 16
         if not count or at + 4 * count > total or opcode >= _MOST_OPCODE:
             break
@@ -142,7 +138,7 @@ def extent(view: View) -> tuple[int, int]:
                 is_inside, end = False, at + 4
         elif opcode == _FUNCTION or end:
             if opcode == _EXT_INST and end:
-                ids = [_word(words[place : place + 4], order) for place in (4, 8, 12)]
+                ids = [int.from_bytes(words[place : place + 4], order) for place in (4, 8, 12)]
                 if count < 5 or not all(0 < id < bound for id in ids):
                     break
                 end = at + 4 * count
@@ -157,7 +153,7 @@ def _is_header(head: bytes, order: Order) -> bool:
     """Return whether a header is one that producers write: version 1.0 to 1.9, IDs within bounds, 0 at the end."""
     if len(head) < _HEADER:
         return False
-    version, _, bound, schema = (_word(head[at : at + 4], order) for at in range(4, _HEADER, 4))
+    version, _, bound, schema = (int.from_bytes(head[at : at + 4], order) for at in range(4, _HEADER, 4))
     return (
         version >> 16 == 1 and version >> 8 & 0xFF < 10 and not version & 0xFF and 0 < bound <= _MOST_IDS and not schema
     )

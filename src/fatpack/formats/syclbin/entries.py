@@ -68,11 +68,6 @@ def detect(view: View, at: int) -> bool:
 _STORED_ROLES = tuple(role.encode() for role in ROLES)
 
 
-def extent(view: View, at: int) -> int | None:
-    """Return how many bytes the file at ``at`` takes by its header, None when that cannot be right."""
-    return offload_binary.extent(view, at)
-
-
 def read(view: View, at: int) -> tuple[Header, list[Entry], Contents]:
     """Return what the file at ``at`` holds, its images in stored order.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.formats import offload_binary
 from fatpack.formats.syclbin import tables
 from fatpack.formats.syclbin.contents import state_word
 from fatpack.formats.syclbin.layout import FORMAT, MAGIC
@@ -29,9 +30,7 @@ def extent(view: View, at: int = 0) -> int | None:
     """Return how many bytes the file at ``at`` takes, or None when its header cannot be right."""
     if view.head(at, 4) == MAGIC:
         return tables.extent(view, at)
-    from fatpack.formats.syclbin import entries
-
-    return entries.extent(view, at)
+    return offload_binary.extent(view, at)
 
 
 def parse(view: View, at: int = 0) -> Container:

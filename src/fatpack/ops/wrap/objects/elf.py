@@ -124,16 +124,16 @@ def _property(machine: Machine) -> bytes:
 def _symbol_table(parts: Parts, numbers: Mapping[str, int], processor: str) -> tuple[bytes, bytes, dict[str, int], int]:
     """Return names, symbols, the index of each by its name or that of its section, and how many are local."""
     names = _Names()
-    rows = [bytes(_RECORDS.symbol.size), _symbol(names.add(_FILE_NAME), _FILE, 0, _ABSOLUTE, 0, 0)]
+    rows = [bytes(_RECORDS.symbol.size), _RECORDS.symbol.pack(names.add(_FILE_NAME), _FILE, 0, _ABSOLUTE, 0, 0)]
     indexes: dict[str, int] = {}
     for section in parts.sections:
         if any(fixup.symbol == section.name for other in parts.sections for fixup in other.fixups):
             indexes[section.name] = len(rows)
-            rows.append(_symbol(0, _SECTION, 0, numbers[section.name], 0, 0))
+            rows.append(_RECORDS.symbol.pack(0, _SECTION, 0, numbers[section.name], 0, 0))
     if processor == "aarch64":
         # Instructions start here (ELF for the Arm 64-bit architecture, "mapping symbols").
         code = next(section.name for section in parts.sections if section.role == "code")
-        rows.append(_symbol(names.add("$x"), 0, 0, numbers[code], 0, 0))
+        rows.append(_RECORDS.symbol.pack(names.add("$x"), 0, 0, numbers[code], 0, 0))
     local = [symbol for symbol in parts.symbols if symbol.scope == "local"]
     local_count = len(rows) + len(local)
     for symbol in (*local, *(symbol for symbol in parts.symbols if symbol.scope != "local")):
@@ -146,11 +146,7 @@ def _row(symbol: Symbol, name: int, numbers: Mapping[str, int]) -> bytes:
     kind = 0 if not symbol.section else _FUNCTION if symbol.is_function else _OBJECT
     other = _HIDDEN if symbol.scope == "hidden" else 0
     section = numbers[symbol.section] if symbol.section else _UNDEFINED
-    return _symbol(name, _BINDINGS[symbol.scope] << 4 | kind, other, section, symbol.offset, symbol.size)
-
-
-def _symbol(name: int, info: int, other: int, section: int, value: int, size: int) -> bytes:
-    return _RECORDS.symbol.pack(name, info, other, section, value, size)
+    return _RECORDS.symbol.pack(name, _BINDINGS[symbol.scope] << 4 | kind, other, section, symbol.offset, symbol.size)
 
 
 class _Names:
