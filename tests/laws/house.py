@@ -1,7 +1,8 @@
 """The house as its source shows it: rooms and their order, folders, and who imports whom.
 
 The laws of imports (``test_imports.py``) hold what stands here, and ``tools/docs`` prints it into
-``docs/design/architecture.md``. Every import counts: at the top of a module, inside a function, for annotations only.
+``docs/design/architecture.md``. An import counts if it can run: at the top of a module or inside a function. One below
+``if TYPE_CHECKING:`` is for annotations, never runs, and does not count.
 """
 
 from __future__ import annotations
@@ -59,8 +60,11 @@ BUILT_ON = {"formats/syclbin": "formats/offload_binary"}
 #: Parts that do not know each other, whichever of them stands higher.
 STRANGERS = [("formats/cir/container", "formats/cir/combine")]
 
-#: A folder with more modules than this tells no story: its modules are sorted into folders with names.
-MOST_MODULES = 14
+#: Code lines from which a module stands for itself, though a single module beside it imports it.
+FEWEST_LINES = 80
+
+#: Whether the law of small modules holds. It is turned on when the last of them has moved in with its importer.
+SMALL_MODULES_MOVE_IN = False
 
 #: A graph of names: each with those it imports.
 Graph = Mapping[str, set[str]]
@@ -68,11 +72,17 @@ Graph = Mapping[str, set[str]]
 
 @dataclass(frozen=True)
 class Module:
-    """A module below ``src/fatpack``: its path without ``.py`` (``io/source``), and what it imports of fatpack."""
+    """A module below ``src/fatpack``: its path without ``.py`` (``io/source``), and what it imports of fatpack.
+
+    ``lines`` are its lines of code: neither empty, nor comment, nor docstring. ``is_table`` says that it defines
+    neither functions nor classes with methods, only values.
+    """
 
     path: str
     imports: frozenset[str]
     docstring: str
+    lines: int
+    is_table: bool
 
     @property
     def folder(self) -> str:
@@ -88,7 +98,13 @@ def modules(root: Path = ROOT) -> dict[str, Module]:
     files = {file.relative_to(root).with_suffix("").as_posix(): file for file in sorted(root.rglob("*.py"))}
     trees = {path: ast.parse(file.read_text(encoding="utf-8")) for path, file in files.items()}
     return {
-        path: Module(path, frozenset(_imported(tree, files)) - {path, "__init__"}, ast.get_docstring(tree) or "")
+        path: Module(
+            path,
+            frozenset(_imported(tree, files)) - {path, "__init__"},
+            ast.get_docstring(tree) or "",
+            len(_code_lines(tree)),
+            not any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in ast.walk(tree)),
+        )
         for path, tree in trees.items()
         if path != "__init__"
     }
@@ -96,7 +112,7 @@ def modules(root: Path = ROOT) -> dict[str, Module]:
 
 def _imported(tree: ast.Module, files: Mapping[str, Path]) -> Iterator[str]:
     """Yield the modules that a module imports; ``from fatpack.io import limits`` imports ``io/limits``."""
-    for node in ast.walk(tree):
+    for node in _running(tree):
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -107,6 +123,47 @@ def _imported(tree: ast.Module, files: Mapping[str, Path]) -> Iterator[str]:
             package, *inner = module.split(".")
             if package == "fatpack":
                 yield _module([*inner, name], files) or _module(inner, files) or "/".join(inner)
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all below it, without what stands below ``if TYPE_CHECKING:``."""
+    yield node
+    is_for_checkers = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    for child in node.orelse if is_for_checkers else ast.iter_child_nodes(node):
+        yield from _running(child)
+
+
+def _code_lines(tree: ast.Module) -> set[int]:
+    """Return the numbers of the lines that have code; docstrings and other bare texts are none."""
+    texts: set[int] = set()
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            texts |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.alias)):
+            lines |= {node.lineno, node.end_lineno or node.lineno}
+    return lines - texts
+
+
+def small_modules(every: Mapping[str, Module]) -> list[tuple[str, str]]:
+    """Return (module, its importer) for each small module that a single module imports, one of the same folder.
+
+    Interfaces (``__init__``) and tables are none of them.
+    """
+    importers: dict[str, set[str]] = {}
+    for module in every.values():
+        for name in module.imports:
+            importers.setdefault(name, set()).add(module.path)
+    return [
+        (path, importer)
+        for path, (importer, *others) in sorted((path, sorted(by)) for path, by in importers.items())
+        if path in every
+        and not others
+        and every[path].lines < FEWEST_LINES
+        and every[path].folder == every[importer].folder
+        and not path.endswith("/__init__")
+        and not every[path].is_table
+    ]
 
 
 def _module(parts: list[str], files: Mapping[str, Path]) -> str:
