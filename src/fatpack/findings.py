@@ -382,6 +382,10 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3314": ("error", "An image is not what its container says it is, or not for what it is said to be for."),
     "FP3315": ("error", "A file of a wheel is not the one that RECORD describes, or only one of them has it."),
     "FP3316": ("note", "What was to be read to its end has images that nobody can read, so that they are believed."),
+    "FP3317": (
+        "note",
+        "A file has a name of device code in a format that is not read: the policy was not held against it.",
+    ),
     "FP3601": ("warning", "A container that is read and written again gets other bytes than it has."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so that its structure is in doubt."),
     "FP3603": (

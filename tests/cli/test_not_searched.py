@@ -92,3 +92,47 @@ def test_images_that_a_limit_leaves_out_are_one_error_of_extract(
     assert ran.code == 3
     assert ran.err.count("FP1005") == 1
     assert len(list((folder / "out").iterdir())) == 4
+
+
+#: name → how text begins in which a compiler wrote a fat binary, an offload binary or a bundle
+TEXTS = {
+    "k.ll": b'; ModuleID = "k.c"\n@0 = private constant [9 x i8] c"P\\EDU\\BA\\01\\00", section ".nv_fatbin"\n',
+    "o.ll": b'; ModuleID = "k.c"\n@0 = private constant [9 x i8] c"\\10\\FF\\10\\AD\\01", section ".llvm.offloading"\n',
+    "k.s": b'\t.section\t.nv_fatbin,"a"\n.L0:\n\t.asciz\t"P\\355U\\272\\001\\000"\n',
+    "h.s": b'\t.section\t.hip_fatbin,"a"\n.L0:\n\t.asciz\t"__CLANG_OFFLOAD_BUNDLE__\\002"\n',
+    "k.fatbin.c": b'asm(\n".section .nv_fatbin, \\"a\\"\\n"\n".quad 0x00100001ba55ed50,0x0000000000000da8\\n"\n);\n',
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("padding", [0, 3_000_000])
+def test_text_with_device_code_is_named(name: str, padding: int, folder: Path, fatpack: Fatpack) -> None:
+    start, end = TEXTS[name].split(b"\n", 1)
+    comment = b"; " if name.endswith(".ll") else b"// " if name.endswith(".c") else b"# "
+    (folder / name).write_bytes(start + b"\n" + (comment + b"x" * 77 + b"\n") * (padding // 80) + end)
+    for command in (["inspect", name], ["doctor", name]):
+        ran = fatpack(*command)
+        assert "FP1006" in ran.out
+        assert "not read" in ran.out
+    (folder / "tree").mkdir()
+    (folder / name).rename(folder / "tree" / name)
+    assert "FP1006" in fatpack("inspect", "tree").out
+
+
+def test_text_without_device_code_is_not(folder: Path, fatpack: Fatpack) -> None:
+    texts = {
+        "k.ll": b'; ModuleID = "k.c"\n@__hip_fatbin = external constant i8, section ".hip_fatbin"\n@0 = c"text\\00"\n',
+        "k.s": b'\t.section\t.rodata,"a"\n.L0:\n\t.asciz\t"nv_fatbin"\n\t.quad 0x10\n',
+    }
+    for name, text in texts.items():
+        (folder / name).write_bytes(text)
+        assert "FP1006" not in fatpack("inspect", name).out
+
+
+def test_mlir_in_parts_is_named(folder: Path, fatpack: Fatpack) -> None:
+    sample = (FIXTURES / "cir" / "samples" / "container_attr_2026.cir").read_text("utf-8")
+    (folder / "k.mlir").write_text(f"module @first {{\n}}\n// -----\n{sample}")
+    ran = fatpack("inspect", "k.mlir")
+    assert "FP1006 at 0x12: a line // -----" in ran.out
+    (folder / "k.mlir").write_text(sample)
+    assert "FP1006" not in fatpack("inspect", "k.mlir").out

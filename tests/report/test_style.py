@@ -114,3 +114,10 @@ def test_lines_that_are_too_wide_go_on_below_their_last_column() -> None:
         f"    {'a/long/name' * 4}",
         "    shows it",
     ]
+
+
+def test_a_path_longer_than_usual_keeps_the_columns() -> None:
+    paths = ["a/" + "long-folder/" * 12 + "x.so", "b.so"]
+    lines = columns([[path, "cubin", "12 kB"] for path in paths])
+    assert {line.index("cubin") for line in lines} == {len(paths[0]) + 2}
+    assert [line.split() for line in lines] == [[path, "cubin", "12", "kB"] for path in paths]

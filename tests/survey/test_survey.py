@@ -285,3 +285,39 @@ def test_a_package_has_the_rows_of_its_files_once(format: str, tmp_path: Path, r
         assert sorted(row["path"] for row in rows) == sorted(row["path"] for row in expected)
         stored = [row["stored_size"] for row in rows if row["row"] == "image"]
         assert sorted(stored) == sorted(row["stored_size"] for row in expected if row["row"] == "image")
+
+
+PAGE = "<!DOCTYPE html>\n<html><body><a href='x.whl'>x.whl</a></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("index.html", PAGE, "is an HTML page"),
+        ("simple", f"<!-- an index -->\n{PAGE}", "is an HTML page"),
+        (
+            "wheels.txt",
+            "# wheels\nhttps://example.invalid/a.whl\nhttps://example.invalid/b.whl\n",
+            "is a list of files",
+        ),
+        ("list", "here.fatbin\n", "is a list of files"),
+    ],
+)
+def test_a_page_or_a_list_is_no_source(
+    name: str,
+    text: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SAMPLES[0], "here.fatbin")
+    Path(name).write_text(text)
+    assert _survey("here.fatbin", name, "-o", "out", "--workers=1") == 2
+    said = capsys.readouterr().err
+    assert f"{name} {problem}" in said
+    assert "--from" in said
+    assert not Path("out").exists()
+    Path(name).write_text("notes about wheels\n")
+    assert _survey("here.fatbin", name, "-o", "out", "--workers=1", "--format=jsonl") == 0

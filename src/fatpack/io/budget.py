@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from fatpack.errors import UsageError
+
 
 class Budget:
     """What may be inflated and written in all, and how much of it was; threads may share it.
@@ -73,21 +75,27 @@ class Budget:
 
     def check_output(self, size: int) -> None:
         """Raise UsageError if so many bytes more must not be written; called with all that is planned."""
-        total = self._written + size
-        if total > self.writable:
-            from fatpack.errors import UsageError  # `fatpack --version` needs none
+        if self._written + size > self.writable:
+            raise self._too_much(self._written + size)
 
-            if self.output is not None:
-                what = f"more than the {self.output} bytes that may be"
-            else:
-                what = f"more than {limits.OUTPUT_RATIO} times the {self._read} bytes of the input"
-            raise UsageError(f"{total} bytes would be written, {what}", hint=limits.output_hint(total))
+    def _too_much(self, total: int) -> UsageError:
+        from fatpack.errors import UsageError  # `fatpack --version` needs none
+
+        if self.output is not None:
+            what = f"more than the {self.output} bytes that may be"
+        else:
+            what = f"more than {limits.OUTPUT_RATIO} times the {self._read} bytes of the input"
+        return UsageError(f"{total} bytes would be written, {what}", hint=limits.output_hint(total))
 
     def write(self, size: int) -> None:
         """Draw bytes that are written next. Raises as :meth:`check_output` does."""
         with self._lock:
-            self.check_output(size)
-            self._written += size
+            total = self._written + size
+            is_allowed = total <= self.writable
+            if is_allowed:
+                self._written = total
+        if not is_allowed:
+            raise self._too_much(total)
 
     def give_back(self, size: int) -> None:
         """Note that bytes which were drawn were not written, or are gone again."""

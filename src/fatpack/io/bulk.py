@@ -71,19 +71,12 @@ def write_files(
     needs = list(map(_needs, files))
     if count < 2 or sum(needs) < _LEAST:
         return Tasks([task(file, progress, None) for file in files], threads=1)
-    from threading import Lock
-
-    window, alone, counting = _Window(WINDOW), _Window(0), Lock()
-
-    def count_up(size: int) -> None:
-        with counting:
-            assert progress is not None
-            progress(size)
+    window, alone = _Window(WINDOW), _Window(0)
 
     def room(file: NewFile, size: int) -> _Room:
         return _Room(window, size) if _is_concurrent(file) else _Room(alone, 1)
 
-    meter = count_up if progress is not None else None
+    meter = None if progress is None else _Meter(progress)
     tasks = [task(file, meter, room(file, size)) for file, size in zip(files, needs, strict=True)]
     return Tasks(tasks, threads=count)
 
@@ -105,6 +98,38 @@ def _is_concurrent(file: NewFile) -> bool:
 
 def _is_part(view: View) -> bool:
     return isinstance(view.source, InflatedSource) and len(view) != view.source.size
+
+
+class _Meter:
+    """Passes on to one caller's function what several threads report: one call at a time, and no lock is held."""
+
+    def __init__(self, progress: Progress) -> None:
+        from threading import Lock
+
+        self._progress = progress
+        self._lock = Lock()
+        self._waiting = 0
+        self._is_calling = False
+
+    def __call__(self, size: int) -> None:
+        """Report bytes, and those of other threads that come meanwhile; or leave them to the thread that reports."""
+        with self._lock:
+            self._waiting += size
+            if self._is_calling:
+                return
+            self._is_calling = True
+        while size := self._next():
+            try:
+                self._progress(size)
+            except BaseException:
+                self._is_calling = False
+                raise
+
+    def _next(self) -> int:
+        with self._lock:
+            size, self._waiting = self._waiting, 0
+            self._is_calling = size > 0
+            return size
 
 
 class _Window:

@@ -13,6 +13,7 @@ from _thread import allocate_lock  # threading, which is the public name, takes 
 from fatpack.errors import Truncated, hexadecimal
 from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
+from fatpack.machine.parallel import is_reading_ahead
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -39,7 +40,8 @@ READ_AHEAD = 16384
 #: One page of zeros, to compare with.
 _ZEROS = bytes(READ_AHEAD)
 
-#: Held while what is kept of inflated bytes changes: bundles are compressed in several threads.
+#: Held while the notes of what was inflated change: bundles are compressed in several threads. No call that reads,
+#: joins or closes is made while it is held: the thread that is waited for may wait for it.
 _KEEPING = allocate_lock()
 
 
@@ -171,20 +173,33 @@ class Source:
         """Free what is only needed while reading; the next read takes it again."""
 
     def keep(self, inflated: Source) -> None:
-        """Note that bytes inflated from here were taken into memory, and let older ones go that are too much now."""
+        """Note that bytes inflated from here were taken into memory, and let older ones go that are too much now.
+
+        A thread that reads ahead only notes them: what it would let go of may be what waits for it to end.
+        """
+        too_old: list[Source] = []
+        is_noted_only = is_reading_ahead()
         with _KEEPING:
             if self._inflated is None:
                 self._inflated = {}
             self._inflated_size += inflated.size - self._inflated.pop(inflated, 0)
             self._inflated[inflated] = inflated.size
-            while self._inflated_size > limits.INFLATED_KEPT and len(self._inflated) > 1:
+            while not is_noted_only and self._inflated_size > limits.INFLATED_KEPT and len(self._inflated) > 1:
                 oldest = next(iter(self._inflated))
                 self._inflated_size -= self._inflated.pop(oldest)
-                oldest.rest()
+                too_old.append(oldest)
+        # Another thread may have read one of these by now. It is noted again when it is read next (is_kept).
+        for source in too_old:
+            source.rest()
+
+    def is_kept(self, inflated: Source) -> bool:
+        """Return whether it is noted that bytes inflated from here are in memory."""
+        return inflated in (self._inflated or ())
 
     def let_go(self) -> None:
         """Let everything go that was inflated from here."""
-        kept, self._inflated, self._inflated_size = self._inflated, None, 0
+        with _KEEPING:
+            kept, self._inflated, self._inflated_size = self._inflated, None, 0
         for source in kept or ():
             source.rest()
 

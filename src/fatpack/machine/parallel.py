@@ -9,12 +9,15 @@
     for piece in read_ahead(inflated(stream), 32):  # the next pieces are inflated while this one is written
         ...
 
+A task or an item that is made must not wait for whoever takes it.
+
 ``threading`` is imported when there is more than one task: it costs a command that has none of this work too much.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ else:
 
 #: LIMIT: each thread that inflates or compresses takes up to 200 MB for windows and tables.
 _MOST_THREADS = 8
+
+#: the threads that read ahead now
+_reading_ahead: set[int] = set()
 
 
 def core_count() -> int:
@@ -121,6 +127,11 @@ class Tasks(Generic[T]):
             thread.join()
 
 
+def is_reading_ahead() -> bool:
+    """Return whether this thread takes items for :func:`read_ahead`: others wait for it to end."""
+    return get_ident() in _reading_ahead
+
+
 def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
     """Yield what an iterator does, of which a thread takes up to ``count`` items before they are asked for.
 
@@ -137,6 +148,7 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
 
     def work() -> None:
         nonlocal is_over
+        _reading_ahead.add(get_ident())
         try:
             for item in items:
                 with changed:
@@ -149,6 +161,7 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
         except BaseException as error:  # noqa: BLE001  (whatever it is, it is raised where the item is taken)
             failure.append(error)
         finally:
+            _reading_ahead.discard(get_ident())
             with changed:
                 is_over = True
                 changed.notify()

@@ -100,4 +100,5 @@ class _Opening:
         stream = Stream(view, self._method, format=FORMAT)
         name = f"{outer}!{_name(outer, self._method)}"
         present = min(len(view), view.source.present)
-        return Growing(stream, None, name, present=present, budget=view.source.budget, findings=stream.said)
+        budget, origin = view.source.budget, view.source
+        return Growing(stream, None, name, present=present, budget=budget, findings=stream.said, origin=origin)

@@ -39,7 +39,7 @@ class Growing(Content):
     ``size`` are the bytes that there are to be; None takes all of them when the size is first asked for. Of a stream
     that has fewer, more, or whose end says that it is damaged, the last byte cannot be read: FormatError. ``findings``
     are what is unexpected about the stream, as far as it was read. A fork may read it too, and another process if
-    ``stream`` can be pickled: it starts again there.
+    ``stream`` can be pickled: it starts again there. ``origin`` holds the compressed bytes: it may have checksums too.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Growing(Content):
         present: int,
         budget: Budget,
         findings: Callable[[], tuple[Finding, ...]] | None = None,
+        origin: Source | None = None,
     ) -> None:
         self.name = name
         self.present = present
@@ -58,6 +59,7 @@ class Growing(Content):
         self._stream = stream
         self._size = size
         self._said = findings
+        self._origin = origin
         self._begin()
 
     def _begin(self) -> None:
@@ -119,8 +121,10 @@ class Growing(Content):
             self._reach(None)
 
     def check(self) -> None:
-        """Inflate everything, which checks it. Raises FormatError for bytes that are damaged."""
+        """Inflate everything, which checks it, and check what it comes from. Raises FormatError for damaged bytes."""
         self.complete()
+        if self._origin is not None:
+            self._origin.check()
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``. Raises FormatError where the stream does not hold them."""

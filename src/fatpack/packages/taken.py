@@ -41,8 +41,10 @@ class Taken:
                 f"{self._name} was passed in a package that is read forwards only",
                 hint="open each file before the next is asked for",
             )
-        present = self._view.source.present
-        source = Growing(self._pieces, self._size, self._name, present=present, budget=self._view.source.budget)
+        package = self._view.source
+        source = Growing(
+            self._pieces, self._size, self._name, present=package.present, budget=package.budget, origin=package
+        )
         self._opened = weakref.ref(source)
         return source
 

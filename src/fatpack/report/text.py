@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 
-#: Cells are aligned up to this width; a longer one pushes its own line only.
-WIDEST = 48
+#: LIMIT: cells are aligned up to this width, more than paths have; a longer one pushes its own line only: a name of
+#: 64 KiB must not make all lines as long.
+WIDEST = 240
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
@@ -22,12 +23,17 @@ def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), inden
     if len(rows) < 2:  # nothing to align: most places of an archive hold one image
         yield from ((indent + "  ".join(filter(None, row))).rstrip() for row in rows)
         return
-    widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
+    widths = [_width(list(map(len, column))) for column in zip(*rows, strict=True)]
     # One format for all rows; a column in which nothing is takes no place.
     cells = [f"{{{n}:{'>' if n in right else '<'}{width}}}" for n, width in enumerate(widths) if width]
     line = (indent.replace("{", "{{").replace("}", "}}") + "  ".join(cells)).format
     for row in rows:
         yield line(*row).rstrip()
+
+
+def _width(lengths: Sequence[int]) -> int:
+    """Return the length of the longest cell that others are aligned with; 0 if nothing is in any."""
+    return max((length for length in lengths if length <= WIDEST), default=0) or min(1, max(lengths))
 
 
 def write_lines(lines: Iterable[str], out: TextIO) -> None:

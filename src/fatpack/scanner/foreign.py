@@ -4,10 +4,15 @@ Python's wheels are zip archives, and Blender ships its kernels as ``.cubin.zst`
 What is not compressed is searched for containers all the same, but a search finds neither bare images nor what a
 member's name would tell.
 
+Compilers write device code into text as well, as strings or numbers: LLVM IR (``.ll``), assembly (``.s``) and the C
+file with which nvcc embeds a fat binary (``.fatbin.c``).
+
 How we know: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
 """
 
 from __future__ import annotations
+
+import re
 
 from fatpack import magics
 from fatpack.errors import in_both
@@ -62,6 +67,26 @@ _XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
 
 _HEAD_SIZE = 512
 
+#: how containers and device images begin as strings of LLVM IR, as strings of assembly, and as numbers of both
+_SPELLED = {
+    "LLVM IR with device code in a string": (
+        rb'c"(?:P\\EDU\\BA|__CLANG_OFFLOAD_BUNDLE__|CCOB\\0|\\10\\FF\\10\\AD|\\7FELF\\0)',
+        "compile it with clang -c, and give the object",
+    ),
+    "assembly or C with device code in strings or numbers": (
+        rb'\.(?:ascii|asciz|string)[ \t]+"(?:P\\355U\\272|__CLANG_OFFLOAD_BUNDLE__|CCOB\\00|\\020\\377\\020\\255)'
+        rb"|\.(?:quad|8byte)[ \t]+0x00100001ba55ed50|\.(?:long|4byte)[ \t]+(?:0xba55ed50|3126193488)\b",
+        "compile it to an object, and give that",
+    ),
+}
+
+#: one search for all of them, and the most bytes that it looks at for one
+_IN_TEXT = re.compile(b"|".join(b"(%b)" % pattern for pattern, _ in _SPELLED.values()))
+_LONGEST = 64
+
+#: a line that parts of a file for ``mlir-opt --split-input-file``
+_PARTED = re.compile(rb"^// -----", re.MULTILINE)
+
 
 def kind_of(view: View) -> str:
     """Return what a file is that no room reads (``a tar archive``); "" for any other.
@@ -78,7 +103,7 @@ def refusal(view: View, is_searched: bool) -> Finding | None:
     """
     kind, remedy = _kind(view)
     if not kind:
-        return None
+        return _spelled(view)
     if package_of(view):
         text = f"{kind}: the files in it are not listed where it is read as one file"
         return finding(
@@ -92,6 +117,39 @@ def refusal(view: View, is_searched: bool) -> Finding | None:
     return finding(
         "FP1006", view.span(), f"{kind}: this version does not read these", f"{remedy}; {search}".lstrip("; ")
     )
+
+
+def _spelled(view: View) -> Finding | None:
+    """Return the finding that a text has device code as strings or numbers, None if it has not."""
+    hit = _place(view, _IN_TEXT)
+    if hit is None:
+        return None
+    kind, (_, remedy) = list(_SPELLED.items())[hit[1] - 1]
+    return finding("FP1006", view.span(hit[0], 0), f"{kind}: not read", remedy)
+
+
+def parted(view: View) -> Finding | None:
+    """Return the finding that MLIR has several parts, of which each would be a file; None for one without."""
+    at = _place(view, _PARTED)
+    if at is None:
+        return None
+    text = "a line // -----: what mlir-opt --split-input-file takes for several files is read as one"
+    return finding("FP1006", view.span(at[0], 8), text, "write each part to a file of its own")
+
+
+def _place(view: View, pattern: re.Pattern[bytes]) -> tuple[int, int] | None:
+    """Return where a text first has a pattern, and the number of the group that it is; None for what is no text."""
+    if b"\0" in view.head(0, _HEAD_SIZE):
+        return None
+    before, end = b"\n", 0
+    for piece in view.pieces():
+        block = before + bytes(piece)
+        hit = pattern.search(block)
+        if hit is not None:
+            return end - len(before) + hit.start(), hit.lastindex or 0
+        end += len(piece)
+        before = block[-_LONGEST:]
+    return None
 
 
 def is_compressed(view: View) -> bool:

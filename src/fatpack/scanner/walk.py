@@ -301,15 +301,19 @@ def starts_as_container(visit: Visit) -> bool:
 def _raw(visit: Visit) -> Iterator[Found | Finding]:
     """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
     view = visit.view
+    from fatpack.scanner import foreign
+
     if starts_as_container(visit):
         yield from region.containers(Site(view), visit, _Inside(visit))
+        if not formats.sniff(view.head(0, 24)):
+            yield from filter(None, (foreign.parted(view),))
         return
     found = False
     for item in _in_module(view, visit, is_file=True):
         found = found or isinstance(item, Found)
         yield item
-    from fatpack.scanner import foreign
-
+    if images.recognise(view).form == "cir":
+        yield from filter(None, (foreign.parted(view),))
     if found:
         return
     is_searched = visit.search == ALL or (visit.search == ANYWHERE and not foreign.is_compressed(view))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 #: Suffixes of what people write, and of what is made of that for people and interpreters. Not here are those of texts
 #: that fatpack reads (``.ptx``, ``.s``, ``.ll``, ``.mlir``, ``.i``, ``.ii``, ``.cui``, ``.hipi``) and ``.hip``, which
-#: names both. C files in which fatbinary or xxd stored images as numbers are source code: no room reads these.
+#: names both. C files in which xxd stored images as numbers are source code: no room reads these.
 SUFFIXES = frozenset(
     (
         *("py", "pyc", "pyo", "pyi", "pyx", "pxd", "typed", "ipynb"),
@@ -24,11 +24,14 @@ SUFFIXES = frozenset(
     )
 )
 
+#: what nvcc calls the C file that embeds a fat binary: it is not read, and named
+_EMBEDDED = ".fatbin.c"
+
 
 def is_passed(name: str) -> bool:
     """Return whether a file of this name holds no compiled device code, whatever is in it."""
     stem, _, suffix = name.rpartition(".")
-    return bool(stem) and suffix.lower() in SUFFIXES
+    return bool(stem) and suffix.lower() in SUFFIXES and not name.endswith(_EMBEDDED)
 
 
 class Excluded:

@@ -177,3 +177,14 @@ def test_every_output_says_what_was_not_looked_into() -> None:
     assert said.text == words
     plain = check(["d/x.so"], Policy(max_size=1 << 30))
     assert "not looked into" not in "\n".join([*workflow_commands(plain), *summary(plain), *junit(plain)])
+
+
+def test_device_code_in_a_format_that_is_not_read_is_named() -> None:
+    Path("both").mkdir()
+    Path("both/x.so").write_bytes(linked_elf.build([container("80")]).data)
+    for name in ("amd.aks2", "default.metallib", "notes"):
+        Path("both", name).write_bytes(b"MTLB" + bytes(60))
+    made = check(["both"], Policy(forbid=("sm_5*",)))
+    said = [(item.code, item.severity, item.path) for item in made.violations]
+    assert said == [("FP3317", "note", f"both/{name}") for name in ("amd.aks2", "default.metallib")]
+    assert (made.exit_code, made.verdict) == (0, "passed")

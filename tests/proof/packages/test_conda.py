@@ -111,7 +111,9 @@ def test_a_certificate_is_made_with_a_package(both: tuple[Path, Path], tmp_path:
 def test_a_package_is_itself(suffix: str) -> None:
     data = package(suffix, info() | FILES)
     verdict = proof_of(data, data)
-    assert (verdict.is_proved, verdict.same_count, verdict.libraries) == (True, 6, ())
+    assert (verdict.is_proved, verdict.same_count, verdict.libraries) == (True, 0, ())
+    verdict = proof_of(data, package(suffix, info() | FILES | {"lib/plain.so": b"other"}))
+    assert (verdict.is_proved, verdict.same_count, verdict.libraries) == (False, 5, ())
 
 
 def changed_code(files: dict[str, bytes]) -> None:
@@ -194,9 +196,9 @@ def test_a_name_that_is_there_twice_is_a_difference() -> None:
             member = tarfile.TarInfo(name)
             member.size = len(stored)
             archive.addfile(member, io.BytesIO(stored))
-        odd = bz2.compress(into.getvalue())
+        odd, again = bz2.compress(into.getvalue()), bz2.compress(into.getvalue(), 5)
         assert [item.what for item in proof_of(data, data).differences] == []
-        assert f"{name}: entries" in [item.what for item in proof_of(odd, odd).differences]
+        assert f"{name}: entries" in [item.what for item in proof_of(odd, again).differences]
 
 
 def test_what_is_damaged_or_another_form_is_refused(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +218,32 @@ def test_what_is_damaged_or_another_form_is_refused(suffix: str, monkeypatch: py
         proof_of(data, package(suffix, bad | {"info/index.json": b"[]"} | FILES))
     monkeypatch.setattr(conda, "_TEXT", 100)
     with pytest.raises(LimitExceeded, match=r"paths\.json"):
-        proof_of(data, data)
+        proof_of(data, package(suffix, info() | FILES | {"new.txt": b""}))
+
+
+def test_an_archive_that_ends_in_a_file_is_damaged(suffix: str) -> None:
+    data = package(suffix, info() | FILES)
+    whole = build.tarred(FILES if suffix == ".conda" else info() | FILES, LINKS)
+    cut = whole[: whole.index(LIBRARY[:1024]) + len(LIBRARY) // 2]
+    other = build.zipped(STEM, cut, build.tarred(info())) if suffix == ".conda" else bz2.compress(cut)
+    with pytest.raises(BadValue, match="unexpected end of data"):
+        proof_of(data, other)
+
+
+def test_files_with_the_same_bytes_are_told_at_once(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = package(suffix, info() | FILES)
+    monkeypatch.setattr(conda, "verify", None)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}{suffix}").write_bytes(data)
+    proof = tmp_path / "proof.json"
+    assert (
+        main(["slim", "--verify", *(str(tmp_path / f"{name}{suffix}") for name in "ab"), "--certificate", str(proof)])
+        == 0
+    )
+    assert "byte for byte; nothing in them was read" in capsys.readouterr().out
+    jsonschema.validate(json.loads(proof.read_text()), json.loads(schema_text("package-certificate")))
 
 
 def test_damage_anywhere_ends_in_a_verdict_or_an_error(suffix: str) -> None:

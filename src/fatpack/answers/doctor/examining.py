@@ -145,6 +145,7 @@ class _Examination:
             self._image(image, container.images, is_hashed=is_hashed)
         if container.format == "cir-offload-container":
             self._launches(container)
+            self._split(container)
         if not any(item.severity == "error" for item in container.findings):
             try:
                 rewriting.check_container(found, notes)
@@ -168,6 +169,19 @@ class _Examination:
         if is_hashed:
             notes.count("hashes")
         return is_hashed
+
+    def _split(self, container: Container) -> None:
+        """Make a file of each module, as ``extract`` does: the definitions that it uses have to be there."""
+        from fatpack.formats import cir
+
+        for image in container.images:
+            try:
+                for _ in cir.split(image):
+                    pass
+            except Unsupported as error:
+                self.notes.skip("modules of CIR", error.problem)
+            except FormatError as error:
+                self.notes.add(finding(code_for("FP1001", error), image.span, error.describe(), error.hint))
 
     def _launches(self, container: Container) -> None:
         described = dict(formats.room(container.format).describe(container))

@@ -53,7 +53,7 @@ def check(
         opener=opener,
     )
     work.read(rows)
-    violations = [*readable.unread(work, unmatched), *broken(work, opener)]
+    violations = [*readable.unread(work, unmatched), *broken(work, opener), *readable.skipped(work)]
     return Checked(
         sizes.measured(work),
         policy.rules,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 
 from fatpack.cli.grammar.declared import argument, option, takes
@@ -16,7 +18,7 @@ from fatpack.cli.options import (
     max_inflated_option,
     quiet_option,
 )
-from fatpack.errors import UsageError, counted
+from fatpack.errors import FatpackError, UsageError, counted
 from fatpack.facts.columns import SCHEMA, TABLES
 from fatpack.outcomes import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.survey.engines import ENGINES
@@ -91,6 +93,8 @@ def command(
         raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
     if not sources and not lists:
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
+    for name in sources:
+        _refuse_list(name)
     from fatpack.facts.options import RowOptions
     from fatpack.io.budget import budget_now
     from fatpack.survey.driver import PART_FILES, survey
@@ -122,6 +126,42 @@ def _names(sources: Sequence[str], lists: Sequence[str]) -> Iterator[str]:
     yield from sources
     for path in lists:
         yield from listed(path)
+
+
+#: suffixes of texts that name files, and of pages that link to them
+_LISTS = ("", ".txt", ".list", ".lst", ".html", ".htm")
+
+#: what a page begins with, and what names a file in a list
+_PAGE = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+$")
+
+
+def _refuse_list(name: str) -> None:
+    """Raise UsageError for a source that is a page with links, or a list of files, and no file with device code."""
+    from fatpack.io.sources.opening import located, open_source
+
+    last = name.partition("?")[0].replace("\\", "/").rpartition("/")[2]
+    if os.path.splitext(last)[1].lower() not in _LISTS or not ("://" in name or os.path.isfile(name)):
+        return
+    place = located(name)  # as it is shown, without what is secret in it
+    try:
+        with open_source(place) as source:
+            head = source.beginning(_BEGINNING)
+    except (OSError, FatpackError):
+        return  # which has a row that says so
+    if _PAGE.match(head):
+        hint = "write the addresses of the files into a text, one a line: fatpack survey --from LIST -o FOLDER"
+        raise UsageError(f"{place} is an HTML page, and no file with device code", hint=hint)
+    lines = [line.strip() for line in head.decode("utf-8", "replace").splitlines()[:_LINES]]
+    named = [line for line in lines if line and not line.startswith("#")]
+    if named and all(_URL.match(line) or os.path.isfile(line) for line in named):
+        raise UsageError(
+            f"{place} is a list of files", hint=f"fatpack survey --from {place} -o FOLDER reads those files"
+        )
+
+
+#: bytes and lines of a source that are looked at for that; the last line of a longer one may be cut
+_BEGINNING, _LINES = 16 << 10, 5
 
 
 def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:

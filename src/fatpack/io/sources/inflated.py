@@ -100,7 +100,7 @@ class InflatedSource(Source):
 
             assert self._once is not None
             self._window = Window(self.size, self._once, self.name, self._origin)
-        if self._window.is_empty and self._origin is not None:
+        if self._origin is not None and (self._window.is_empty or not self._origin.is_kept(self)):
             self._origin.keep(self)
         return self._window
 

@@ -16,7 +16,7 @@ from fatpack.machine.parallel import read_ahead, thread_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from typing import BinaryIO, TypeAlias
 
     from fatpack.io.source import Source
@@ -41,7 +41,8 @@ class Window:
 
     Of what was read up to ``limits.INFLATED_KEPT`` bytes are kept, of what was passed on in pieces less. No order of
     reads inflates more than three times. A damaged stream raises its error wherever bytes behind the damage are read.
-    ``origin`` holds the compressed bytes. Several threads may read: one after the other.
+    ``origin`` holds the compressed bytes. Several threads may read: one after the other. Its lock is held while the
+    stream is read, which takes locks of what the stream comes from and none of what comes from this one.
     """
 
     def __init__(self, size: int, stream: Callable[[], Iterator[Made]], name: str, origin: Source | None) -> None:
@@ -74,13 +75,16 @@ class Window:
         """Let what is at hand go, unless another thread reads it now."""
         if self._lock.acquire(False):
             try:
+                left = self._left
                 self.forget()
             finally:
                 self._lock.release()
+            if left is not None:
+                left.close()  # after the release: this waits for the thread that inflates ahead
 
     def forget(self) -> None:
         """Let what is at hand go."""
-        self._left: Iterator[Made] | None = None
+        self._left: Generator[Made] | None = None
         self._pieces: list[Made] = []
         self._starts: list[int] = []
         self._end = 0
@@ -149,7 +153,7 @@ class Window:
             # What checks the stream, a checksum or the end of its last frame, may come behind the last byte.
             self._next(is_end=True)
 
-    def _started(self) -> Iterator[Made]:
+    def _started(self) -> Generator[Made]:
         """Yield the pieces of the stream; while one is used the next are inflated, where there is a core for it."""
         stream = self._stream()
         if self._origin is None or not self._origin.is_concurrent or thread_count() < 2:

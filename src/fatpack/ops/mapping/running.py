@@ -54,15 +54,18 @@ class Programs:
 
         ``words`` name the image that it is run for. Raises CommandFailed if it fails, ``OSError`` if it cannot be run.
         """
+        if self._is_over:
+            raise CommandFailed(f"{words}: {arguments[0]} was not run", words=words)
+        # A group of its own: what the program starts in turn ends with it.
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+        )
         with self._lock:
-            if self._is_over:
-                raise CommandFailed(f"{words}: {arguments[0]} was not run", words=words)
-            # A group of its own: what the program starts in turn ends with it.
-            process = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
-            )
             self._running.add(process)
+            is_over = self._is_over
         try:
+            if is_over:  # it was started while the others were ended: nothing else ends it
+                raise CommandFailed(f"{words}: {arguments[0]} was ended at once", words=words)
             said = _said(process.stdout)
             code = process.wait()
         except BaseException:

@@ -42,6 +42,10 @@ class Sparse(Content):
         """Whether several threads may read at once."""
         return self._stored.is_concurrent
 
+    def check(self) -> None:
+        """Check what is stored of it. Raises FormatError."""
+        self._stored.check()
+
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``."""
         return b"".join(self.pieces(offset, size))

@@ -71,7 +71,8 @@ def content(view: View, entry: Entry) -> Content:
         return _Stored(data, name, entry.crc)
     stream = Stream(data, method, format=FORMAT, field=f"file {entry.name}", expected=entry.size)
     checked = Checked(stream, entry.crc, name)
-    return Growing(checked, entry.size, name, present=len(data), budget=view.source.budget, findings=stream.said)
+    budget, origin = view.source.budget, view.source
+    return Growing(checked, entry.size, name, present=len(data), budget=budget, findings=stream.said, origin=origin)
 
 
 _AES = 99
@@ -104,17 +105,21 @@ class _Stored(Within):
         super().__init__(data, name)
         self._crc = crc
         self._is_checked = False
+        self._damage: BadValue | None = None
 
     def check(self) -> None:
         """Read everything, once. Raises BadValue if it has another CRC-32."""
         super().check()
+        if self._damage is not None:  # a package in it has many files, each of which asks
+            raise self._damage.with_traceback(None)
         if self._is_checked:
             return
         crc = 0
         for piece in self.once(0, self.size):
             crc = fast.crc32(piece, crc)
         if crc != self._crc:
-            raise _other_crc(self._crc, crc, self.name)
+            self._damage = _other_crc(self._crc, crc, self.name)
+            raise self._damage
         self._is_checked = True
 
 

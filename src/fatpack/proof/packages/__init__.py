@@ -14,17 +14,25 @@ if TYPE_CHECKING:
 def verify(before: View, after: View) -> PackageVerdict:
     """Return whether ``after`` is the package ``before`` with less device code, or none the less, and nothing else.
 
-    Inflates all of both, in windows; libraries go to unnamed temporary files. Raises Unsupported for what is neither
-    two wheels nor two conda packages of one form, FormatError for a damaged one, and what proofs of libraries raise.
+    Of two files with the same bytes nothing more is read. Of others all is inflated, in windows; libraries go to
+    unnamed temporary files. Raises Unsupported for what is neither two wheels nor two conda packages of one form,
+    FormatError for a damaged one, and what proofs of libraries raise.
     """
     form, other = _form(before), _form(after)
     if form != other:
         raise Unsupported("one of them is a .conda, and the other a .tar.bz2", chain=after.chain)
+    is_wheel = False
     if form == "zip":
         from fatpack.proof.packages import wheels
 
-        if not wheels.has_inner_archives(before):
-            return wheels.verify(before, after)
+        is_wheel = not wheels.has_inner_archives(before)
+    from fatpack.proof.packages.verdict import fact, same_bytes
+
+    files = fact(before), fact(after)
+    if files[0].digest == files[1].digest:
+        return same_bytes("wheel" if is_wheel else "conda", *files)
+    if is_wheel:
+        return wheels.verify(before, after)
     from fatpack.proof.packages import conda
 
     return conda.verify(before, after)

@@ -156,7 +156,7 @@ class _Work:
             if was.content is not None and now.content is not None:
                 self._content(now.info.name, was.content, now.content)
 
-    def _content(self, name: str, old: IO[bytes], new: IO[bytes]) -> None:
+    def _content(self, name: str, old: tars.Content, new: tars.Content) -> None:
         if name in metadata.NAMES:
             texts = _text(name, old), _text(name, new)
             self.texts[name] = texts
@@ -175,7 +175,7 @@ class _Work:
                 compare_libraries(name, one.view(), other.view(), self.ledger, self.libraries)
 
 
-def _text(name: str, file: IO[bytes]) -> bytes:
+def _text(name: str, file: tars.Content) -> bytes:
     data = file.read(_TEXT + 1)
     if len(data) > _TEXT:
         raise LimitExceeded(
@@ -188,7 +188,7 @@ def _text(name: str, file: IO[bytes]) -> bytes:
     return data
 
 
-def _kept(file: IO[bytes], into: IO[bytes]) -> Content:
+def _kept(file: tars.Content, into: IO[bytes]) -> Content:
     """Return digest and size of a file; write it down if it may be a library that was changed."""
     digest, size = sha256(), 0
     is_library = False

@@ -14,11 +14,17 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import IO
+    from typing import IO, Protocol
 
     from typing_extensions import Buffer
 
     from fatpack.io.source import View
+
+    class Content(Protocol):
+        """A file that is read forwards."""
+
+        def read(self, size: int, /) -> bytes: ...  # noqa: D102
+
 
 #: what has to be as it was of every file
 SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
@@ -28,7 +34,7 @@ class Entry(Record):
     """A file, folder or link of an archive: ``content`` is read before the next entry, None for what has none."""
 
     info: tarfile.TarInfo
-    content: IO[bytes] | None
+    content: Content | None
 
 
 def entries(view: View) -> Iterator[Entry]:
@@ -40,10 +46,34 @@ def entries(view: View) -> Iterator[Entry]:
     try:
         with tarfile.open(fileobj=reader, mode="r|") as archive:
             while (info := archive.next()) is not None:
-                yield Entry(info, archive.extractfile(info) if info.isreg() else None)
+                content = archive.extractfile(info) if info.isreg() else None
+                yield Entry(info, None if content is None else _Content(content, view, info.name))
                 archive.members.clear()  # type: ignore[attr-defined]  # it would grow with the archive
-    except (tarfile.TarError, ValueError, OverflowError, EOFError) as error:  # tarfile's, all of them
-        raise BadValue(str(error) or "it is no tar archive", format="tar", field="archive", chain=view.chain) from error
+    except _FAILURES as error:
+        raise _damaged(error, view, "archive") from error
+
+
+#: what ``tarfile`` raises of damaged archives
+_FAILURES = (tarfile.TarError, ValueError, OverflowError, EOFError)
+
+
+def _damaged(error: Exception, view: View, field: str) -> BadValue:
+    text = str(error) or "it is no tar archive"
+    return BadValue(text, format="tar", field=field, hint="get the package again", chain=view.chain)
+
+
+class _Content:
+    """A file of an archive. ``tarfile`` raises its own errors where the archive ends in it."""
+
+    def __init__(self, file: IO[bytes], view: View, name: str) -> None:
+        self._file, self._view, self._name = file, view, name
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` next bytes. Raises BadValue."""
+        try:
+            return self._file.read(size)
+        except _FAILURES as error:
+            raise _damaged(error, self._view, f"file {self._name}") from error
 
 
 def _inflated(view: View) -> Iterator[bytes]:

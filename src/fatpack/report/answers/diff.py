@@ -6,7 +6,7 @@ from collections import Counter
 
 from fatpack.answers.diff.facts import Sizes
 from fatpack.errors import counted
-from fatpack.report.text import WIDEST, columns, target_word
+from fatpack.report.text import columns, target_word
 from fatpack.words.printable import printable
 from fatpack.words.sizes import size_words
 
@@ -36,6 +36,8 @@ _WORDS = {
     "max_threads": "threads",
     "code_size": "code",
 }
+#: characters of a name that a table shows
+_WIDEST = 48
 _TENDING = ("registers", "sgprs", "vgpr_spills", "sgpr_spills", "local", "shared")
 _IN_BYTES = frozenset(("shared", "local", "params", "code_size"))
 
@@ -274,7 +276,7 @@ def _tendencies(kernels: Iterable[KernelDiff]) -> list[str]:
 
 def _named(kernel: KernelDiff, *, verbose: int) -> str:
     name = kernel.demangled or kernel.name
-    return name if verbose or len(name) <= WIDEST else f"{name[: WIDEST - 1]}…"
+    return name if verbose or len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…"
 
 
 def _needs_words(kernel: KernelDiff) -> str:

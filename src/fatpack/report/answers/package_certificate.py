@@ -48,6 +48,9 @@ def record(verdict: PackageVerdict, version: str) -> dict[str, Any]:
 def render(verdict: PackageVerdict) -> Iterator[str]:
     """Yield the lines that tell a user what was proved, or what differs."""
     before, after = printable(verdict.before.name), printable(verdict.after.name)
+    if verdict.before.digest == verdict.after.digest:
+        yield f"{after} is {before}, byte for byte; nothing in them was read"
+        return
     if verdict.is_proved:
         yield f"{after} is {before} with less device code, and nothing else"
     else:

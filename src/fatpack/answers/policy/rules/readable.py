@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.policy.given import inside, violation
-from fatpack.answers.policy.outcome import VENDORS
+from fatpack.answers.policy.outcome import VENDORS, Violation
 from fatpack.answers.policy.policy import METADATA
 from fatpack.outcomes import INPUT_OUTPUT
 
@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.answers.policy.given import Given
-    from fatpack.answers.policy.outcome import Violation
+
+#: suffixes of device code in formats that no room reads → what they are
+_FORMATS = {
+    "aks2": "AOTriton's archive of AMD code objects",
+    "metallib": "a Metal library",
+    "air": "Metal's intermediate code",
+    "dxil": "DirectX code",
+    "dxbc": "DirectX code",
+    "cso": "a compiled DirectX shader",
+}
 
 
 def unread(given: Given, unmatched: Sequence[str]) -> Iterator[Violation]:
@@ -52,6 +61,15 @@ def nothing(given: Given) -> Iterator[Violation]:
         has_any = any(unit.vendor == vendor for item in given.found for unit in item.units)
         if not has_any and len(vendors) > 1 and not given.told:
             yield violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
+
+
+def skipped(given: Given) -> Iterator[Violation]:
+    """Yield a note for each file whose name says that its device code is in a format that is not read."""
+    for item in given.found:
+        last = item.last
+        kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
+        if kind and not item.units and last.host == "raw" and last.path not in given.told:
+            yield violation("FP3317", last.path, last.path, f"not read: {kind}")
 
 
 def kernels(given: Given) -> Iterator[Violation]:

@@ -32,7 +32,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from fatpack.formats.cuda_fatbin.writing.styles import Style
     from fatpack.io.source import Piece, View
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 #: The flags that a target and attributes decide.
 _LABEL = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | FLAG_ACCELERATED | FLAG_FAMILY
 
-_INFLATING = allocate_lock()
+#: held while one thread reads what cannot be read by several
+_ONE_READER = allocate_lock()
 
 _WIDTHS = {"nvptx64": FLAG_64_BIT, "nvptx": 0, "": FLAG_64_BIT}
 _VARIANTS = {"": 0, "a": FLAG_ACCELERATED, "f": FLAG_FAMILY, "af": FLAG_ACCELERATED | FLAG_FAMILY}
@@ -208,13 +209,17 @@ def compressed(pieces: Sequence[Piece], style: Style) -> bytes:
     """Return pieces as one compressed stream of a style. Raises UsageError for more than an entry can say."""
     from fatpack.codec.compress import compress
 
-    stream = compress(_parts(pieces), style.method or "", sum(map(len, pieces)), style.level, one_shot=True)
+    parts = _parts(pieces)
+    try:
+        stream = compress(parts, style.method or "", sum(map(len, pieces)), style.level, one_shot=True)
+    finally:
+        parts.close()  # the traceback of an error keeps it, and with it the lock that other threads wait for
     if len(stream) >= 1 << 32:
         raise UsageError(f"{len(stream)} compressed bytes in one entry", hint="use compress_mode none")
     return stream
 
 
-def _parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
+def _parts(pieces: Iterable[Piece]) -> Generator[bytes | bytearray | memoryview]:
     for piece in pieces:
         if isinstance(piece, (bytes, bytearray, memoryview)):
             yield piece
@@ -223,9 +228,11 @@ def _parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
         if source.is_file:
             yield from piece.pieces()
             source.rest()
+        elif source.is_concurrent:
+            yield from piece.pieces()
         else:
-            # Sources of inflated bytes share a list of what is kept: one thread inflates at a time.
-            with _INFLATING:
+            # Threads that take pieces of one stream in turn would each inflate it from its beginning again.
+            with _ONE_READER:
                 yield from piece.pieces()
 
 

@@ -36,7 +36,9 @@ class Tar:
         if self.method:
             stream = Stream(view, self.method, format="tar")
             name = view.chain[-1] if view.chain else ""
-            self._source = Growing(stream, None, name, present=len(view), budget=view.source.budget)
+            budget, origin = view.source.budget, view.source
+            self._source = Growing(stream, None, name, present=len(view), budget=budget, origin=origin)
+            self._source.check()
         self.plain = view if self._source is None else self._source.view()
         self.files = {file.name: file for file in files(self.plain)}
         self._contents: dict[int, Sequence[Piece]] = {}
