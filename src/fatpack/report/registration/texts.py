@@ -52,6 +52,9 @@ def render(record: dict[str, Any]) -> Iterator[str]:
             yield printable(
                 f"  likely registered: {counted(len(names), 'kernel')} whose names stand in its data{shown}"
             )
+    if record.get("verdict") in ("agrees", "not judged"):
+        why = f": {record['why_not']}" if record["why_not"] else ""
+        yield printable(f"  verdict: {record['verdict']}{why}")
     yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
 
 
