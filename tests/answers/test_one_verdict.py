@@ -1,0 +1,114 @@
+"""``inspect --runtime``, ``check --registered`` and ``doctor`` say the same of what a file registers: one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests import reference
+from tests.builders import registration
+from tests.runtime.evidence.test_programs import RUNTIME
+
+import fatpack
+from fatpack.io.sources.opening import open_source
+from fatpack.report.registration.records import registration as record_of
+from fatpack.runtime.evidence.programs.code import x86
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SUFFIXES = (".o", ".obj", ".so", ".a", ".exe", ".dll", ".bc", ".wasm")
+FILES = sorted(path for path in FIXTURES.rglob("*") if path.suffix in SUFFIXES)
+
+LINUX = "x86_64-linux-gnu"
+
+
+def inspected(path: Path) -> tuple[str, set[str]]:
+    """Return the verdict of ``inspect --runtime``, and the codes of warnings and errors about registration."""
+    with open_source(str(path)) as source:
+        record = record_of(source.view())
+    found = {item["code"] for item in record["findings"] if item["severity"] != "note"}
+    return record["verdict"], {code for code in found if code.startswith("FP30")}
+
+
+def verdicts(path: Path) -> dict[str, tuple[str, set[str]]]:
+    """Return what each of the three says, in the words of ``inspect --runtime``."""
+    word, codes = inspected(path)
+    made = fatpack.check(path, registered=True)
+    broken = {item.code for item in made.violations if item.is_broken and item.code.startswith("FP30")}
+    unjudged = any(item.code == "FP3310" for item in made.violations)
+    diagnosis = fatpack.doctor(path)
+    ill = {item.code for item in diagnosis.findings if item.code.startswith("FP30") and item.severity != "note"}
+    sound = "nothing registers" if word == "nothing registers" else "agrees"
+    if word == "nothing registers":
+        unjudged = False  # of a file of images alone the policy says that nothing was checked
+    return {
+        "inspect": (word, codes),
+        "check": ("findings" if broken else "not judged" if unjudged else sound, broken),
+        "doctor": ("findings" if ill else "not judged" if diagnosis.unjudged else sound, ill),
+    }
+
+
+def agreed(path: Path) -> tuple[str, set[str]]:
+    """Return what all three say; no vouching word is said beside a finding, or where nothing was judged."""
+    found = verdicts(path)
+    assert found["check"] == found["inspect"], path
+    assert found["doctor"] == found["inspect"], path
+    if found["inspect"][0] in ("findings", "not judged"):
+        assert fatpack.doctor(path).verdict != "healthy", path
+        assert fatpack.check(path, registered=True).verdict != "passed", path
+        assert fatpack.check(path, registered=True, strict=True).exit_code, path
+    return found["inspect"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FIXTURES)))
+def test_all_fixtures(path: Path) -> None:
+    agreed(path)
+
+
+def linked(folder: Path, *options: str, name: str = "program") -> Path:
+    """Return the library that is linked from ``unit.o``."""
+    reference.run("ld.lld", "--eh-frame-hdr", "unit.o", *options, "-o", name, cwd=folder)
+    return folder / name
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_broken_objects_and_libraries(tmp_path: Path, model: str) -> None:
+    reference.package("capstone")
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, "-O0", "-fPIC", embedded=embedded)
+    damages = {**registration.BROKEN, **registration.BROKEN_PLAIN}
+    for name, edit in {"whole": str, **{name: edit for name, (edit, _) in damages.items()}}.items():
+        unit = registration.compiled(tmp_path, edit(text), LINUX, "unit", "-O0", "-fPIC")
+        library = linked(tmp_path, "-shared")
+        stripped = tmp_path / "stripped"
+        reference.run("llvm-strip", library, "-o", stripped)
+        expected = "agrees" if name == "whole" else "findings"
+        assert [agreed(path)[0] for path in (unit, library, stripped)] == [expected] * 3, name
+
+
+@pytest.mark.reference
+def test_nothing_is_vouched_for_that_was_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded = registration.image(tmp_path, "cuda")
+    text = registration.host_ir(tmp_path, "cuda", LINUX, "-O1", "-fPIC", embedded=embedded)
+    registration.compiled(tmp_path, text, LINUX, "unit", "-mcmodel=large", "-fPIC")
+    library = linked(tmp_path, "-shared")
+    monkeypatch.setattr(x86, "is_available", lambda: False)
+    assert agreed(library) == ("not judged", set())
+    made = fatpack.check(library, registered=True)
+    assert (made.verdict, made.exit_code) == ("not judged", 0)
+    assert made.lines()[0].startswith("not judged: ")
+    assert "pip install capstone" in fatpack.doctor(library).lines()[0]
+
+
+def test_images_alone_are_not_said_to_be_unreadable() -> None:
+    for name in ("cuda_fatbin/v130_size.fatbin",):
+        made = fatpack.check(FIXTURES / name, registered=True)
+        assert (made.verdict, made.exit_code) == ("not judged", 0)
+        assert fatpack.check(FIXTURES / name, registered=True, strict=True).exit_code == 1
+
+
+def runtime(folder: Path) -> None:
+    """Make ``rt.o``, which defines the functions of both runtimes."""
+    (folder / "rt.c").write_text(f"{RUNTIME}int atexit() {{ return 0; }}\n")
+    options = [f"--target={LINUX}", "-fPIC", "-w", "-ffreestanding", "-c", "rt.c", "-o", "rt.o"]
+    reference.run("clang", *options, cwd=folder)
