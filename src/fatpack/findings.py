@@ -344,6 +344,8 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3053": ("warning", "Records or descriptors lead to device code, and no register function is called with them."),
     "FP3054": ("note", "A kernel is registered that the images for some architectures lack, though others have it."),
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
+    "FP3057": ("warning", "A register function is called with an address at which there is no record of device code."),
+    "FP3058": ("warning", "A record of device code is registered more than once."),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
     "FP3103": ("warning", "A program finds kpack archives, and none for a device."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from tests.builders import registration
 from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile
 from fatpack.io.sources.opening import open_source
 from fatpack.report.registration.records import registration as record_of
 from fatpack.runtime.evidence.programs.code import x86
@@ -112,3 +116,75 @@ def runtime(folder: Path) -> None:
     (folder / "rt.c").write_text(f"{RUNTIME}int atexit() {{ return 0; }}\n")
     options = [f"--target={LINUX}", "-fPIC", "-w", "-ffreestanding", "-c", "rt.c", "-o", "rt.o"]
     reference.run("clang", *options, cwd=folder)
+
+
+def without_calls(path: Path, name: str) -> None:
+    """Overwrite the calls of a function in an x86-64 object by instructions that do nothing; its symbol stays."""
+    data = bytearray(path.read_bytes())
+    with open_source(str(path)) as source:
+        elf = ElfFile(source.view())
+        sections = list(elf.sections())
+        for table in (each for each in sections if each.type == constants.RELA):
+            symbols = sections[table.link]
+            strings = sections[symbols.link]
+            for at in range(table.offset, table.end, 24):
+                place, info = struct.unpack_from("<QQ", data, at)
+                (start,) = struct.unpack_from("<I", data, symbols.offset + 24 * (info >> 32))
+                end = data.index(b"\0", strings.offset + start)
+                if data[strings.offset + start : end] == name.encode():
+                    call = sections[table.info].offset + place - 1
+                    assert data[call] == 0xE8
+                    data[call : call + 5] = bytes.fromhex("0f1f440000")
+                    struct.pack_into("<QQQ", data, at, place, 0, 0)
+    assert data != path.read_bytes()
+    path.write_bytes(data)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_calls_that_are_patched_away(tmp_path: Path, model: str, level: str) -> None:
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, level, "-fPIC", embedded=embedded)
+    for name, code in {"RegisterFunction": "FP3042", "RegisterFatBinary": "FP3053"}.items():
+        unit = registration.compiled(tmp_path, text, LINUX, "unit", level, "-fPIC")
+        without_calls(unit, f"__{model}{name}")
+        assert agreed(unit) == ("findings", {code}), name
+
+
+def without_binary(text: str) -> str:
+    """Take out the call that registers the container, and leave those that register kernels in it."""
+    call = re.compile(r"^\s*(%\d+) = (?:tail )?call ptr @__(cuda|hip)RegisterFatBinary\(.*$", re.MULTILINE)
+    made, count = call.subn(r"  \1 = inttoptr i64 1 to ptr", text)
+    assert count
+    return made
+
+
+def doubled(text: str) -> str:
+    """Register the container twice."""
+    call = re.compile(r"^\s*(%\d+) = ((?:tail )?call ptr @__(?:cuda|hip)RegisterFatBinary\(.*)$", re.MULTILINE)
+    made, count = call.subn(r"  %again = \2\n  \1 = \2", text)
+    assert count
+    return made
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_what_registers_the_container_is_wrong(tmp_path: Path, model: str, level: str) -> None:
+    reference.package("capstone")
+    runtime(tmp_path)
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, level, "-fPIC", embedded=embedded)
+    registration.compiled(tmp_path, text, LINUX, "unit", level, "-fPIC")
+    segment = {"cuda": ".nvFatBinSegment", "hip": ".hipFatBinSegment"}[model]
+    for options in (["-shared"], ["-static", "-e", "0", "rt.o"]):
+        whole = linked(tmp_path, *options)
+        assert agreed(whole) == ("agrees", set())
+        reference.run("llvm-objcopy", f"--remove-section={segment}", whole, cwd=tmp_path)
+        assert agreed(whole) == ("findings", {"FP3057"})
+    for edit, code in ((without_binary, "FP3053"), (doubled, "FP3058")):
+        unit = registration.compiled(tmp_path, edit(text), LINUX, "unit", level, "-fPIC")
+        if code == "FP3053" or level == "-O0":
+            assert agreed(unit) == ("findings", {code})
+        assert code in agreed(linked(tmp_path, "-shared"))[1]

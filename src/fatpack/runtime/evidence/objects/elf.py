@@ -125,10 +125,13 @@ class ElfObject(HostObject):
         shift, mask, count = layouts.symbol_shift, layouts.type_mask, len(addresses)
         for row in layout.struct.iter_unpack(data.tobytes()):
             way, symbol = ways.get(row[1] & mask), row[1] >> shift
-            if way is None or symbol >= count or row[0] >= target.size:
+            if symbol >= count or row[0] >= target.size:
                 continue
             address = addresses[symbol]
-            if address is not None:
+            if address is None or not row[1] & mask:  # a relocation of type 0 does nothing
+                continue
+            self.referred.add(address)
+            if way is not None:
                 yield row[0], way, address, row[2] if len(row) > 2 else None
 
     def constructors(self) -> list[Constructor]:

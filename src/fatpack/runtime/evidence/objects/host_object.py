@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class HostObject(Memory):
-    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes."""
+    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes.
+
+    ``referred`` are the addresses of symbols that the relocations read so far are about, in whichever way.
+    """
 
     is_linked = False
 
@@ -31,6 +34,7 @@ class HostObject(Memory):
         slots: frozenset[int] = frozenset(),
     ) -> None:
         self.slots = slots
+        self.referred: set[int] = set()
         self._tables: dict[int, Relocations] = {}
         self._pointers: dict[int, dict[int, int]] = {}
         super().__init__(view, machine, word, sections, symbols, is_windows=is_windows)

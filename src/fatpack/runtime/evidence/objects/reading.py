@@ -52,9 +52,9 @@ def evidence(file: HostObject) -> Evidence:
             handle = launched(file, call, is_stub=call.caller in stubs)
             if handle is not None:
                 launches.append(Launch(model or "openmp", call.at, call.caller, handle))
-    for name in functions.NAMES:  # referred to, but called in ways that are not read
-        if name not in called and any(each.name == name and not each.is_defined for each in file.symbols):
-            called[name] = 0
+    for each in file.symbols:  # referred to, but called in ways that are not read
+        if each.name in functions.NAMES and not each.is_defined and each.address in file.referred:
+            called.setdefault(each.name, 0)
     constructors = tuple(file.constructors())
     reached = calls.reached([*(each.function for each in constructors), *named])
     return Evidence(
