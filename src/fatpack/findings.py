@@ -458,6 +458,10 @@ def unread(damage: str, error: Exception) -> str:
     return "FP1005" if isinstance(error, LimitExceeded) else damage
 
 
+#: codes that are kept once of a file, and counted: they say the same of every image, and libraries have thousands
+ONCE = ("FP1408",)
+
+
 class Tally:
     """Findings one by one up to ``most`` of each code; the others are counted, so that no number of them costs more."""
 
@@ -472,7 +476,7 @@ class Tally:
     def keeps(self, item: Finding) -> bool:
         """Return whether a finding is one to be listed; else it is counted."""
         kept = self._kept.get(item.code, 0)
-        if kept < self._most:
+        if kept < (1 if item.code in ONCE else self._most):
             self._kept[item.code] = kept + 1
             return True
         more = self._more.get(item.code)

@@ -188,3 +188,17 @@ def test_what_registers_the_container_is_wrong(tmp_path: Path, model: str, level
         if code == "FP3053" or level == "-O0":
             assert agreed(unit) == ("findings", {code})
         assert code in agreed(linked(tmp_path, "-shared"))[1]
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_a_library_that_calls_the_runtime_in_it_through_the_plt(tmp_path: Path, model: str) -> None:
+    reference.package("capstone")
+    runtime(tmp_path)
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, "-O2", "-fPIC", embedded=embedded)
+    registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
+    library = linked(tmp_path, "-shared", "rt.o")
+    assert agreed(library) == ("agrees", set())
+    reference.run("llvm-strip", library)
+    assert agreed(library) == ("agrees", set())

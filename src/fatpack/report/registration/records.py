@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.facts import registration as judgement
 from fatpack.outcomes import exit_code, message
-from fatpack.report.finding_list import finding_record
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.runtime.evidence import compared, judging, units
 from fatpack.scanner import scan
 from fatpack.scanner.known import kernels_of
@@ -26,14 +26,18 @@ def registration(view: View, *, thorough: bool = True) -> dict[str, Any]:
     scanned = judgement.Scanned(scan(view, is_quick=not thorough))
     found = list(judgement.parts(view, scanned))
     verdict = judgement.verdict(scanned.findings, found)
-    findings = [*scanned.findings, *(item for part in found for item in part.findings)]
+    findings = FindingList()
+    findings.extend(scanned.findings)
+    findings.extend(item for part in found for item in part.findings)
+    unlisted = unlisted_records(findings)
     return {
         "path": view.chain[0] if view.chain else "",
         "size": len(view),
         "verdict": verdict.word,
         "why_not": verdict.why_not if verdict.word == judgement.NOT_JUDGED else "",
         "units": [unit for part in found if (unit := _unit(part, scanned)) is not None],
-        "findings": [finding_record(item) for item in findings],
+        "findings": [finding_record(item) for item in findings.kept],
+        **({"unlisted_findings": unlisted} if unlisted else {}),
     }
 
 

@@ -55,7 +55,8 @@ def render(record: dict[str, Any]) -> Iterator[str]:
     if record.get("verdict") in ("agrees", "not judged"):
         why = f": {record['why_not']}" if record["why_not"] else ""
         yield printable(f"  verdict: {record['verdict']}{why}")
-    yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
+    unlisted = record.get("unlisted_findings", ())
+    yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=1)
 
 
 def _unit(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:

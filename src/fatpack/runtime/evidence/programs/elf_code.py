@@ -46,6 +46,9 @@ class ElfProgram(Program):
         super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
         self._found: list[Symbol] | None = None
         self._titles: dict[int, tuple[bytes, int]] | None = None
+        #: slots of symbols that this program defines, and those of them that stubs of the PLT use
+        self._bound: dict[int, int] = {}
+        self._bound_jumps: set[int] = set()
         self._relocate()
         self.dynamic = frozenset(self.imports.values())
         self._stubs()
@@ -92,7 +95,9 @@ class ElfProgram(Program):
                     if kind == jumping:
                         self.jumped.add(place)
                 elif number in values:
-                    held[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
+                    held[place] = self._bound[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
+                    if kind == jumping:
+                        self._bound_jumps.add(place)
 
     def _dynamic(self) -> tuple[dict[int, str], dict[int, int]]:
         """Return number → name of the dynamic symbols of a runtime, and number → value of those defined here."""
@@ -127,6 +132,22 @@ class ElfProgram(Program):
         for symbol in symbols_of(self._elf, [LINKS], wholes=not is_dynamic):
             if symbol.is_defined and symbol.is_function and functions.is_of_runtime(symbol.name):
                 self.imports.setdefault(symbol.address, symbol.name)
+        self._own_stubs()
+
+    def _own_stubs(self) -> None:
+        """Name the slots and the stubs of the PLT that lead to functions of a runtime which the program has itself.
+
+        Libraries call what they export as others do, so that another definition may come before their own.
+        """
+        own = {at: name for at, name in self.imports.items() if at not in self.slots}
+        for place, value in self._bound.items():
+            if value in own:
+                self.imports[place] = own[value]
+                self.slots.add(place)
+                if place in self._bound_jumps:
+                    self.jumped.add(place)
+        if self._bound:
+            self._stubs()
 
     def constructors(self) -> list[Constructor]:
         """Return the functions that run before main."""
