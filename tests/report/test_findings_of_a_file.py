@@ -113,12 +113,18 @@ def test_that_images_are_obfuscated_is_told_once_with_their_number() -> None:
 
 def test_a_finding_that_stands_for_several_is_kept_once_and_counted() -> None:
     found = FindingList()
-    found.extend([note(16), note(32).replace(count=5), note(48, place=("lib.so", ".data")).replace(count=2)])
+    found.extend(
+        [
+            note(16, code="FP1105"),
+            note(32, code="FP1105").replace(count=5),
+            note(48, code="FP1105", place=("lib.so", ".data")).replace(count=2),
+        ]
+    )
     assert [item.span.start for item in found.kept] == [16, 32, 48]
     assert [item["count"] for item in unlisted_records(found)] == [4, 1]
     assert lines(found.kept, unlisted=unlisted_records(found)) == [
-        "note FP1408, 6 times, first at 0x10 (.nv_fatbin): obfuscated",
-        "note FP1408, 2 times, first at 0x30 (.data): obfuscated",
+        "note FP1105, 6 times, first at 0x10 (.nv_fatbin): obfuscated",
+        "note FP1105, 2 times, first at 0x30 (.data): obfuscated",
     ]
 
 
