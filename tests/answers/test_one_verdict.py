@@ -202,3 +202,28 @@ def test_a_library_that_calls_the_runtime_in_it_through_the_plt(tmp_path: Path, 
     assert agreed(library) == ("agrees", set())
     reference.run("llvm-strip", library)
     assert agreed(library) == ("agrees", set())
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_constructors_are_those_that_the_loader_runs(tmp_path: Path, model: str) -> None:
+    reference.package("capstone")
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, "-O2", "-fPIC", embedded=embedded)
+    registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
+    library = linked(tmp_path, "-shared")
+    whole = library.read_bytes()
+    for size in (0, 8):  # DT_INIT_ARRAYSZ as it is, and none: the section and its bytes stay
+        entry = struct.pack("<QQ", 27, 8)
+        assert whole.count(entry) == 1
+        library.write_bytes(whole.replace(entry, struct.pack("<QQ", 27, size)))
+        assert agreed(library) == (("agrees", set()) if size else ("findings", {"FP3043"}))
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_packed_relocations_are_not_read_and_no_null_pointers(tmp_path: Path, model: str) -> None:
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, "-O2", "-fPIC", embedded=embedded)
+    registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
+    assert agreed(linked(tmp_path, "-shared", "--pack-dyn-relocs=android")) == ("not judged", set())

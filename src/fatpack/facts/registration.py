@@ -179,4 +179,6 @@ def _unread(host: str, way: str) -> str:
     """Return in words why it is not known what a host file registers."""
     if way == judging.LTO or host == "bitcode":
         return "what bitcode registers is known when it is compiled"
+    if way == judging.NOT_READ:
+        return "its processor or the way in which its relocations are packed is not read"
     return "what files of this kind register is not read"

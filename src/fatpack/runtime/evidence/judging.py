@@ -33,6 +33,9 @@ _NO_CAPSTONE = "no capstone"
 #: bytes of a PE image that are searched at once for the names that it imports
 _PIECE = 1 << 22
 
+#: types of sections with relocations that are not read: without them nothing leads anywhere
+_PACKED = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
+
 #: bytes of an address in programs whose code is read
 _WORD = 8
 
@@ -191,7 +194,8 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
 def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
     from fatpack.runtime.evidence.programs.elf_code import ElfProgram
 
-    return _followed(ElfProgram(elf)) if elf.layouts.word == _WORD else (None, NOT_READ)
+    is_packed = any(each.type in _PACKED and each.flags & constants.ALLOC for each in elf.sections())
+    return (None, NOT_READ) if elf.layouts.word != _WORD or is_packed else _followed(ElfProgram(elf))
 
 
 def _of_image(view: View) -> tuple[Evidence | None, str]:

@@ -31,6 +31,13 @@ _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026
 _RELOCATIONS = 1 << 28
 
 _CONSTRUCTORS = (".init_array", ".ctors", ".preinit_array")
+_OF_CODE = ".ctors"
+
+#: SHT_DYNAMIC; the tags of where an array of constructors is, and of its size: DT_PREINIT_ARRAY, DT_INIT_ARRAY
+_DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
+
+#: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
+_TABLE = 1 << 16
 _FUNCTION = 2
 
 #: LIMIT: bytes of a function's name
@@ -150,15 +157,36 @@ class ElfProgram(Program):
             self._stubs()
 
     def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main."""
+        """Return the functions that run before main: those that the dynamic table leads to, in programs that have one.
+
+        The loader reads DT_INIT_ARRAY and DT_INIT_ARRAYSZ, and knows no sections (gABI, "Initialization and
+        Termination Functions"). What runs ``.ctors`` is code of the program itself.
+        """
         found = []
+        ranges = self._arrays()
         for section in self.sections:
             if section.name.startswith(_CONSTRUCTORS):
-                for place in range(section.address, section.address + len(section.data) - 7, 8):
-                    value = self.pointer_at(place)
-                    if value and self.section_at(value) is not None:
-                        found.append(Constructor(place, section.name, None, value))
+                start, end = section.address, section.address + len(section.data)
+                for low, high in [(start, end)] if ranges is None or section.name.startswith(_OF_CODE) else ranges:
+                    for place in range(max(low, start), min(high, end) - 7, 8):
+                        value = self.pointer_at(place)
+                        if value and self.section_at(value) is not None:
+                            found.append(Constructor(place, section.name, None, value))
         return found
+
+    def _arrays(self) -> list[tuple[int, int]] | None:
+        """Return the addresses of the arrays of constructors by the dynamic table, None in a program without one."""
+        table = next((each for each in self._elf.sections() if each.type == _DYNAMIC and each.size), None)
+        if table is None or table.end > len(self._elf.view):
+            return None
+        words = array("Q", self._elf.view.head(table.offset, min(table.size - table.size % 16, _TABLE)))
+        values: dict[int, int] = {}
+        for tag, value in zip(words[::2], words[1::2], strict=True):
+            if not tag:
+                break
+            values[tag] = value
+        found = [(values.get(start, 0), values.get(size, 0)) for start, size in _ARRAYS]
+        return [(start, start + size) for start, size in found if start and size]
 
     def _symbol_starts(self) -> Iterator[int]:
         for table, _ in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
