@@ -346,6 +346,11 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
     "FP3057": ("warning", "A register function is called with an address at which there is no record of device code."),
     "FP3058": ("warning", "A record of device code is registered more than once."),
+    "FP3059": ("warning", "A variable that host code and images both have is not registered, though kernels are."),
+    "FP3060": (
+        "warning",
+        "A kernel is launched that only the host's side has: a template that device code does not use.",
+    ),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
     "FP3103": ("warning", "A program finds kpack archives, and none for a device."),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 from tests.builders import registration
+from tests.runtime.evidence.test_described import evidence_of, openmp_host
 from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
@@ -227,3 +228,91 @@ def test_packed_relocations_are_not_read_and_no_null_pointers(tmp_path: Path, mo
     text = registration.host_ir(tmp_path, model, LINUX, "-O2", "-fPIC", embedded=embedded)
     registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
     assert agreed(linked(tmp_path, "-shared", "--pack-dyn-relocs=android")) == ("not judged", set())
+
+
+@pytest.mark.reference
+def test_regions_of_openmp_that_no_image_has(tmp_path: Path) -> None:
+    reference.package("capstone")
+    text = openmp_host(tmp_path, LINUX, "-O2", "-fPIC")
+    registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
+    names = [entry.name for entry in evidence_of(tmp_path / "unit.o").entries if entry.is_kernel]
+    assert len(names) == 2
+    for kernels, expected in ((names, ("agrees", set())), (names[:1], ("findings", {"FP3046"}))):
+        source = "".join(f'extern "C" __attribute__((global)) void {name}(int *p) {{ *p = 1; }}\n' for name in kernels)
+        (tmp_path / "k.hip").write_text(source)
+        device = ["--offload-device-only", "--no-gpu-bundle-output", "-O1", "-c", "k.hip", "-o", "k.co"]
+        reference.run("clang", *registration.OPTIONS["hip"], *device, cwd=tmp_path)
+        image = fatpack.ImageFile(tmp_path / "k.co", triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="openmp")
+        fatpack.pack([image], tmp_path / "k.bin", force=True)
+        section = ["--add-section=.llvm.offloading=k.bin", "--set-section-flags=.llvm.offloading=exclude"]
+        reference.run("llvm-objcopy", *section, "unit.o", "embedded.o", cwd=tmp_path)
+        assert agreed(tmp_path / "embedded.o") == expected
+        reference.run("llvm-offload-wrapper", f"--triple={LINUX}", "--kind=openmp", "-o", "w.bc", "k.bin", cwd=tmp_path)
+        reference.run("llc", "-filetype=obj", "-relocation-model=pic", "w.bc", "-o", "w.o", cwd=tmp_path)
+        assert inspected(linked(tmp_path, "-shared", "w.o")) == expected
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_variables_that_nothing_registers(tmp_path: Path, model: str) -> None:
+    reference.package("capstone")
+    embedded = registration.image(tmp_path, model)
+    text = registration.host_ir(tmp_path, model, LINUX, "-O0", "-fPIC", embedded=embedded)
+    lost = "\n".join(line for line in text.splitlines() if not re.search(r"call .*RegisterVar\(", line))
+    assert lost.count("\n") < text.count("\n") - 1
+    unit = registration.compiled(tmp_path, lost, LINUX, "unit", "-O0", "-fPIC")
+    assert agreed(unit) == ("findings", {"FP3059"})
+    assert agreed(linked(tmp_path, "-shared")) == ("findings", {"FP3059"})
+
+
+VARIABLES = """
+__device__ int counter;
+static __device__ int own;
+namespace space { __device__ float inner; __constant__ float values[4]; }
+namespace { __device__ int hidden; }
+__managed__ int managed;
+const int constant = 7;
+template <class T> __device__ T many = T(3);
+__global__ void first(int *p) {
+  static __device__ int local;
+  *p += counter + own + hidden + managed + constant + space::inner + space::values[*p & 3] + many<int> + local++;
+}
+void launch(int *p) { first<<<1, 1>>>(p); }
+"""
+
+HOST_ONLY = """
+template <class T> __global__ void many(T *p) { *p = 7; }
+__global__ void first(int *p) { *p = 7; }
+void launch(int *p) {
+  first<<<1, 1>>>(p);
+  many<<<1, 1>>>(p);
+#if defined(ONLY) && !defined(__CUDA_ARCH__)
+  many<<<1, 1>>>((float *)p);
+#endif
+}
+"""
+
+
+def by_nvcc(folder: Path, source: str, *options: str, name: str = "unit.o") -> Path:
+    (folder / "unit.cu").write_text(source)
+    reference.run("nvcc", "-arch=sm_80", *options, "unit.cu", "-o", name, cwd=folder)
+    return folder / name
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("options", [("-c",), ("-c", "-rdc=true"), ("-shared", "-Xcompiler=-fPIC", "-cudart=shared")])
+def test_variables_of_nvcc(tmp_path: Path, options: tuple[str, ...]) -> None:
+    whole = by_nvcc(tmp_path, VARIABLES, *options)
+    assert agreed(whole) == ("agrees", set())
+    if "-c" in options:
+        broken = tmp_path / "broken.o"
+        reference.run("objcopy", "--redefine-sym", "__cudaRegisterVar=__cudaRegisterNothing", whole, broken)
+        assert agreed(broken) == ("findings", {"FP3059"})
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("level", ["-Xcompiler=-O0", "-O2"])
+@pytest.mark.parametrize("options", [("-c",), ("-shared", "-Xcompiler=-fPIC", "-cudart=shared")])
+def test_templates_that_nvcc_has_on_the_host_alone(tmp_path: Path, level: str, options: tuple[str, ...]) -> None:
+    assert agreed(by_nvcc(tmp_path, HOST_ONLY, level, *options)) == ("agrees", set())
+    assert agreed(by_nvcc(tmp_path, HOST_ONLY, level, *options, "-DONLY")) == ("findings", {"FP3060"})

@@ -19,7 +19,7 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.runtime.evidence import judging
 from fatpack.scanner import Found, host_of, scan
-from fatpack.scanner.known import kernels_of
+from fatpack.scanner.known import kernels_in, kernels_of, variables_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,13 +166,29 @@ def _part(
         if not found or not evidence.is_linked:
             return None
         return Part(member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code")
-    kernels = kernels_of(found, IMAGES) if found and (evidence.kernels or evidence.binaries) else None
+    kernels = _kernels(evidence, found) if evidence.kernels or evidence.binaries else None
     findings: list[Finding] = []
     if evidence.is_linked:
-        findings = [item for item in judging.verdicts_of(evidence, kernels) if item.code not in told]
+        made = judging.verdicts_of(evidence, kernels, lambda: variables_of(found, IMAGES))
+        findings = [item for item in made if item.code not in told]
     is_own = bool(found) or judging.is_of_own(evidence)
     why_not = judging.why_not(evidence, way) if is_own else ""
     return Part(member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not)
+
+
+def _kernels(evidence: Evidence, found: Sequence[Found]) -> Kernels | None:
+    """Return the kernels of all images, None where they are not known: those that descriptors lead to, where the scan
+    has found no container.
+    """
+    if found:
+        return kernels_of(found, IMAGES)
+    memory, views = evidence.memory, []
+    for image in (image for each in evidence.descriptors for image in each.images):
+        place, size = memory.place(image.begin), image.end - image.begin
+        if not place or not 0 < size <= len(memory.view) - place:
+            return None
+        views.append(memory.view.slice(place, size))
+    return kernels_in(views) if views else None
 
 
 def _unread(host: str, way: str) -> str:

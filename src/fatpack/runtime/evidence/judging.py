@@ -10,7 +10,7 @@ from fatpack.runtime.evidence.symbol_tables import STRINGS, strings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Set
 
     from fatpack.io.source import View
     from fatpack.model import Finding, Label
@@ -44,10 +44,15 @@ _WORDS = max(map(len, functions.WORDS))
 
 
 def judged(
-    view: View, host: str, kernels: Callable[[], Kernels | None], *, is_wrapped: bool = False
+    view: View,
+    host: str,
+    kernels: Callable[[], Kernels | None],
+    variables: Callable[[], Set[str]] = frozenset,
+    *,
+    is_wrapped: bool = False,
 ) -> Iterator[Finding | RegisteringUnit]:
     """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
-    architecture, None if not all of them can be read.
+    architecture, None if not all of them can be read, and ``variables`` the names of the variables in them.
 
     Files that name none of the runtimes' functions cost a search of their names. The names in programs with containers
     that records register (``is_wrapped``) are not looked at: they alone tell nothing of those. The code of programs is
@@ -67,7 +72,7 @@ def judged(
     except FormatError:
         return
     is_well = True
-    for item in verdicts_of(evidence, names):
+    for item in verdicts_of(evidence, names, variables):
         is_well = is_well and item.severity == "note"
         yield item
     unit = units.unit(evidence) if is_well else None
@@ -238,11 +243,15 @@ def likely(view: View, host: str, kernels: Collection[str]) -> list[str]:
         return []
 
 
-def verdicts_of(evidence: Evidence, kernels: Kernels | None) -> list[Finding]:
-    """Return what is wrong with what a file shows; ``kernels`` as for :func:`judged`."""
+def verdicts_of(
+    evidence: Evidence, kernels: Kernels | None, variables: Callable[[], Set[str]] = frozenset
+) -> list[Finding]:
+    """Return what is wrong with what a file shows; ``kernels`` and ``variables`` as for :func:`judged`."""
     from fatpack.runtime.evidence import compared, described, verdicts
 
     found = [*verdicts.verdicts(evidence), *described.verdicts(evidence), *compared.verdicts(evidence, kernels)]
+    if evidence.registered:
+        found += compared.lost_variables(evidence, variables())
     # That images have more is worth a note where all is well: else it follows from what is wrong.
     if any(item.severity != "note" for item in found):
         return [item for item in found if item.code != compared.MORE]

@@ -234,6 +234,12 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
         text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(names)}"
         hint = f"{HOST_STEP}: others of this file are registered; compile it again"
         yield wrong(evidence, "FP3045", next(iter(missing)), text, followed(evidence), hint)
+    if evidence.nulls:
+        callers = {title_of(evidence, at) for at in evidence.nulls}
+        text = f"{counted(len(evidence.nulls), 'launch')} of no kernel, in {named(callers)}"
+        text += ": nvcc makes such of a template that host code uses and device code has not"
+        hint = "likely step: a macro that hides a use of the template from the device's side, as __CUDA_ARCH__ does"
+        yield wrong(evidence, "FP3060", evidence.nulls[0], text, LIKELY, hint)
     by_handle: dict[int, set[str]] = {}
     of_entries: dict[int, set[str]] = {}
     for call in evidence.registered:

@@ -7,7 +7,7 @@ from fatpack.runtime.evidence.objects.relocations import POINTER, Relocations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from fatpack.io.source import View
     from fatpack.runtime.evidence.memory import Section, Symbol
@@ -58,6 +58,13 @@ class HostObject(Memory):
                     found[section.address + at] = target + stored
             self._pointers[section.number] = found
         return self._pointers[section.number]
+
+    def _variables(self, names: Set[str]) -> Iterable[Symbol]:
+        return (
+            each
+            for each in self.symbols
+            if each.name in names and each.is_defined and not each.is_function and not each.is_weak
+        )
 
     def _stored(self, section: Section, at: int) -> int:
         return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0

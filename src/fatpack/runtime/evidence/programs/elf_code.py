@@ -20,7 +20,7 @@ from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from fatpack.elf.file import ElfFile
 
@@ -38,7 +38,10 @@ _DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
 
 #: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
 _TABLE = 1 << 16
-_FUNCTION = 2
+_FUNCTION, _OBJECT, _WEAK = 2, 1, 2
+
+#: LIMIT: names that are looked for in the tables of symbols
+_NAMES = 1024
 
 #: LIMIT: bytes of a function's name
 _LONGEST = 8192
@@ -76,6 +79,22 @@ class ElfProgram(Program):
         """Return address → name of the stubs of kernels that have symbols."""
         found = symbols_of(self._elf, [STUBS], wholes=False)
         return {each.address: each.name for each in found if each.is_function and each.is_defined}
+
+    def _variables(self, names: Set[str]) -> Iterator[Symbol]:
+        layout = self._elf.layouts.symbol
+        place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
+        wanted = sorted(names)[:_NAMES]
+        for table, strings in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+            text = self._elf.contents(strings).head(0, STRINGS)
+            places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
+            places.pop(0, None)
+            if not places:
+                continue
+            data = self._elf.contents(table)
+            for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
+                is_one = row[place] in places and row[index] and row[info] & 15 == _OBJECT
+                if is_one and row[info] >> 4 != _WEAK:
+                    yield Symbol(places[row[place]], row[value], 0, False, True, not row[info] >> 4)
 
     def _relocate(self) -> None:
         elf = self._elf
