@@ -27,6 +27,9 @@ _GLOBAL_OBJECTS = (0x11,)
 #: ends of the names of objects that are no variables of a source: descriptors of kernels, and initial values
 _NO_VARIABLES = (b".kd", b".managed")
 
+#: names that compilers keep for themselves: __hip_cuid_… is on both sides, and registered by nobody (CGCUDANV.cpp)
+_RESERVED = "__"
+
 #: a variable of PTX that a file defines, at the start of a line: state space, alignment, type, name
 _DECLARED = re.compile(rb"^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]", re.MULTILINE)
 
@@ -93,10 +96,10 @@ def variables_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONC
                 continue
             left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
             if left < 0:
-                return found
+                break
             inside = [item for item in image.inside if isinstance(item, Found)]
             found |= variables_of(inside, left) if inside else _variables(image)
-    return found
+    return {name for name in found if not name.startswith(_RESERVED)}
 
 
 def _variables(image: FoundImage) -> set[str]:
