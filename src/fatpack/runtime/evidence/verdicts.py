@@ -126,7 +126,7 @@ def _records(evidence: Evidence, model: str) -> Iterator[Finding]:
     A record with a wrong magic, in a section that is made for them, has been told; who hands on others' has none.
     """
     memory, title = evidence.memory, TITLES[model]
-    known = {each.at for each in evidence.wrappers}
+    known = {each.at: each.version for each in evidence.wrappers}
     calls: dict[int, list[Binary]] = {}
     for each in evidence.binaries:
         if each.model == model and each.wrapper and each.wrapper not in memory.undefined:
@@ -143,7 +143,8 @@ def _records(evidence: Evidence, model: str) -> Iterator[Finding]:
             hint = "likely step: what was done to the file after its link, as a section removed; link again"
             yield wrong(evidence, "FP3057", first.at, text, followed(evidence), hint)
         times = max(len({each.at for each in binaries}), starts.count(first.caller))
-        if times > 1 and address in known:
+        # Of nvcc's device link each unit has the call, and the last one that starts makes it.
+        if times > 1 and known.get(address) == 1:
             text = (
                 f"the record at {memory.place(address):#x} is registered {times} times: its kernels are there as often"
             )
