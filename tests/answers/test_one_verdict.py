@@ -13,6 +13,7 @@ from tests.runtime.evidence.test_described import evidence_of, openmp_host
 from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
+from fatpack.cli import main
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.io.sources.opening import open_source
@@ -330,3 +331,32 @@ def test_the_record_of_a_device_link_is_registered_by_the_last_of_its_units(tmp_
         "nvcc", *options, "-rdc=true", "-shared", "one.cu", "two.cu", "three.o", "-o", "library.so", cwd=tmp_path
     )
     assert agreed(tmp_path / "library.so") == ("agrees", set())
+
+
+@pytest.mark.reference
+def test_replacing_by_code_without_a_kernel_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    embedded = registration.image(tmp_path, "hip")
+    text = registration.host_ir(tmp_path, "hip", LINUX, "-O2", "-fPIC", embedded=embedded)
+    unit = registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
+    other = registration.image(tmp_path, "hip", registration.OTHER, "other")
+    for content, expected in ((embedded, False), (other, True)):
+        made = tmp_path / f"{content.stem}.o"
+        assert main(["replace", str(unit), str(content), "-o", str(made)]) == 0
+        said = capsys.readouterr().err
+        assert ("6 kernels registered here, but in no image" in said) is expected, said
+        assert (agreed(made)[0] == "findings") is expected
+
+
+@pytest.mark.reference
+def test_programs_of_the_linker_wrapper_agree(tmp_path: Path) -> None:
+    reference.package("capstone")
+    runtime(tmp_path)
+    (tmp_path / "unit.hip").write_text(registration.SOURCE)
+    options = ["-fgpu-rdc", "--offload-new-driver", "-O2", "-fPIC", "-c", "unit.hip", "-o", "unit.o"]
+    reference.run("clang", *registration.OPTIONS["hip"], *options, cwd=tmp_path)
+    assert agreed(tmp_path / "unit.o") == ("agrees", set())
+    link = ["--offload-link", "-nogpulib", "-shared", "-nostdlib", f"--target={LINUX}", "-fuse-ld=lld"]
+    reference.run("clang", *link, "unit.o", "rt.o", "-o", "library.so", cwd=tmp_path)
+    assert agreed(tmp_path / "library.so") == ("agrees", set())
+    made = fatpack.check(tmp_path / "library.so", registered=True, strict=True)
+    assert (made.verdict, made.violations) == ("passed", ())
