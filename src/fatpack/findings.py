@@ -340,6 +340,13 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3053": ("warning", "Records or descriptors lead to device code, and no register function is called with them."),
     "FP3054": ("note", "A kernel is registered that the images for some architectures lack, though others have it."),
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
+    "FP3057": ("warning", "A register function is called with an address at which there is no record of device code."),
+    "FP3058": ("warning", "A record of device code is registered more than once."),
+    "FP3059": ("warning", "A variable that host code and images both have is not registered, though kernels are."),
+    "FP3060": (
+        "warning",
+        "A kernel is launched that only the host's side has: a template that device code does not use.",
+    ),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
     "FP3103": ("warning", "A program finds kpack archives, and none for a device."),
@@ -456,6 +463,10 @@ def unread(damage: str, error: Exception) -> str:
     return "FP1005" if isinstance(error, LimitExceeded) else damage
 
 
+#: codes that are kept once of a file, and counted: they say the same of every image, and libraries have thousands
+ONCE = ("FP1408",)
+
+
 class Tally:
     """Findings one by one up to ``most`` of each code; the others are counted, so that no number of them costs more."""
 
@@ -470,7 +481,7 @@ class Tally:
     def keeps(self, item: Finding) -> bool:
         """Return whether a finding is one to be listed; else it is counted."""
         kept = self._kept.get(item.code, 0)
-        if kept < self._most:
+        if kept < (1 if item.code in ONCE else self._most):
             self._kept[item.code] = kept + 1
             return True
         more = self._more.get(item.code)

@@ -88,25 +88,43 @@ def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeyp
     monkeypatch.setattr(finding_list, "KEPT_OF_A_KIND", 3)
     monkeypatch.setattr(finding_list, "KEPT", 5)
     found = FindingList()
-    found.extend(note(number) for number in range(10))
+    found.extend(note(number, code="FP1105") for number in range(10))
     assert [item.span.start for item in found.kept] == [0, 1, 2]
-    found.extend(note(number, place=("lib.so", ".data")) for number in range(10))
+    found.extend(note(number, code="FP1105", place=("lib.so", ".data")) for number in range(10))
     assert len(found.kept) == 5
     assert unlisted_records(found) == [
-        {"code": "FP1408", "severity": "note", "where": list(PLACE), "count": 7},
-        {"code": "FP1408", "severity": "note", "where": [], "count": 8},
+        {"code": "FP1105", "severity": "note", "where": list(PLACE), "count": 7},
+        {"code": "FP1105", "severity": "note", "where": [], "count": 8},
     ]
     assert len(found.kept) + sum(item["count"] for item in unlisted_records(found)) == 20
 
 
+def test_that_images_are_obfuscated_is_told_once_with_their_number() -> None:
+    found, tally = FindingList(), findings.Tally(1000)
+    items = [note(number, f"image {number} is obfuscated") for number in range(6573)]
+    found.extend(items)
+    assert len(found.kept) == 1
+    assert lines(found.kept, unlisted=unlisted_records(found)) == [
+        "note FP1408, 6573 times, first at 0x0 (.nv_fatbin): image 0 is obfuscated"
+    ]
+    assert sum(map(tally.keeps, items)) == 1
+    assert [item.count for item in tally.rest()] == [6572]
+
+
 def test_a_finding_that_stands_for_several_is_kept_once_and_counted() -> None:
     found = FindingList()
-    found.extend([note(16), note(32).replace(count=5), note(48, place=("lib.so", ".data")).replace(count=2)])
+    found.extend(
+        [
+            note(16, code="FP1105"),
+            note(32, code="FP1105").replace(count=5),
+            note(48, code="FP1105", place=("lib.so", ".data")).replace(count=2),
+        ]
+    )
     assert [item.span.start for item in found.kept] == [16, 32, 48]
     assert [item["count"] for item in unlisted_records(found)] == [4, 1]
     assert lines(found.kept, unlisted=unlisted_records(found)) == [
-        "note FP1408, 6 times, first at 0x10 (.nv_fatbin): obfuscated",
-        "note FP1408, 2 times, first at 0x30 (.data): obfuscated",
+        "note FP1105, 6 times, first at 0x10 (.nv_fatbin): obfuscated",
+        "note FP1105, 2 times, first at 0x30 (.data): obfuscated",
     ]
 
 

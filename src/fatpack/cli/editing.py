@@ -69,6 +69,10 @@ def refused(path: str, content: View, *, force: bool) -> int:
     return code_of((item.severity, item.code) for item in damage)
 
 
+#: the finding for kernels that host code registers and no image has
+_ABSENT = "FP3046"
+
+
 @contextmanager
 def opened(host: str, container: str, to: Destination, *, writes: bool = True) -> Iterator[Opened]:
     """Open the host that an address names and the container that goes into it, once the options are checked.
@@ -94,10 +98,26 @@ class Opened(Record):
     place: Place
     to: Destination
 
-    def write(self, edited: Iterable[Piece], *, quiet: bool) -> int:
-        """Write the host with its place edited where the options say; return the exit code."""
-        pieces = self.place.around(edited)
+    def write(self, edited: Iterable[Piece], *, quiet: bool, compares: bool = False) -> int:
+        """Write the host with its place edited where the options say; return the exit code.
+
+        With ``compares`` it is said which kernels the host registers that what goes in lacks.
+        """
+        pieces = list(self.place.around(edited))
+        if compares:
+            warn_of_kernels(self.host, PiecesSource(pieces, self.path).view(), self.path, quiet=quiet)
         return write_result(self.host, self.path, pieces, self.to, quiet=quiet, inputs=[self.content])
+
+
+def warn_of_kernels(before: View, after: View, path: str, *, quiet: bool) -> None:
+    """Print which kernels a host registers that its device code lacks once it is edited, and did not lack before."""
+    from fatpack.facts.registration import judge
+
+    found = [item for item in judge(after).findings if item.code == _ABSENT]
+    told = {item.message for item in judge(before).findings} if found else set()
+    for item in found:
+        if item.message not in told:
+            say(f"fatpack: warning: {path}: {item.message}; launching them will fail", quiet=quiet)
 
 
 def write_result(
@@ -152,6 +172,7 @@ def write_substitution(
     for text in plan.unmatched:
         say(f"fatpack: warning: {text}", quiet=quiet)
     pieces, check = list(file.place.around(plan.pieces)), plan.check_in(file.place)
+    warn_of_kernels(file.host, PiecesSource(pieces, file.path).view(), file.path, quiet=quiet)
     if dry_run:
         after = PiecesSource(pieces, file.path).view()
         check(file.host, after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.findings import ONCE
 from fatpack.io.source import is_in_file
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ class FindingList:
         more = item.count
         if len(self.kept) >= KEPT:
             kind = (item.code, item.severity, ())
-        elif (before := self._count_of.get(kind, 0)) < KEPT_OF_A_KIND:
+        elif (before := self._count_of.get(kind, 0)) < (1 if item.code in ONCE else KEPT_OF_A_KIND):
             self._count_of[kind] = before + 1
             self.kept.append(item)
             more -= 1

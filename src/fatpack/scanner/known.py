@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported
+from fatpack.elf.header import DYNSYM, SYMTAB
+from fatpack.elf.symbols import Symbols
+from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.io import limits
 from fatpack.scanner.found import Found, LateImages
 
@@ -11,10 +15,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fatpack.io.source import View
     from fatpack.scanner.found import FoundImage
 
 #: forms that name their kernels, of those of which a runtime takes kernels
 _NAMING = ("cubin", "ptx", "code-object")
+
+#: st_info of variables that other files see: STB_GLOBAL with STT_OBJECT
+_GLOBAL_OBJECTS = (0x11,)
+
+#: ends of the names of objects that are no variables of a source: descriptors of kernels, and initial values
+_NO_VARIABLES = (b".kd", b".managed")
+
+#: names that compilers keep for themselves: __hip_cuid_… is on both sides, and registered by nobody (CGCUDANV.cpp)
+_RESERVED = "__"
+
+#: a variable of PTX that a file defines, at the start of a line: state space, alignment, type, name
+_DECLARED = re.compile(rb"^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]", re.MULTILINE)
+
+#: LIMIT: bytes of PTX in which variables are looked for; they stand before the functions
+_TEXT = 1 << 20
 
 #: the form that serves any architecture from its own on
 _PORTABLE = "ptx"
@@ -46,6 +66,55 @@ def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE)
     for names in [part for part in parts if any(part.values())] or parts:
         _add(every, names)
     return every or None
+
+
+def kernels_in(views: Iterable[View]) -> dict[str, set[str]] | None:
+    """Return the same for images that lie in no container; None if one does not tell its kernels."""
+    every: dict[str, set[str]] = {}
+    try:
+        for view in views:
+            recognised = images.recognise(view)
+            if recognised.form not in _NAMING:
+                return None
+            arch = "" if recognised.form == _PORTABLE else recognised.arch
+            _add(every, {arch: set(images.kernels(view, recognised.form))})
+    except (FormatError, Unsupported):
+        return None
+    return every or None
+
+
+def variables_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE) -> set[str]:
+    """Return the names of the variables that images define and other code may see, as far as images tell them.
+
+    No more than ``most`` bytes are inflated.
+    """
+    found: set[str] = set()
+    left = most
+    for container in containers:
+        for image in container.images:
+            if image.target.offload == "host" or not image.size:
+                continue
+            left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
+            if left < 0:
+                break
+            inside = [item for item in image.inside if isinstance(item, Found)]
+            found |= variables_of(inside, left) if inside else _variables(image)
+    return {name for name in found if not name.startswith(_RESERVED)}
+
+
+def _variables(image: FoundImage) -> set[str]:
+    try:
+        form = image.form if image.recognised is not images.NOT_INFLATED else images.recognise(image.data).form
+        if form == _PORTABLE:
+            text = image.data.head(0, _TEXT)
+            return {name.decode("utf-8", "backslashreplace") for name in _DECLARED.findall(text)}
+        if form not in _NAMING:
+            return set()
+        symbols = Symbols(image.data, (SYMTAB, DYNSYM))
+        names = {symbols.name(at) for at, info, _, section in symbols if section and info in _GLOBAL_OBJECTS}
+        return {name.decode("utf-8", "backslashreplace") for name in names if not name.endswith(_NO_VARIABLES)}
+    except (FormatError, LimitExceeded, Unsupported):
+        return set()
 
 
 def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:

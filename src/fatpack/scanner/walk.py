@@ -201,11 +201,12 @@ class _Host:
         if not self._visit.progress.judges:
             return
         from fatpack.runtime.evidence import judging
-        from fatpack.scanner.known import kernels_of
+        from fatpack.scanner.known import kernels_of, variables_of
 
         is_wrapped = any(found.section in _REGISTERED for found in self._found)
         visit = self._visit
-        for item in judging.judged(visit.view, visit.host, lambda: kernels_of(self._found), is_wrapped=is_wrapped):
+        names, variables = lambda: kernels_of(self._found), lambda: variables_of(self._found)
+        for item in judging.judged(visit.view, visit.host, names, variables, is_wrapped=is_wrapped):
             if isinstance(item, Finding):
                 yield item
             elif not self._is_wrong and not visit.is_inside:

@@ -220,7 +220,9 @@ def test_what_cannot_be_compared_does_not_pass(folder: Path) -> None:
     Path("x.bin").write_bytes(made.getvalue())
     assert ("FP3301", "kernels") in codes(checked("x.bin", uniform=True))
     Path("x.fatbin").write_bytes(container("80"))
-    assert codes(checked("x.fatbin", registered=True)) == [("FP3301", "registration")]
+    made = checked("x.fatbin", registered=True)
+    assert (codes(made), made.verdict, made.exit_code) == ([("FP3310", "registration")], "not judged", 0)
+    assert checked("x.fatbin", registered=True, strict=True).exit_code == 1
     assert checked("x.fatbin", uniform=True)
 
 

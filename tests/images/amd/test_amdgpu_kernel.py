@@ -126,6 +126,15 @@ def test_descriptors_that_differ_from_the_metadata() -> None:
     assert text.endswith("(and 1 more like it) needs 12 bytes of arguments by its metadata, 16 by its descriptor")
 
 
+def test_descriptors_of_old_compilers_do_not_say_how_many_arguments_there_are() -> None:
+    data = bytearray(V6.read_bytes())
+    at = data.index(bytes((0, 0, 0, 0, 176, 0, 0, 0, 12, 0, 0, 0)))
+    data[at + 8] = 0  # reserved by LLVM 10 and older
+    found = facts_of(bytes(data))
+    assert found.contradictions == ()
+    assert [kernel.params for kernel in found.kernels if kernel.name == "scratch"] == [12]
+
+
 def test_kernels_that_only_one_of_symbols_and_metadata_name() -> None:
     data = V6.read_bytes()
     # "scratch.kd" in the metadata, a string of ten bytes

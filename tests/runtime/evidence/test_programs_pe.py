@@ -80,3 +80,53 @@ def test_what_is_broken_is_found_in_linked_code(tmp_path: Path, model: str, targ
 @pytest.mark.parametrize("model", registration.MODELS)
 def test_every_way_to_link(tmp_path: Path, model: str, target: str, links: list[str], level: str) -> None:
     check(tmp_path, model, target, (level,), links)
+
+
+#: what nvcc compiles for a device link: a constructor that ends in a jump, without an entry in the table of unwinding
+LINKED = """
+  .text
+  .p2align 4
+sti:
+  leaq wrapper(%rip), %rcx
+  leaq callback(%rip), %rdx
+  jmp registers
+  .p2align 4
+  .def registers; .scl 3; .type 32; .endef
+  .seh_proc registers
+registers:
+  subq $40, %rsp
+  .seh_stackalloc 40
+  .seh_endprologue
+  leaq wrapper(%rip), %rcx
+  callq __cudaRegisterFatBinary
+  addq $40, %rsp
+  ret
+  .seh_endproc
+  .p2align 4
+callback:
+  ret
+  .section .nvFatBinSegment,"dw"
+  .p2align 3
+wrapper:
+  .long 0x466243b1, 1
+  .quad container, 0
+  .section .nv_fatbin,"dr"
+  .p2align 3
+container:
+  .incbin "image.fatbin"
+  .section .CRT$XCU,"dr"
+  .p2align 3
+  .quad POINTER
+"""
+
+
+def test_a_constructor_that_ends_in_a_jump(tmp_path: Path) -> None:
+    reference.package("capstone")
+    prepare(tmp_path, MSVC)
+    image = registration.image(tmp_path, "cuda", "__attribute__((device)) int counter;\n")
+    (tmp_path / "image.fatbin").write_bytes(image.read_bytes())
+    for pointer, expected in (("sti", []), ("0", ["FP3043"])):
+        (tmp_path / "unit.s").write_text(LINKED.replace("POINTER", pointer))
+        reference.run("clang", f"--target={MSVC}", "-c", "unit.s", "-o", "unit.o", cwd=tmp_path)
+        reference.run(*LINKS["program"], cwd=tmp_path)
+        assert judged(tmp_path / "program")[1] == expected

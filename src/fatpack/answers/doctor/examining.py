@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fatpack import formats, hosts, images
 from fatpack.answers.doctor import naming, reach, rewriting
-from fatpack.answers.doctor.facts import Notes
+from fatpack.answers.doctor.facts import UNJUDGED, Notes
 from fatpack.errors import FormatError, Unsupported
+from fatpack.facts import registration
 from fatpack.facts.launches import launches, problems
 from fatpack.findings import finding
 from fatpack.findings import unread as code_for
@@ -84,10 +85,12 @@ class _Examination:
         """Examine the file."""
         notes = self.notes
         found = scan(self._view, deep=self._deep, is_quick=is_quick)
+        scanned = registration.Scanned()
         members: set[tuple[int, ...]] = set()
         made_ahead = with_processes(found, self._elsewhere, cost_elsewhere)
         try:
             for item, made in made_ahead:
+                scanned.take(item)
                 if isinstance(item, Finding):
                     notes.add(item)
                     continue
@@ -101,9 +104,8 @@ class _Examination:
         finally:
             made_ahead.close()
         self._alone(members)
+        self._registration(scanned)
         notes = self.notes
-        notes.count("registrations", len(found.units))
-        notes.count("registrations", notes.wrong.get("registrations", 0))
         if members or notes.counts.get("images"):
             for row in found.not_searched:
                 text = "only a deep search looks for containers there"
@@ -112,6 +114,14 @@ class _Examination:
             notes.skip("files without device code", "there is nothing to verify in them but their structure")
         if notes.state != "damaged":
             self._map()
+
+    def _registration(self, scanned: registration.Scanned) -> None:
+        """Take the verdict on what the file registers, which also those get who ask about nothing else."""
+        verdict, notes = registration.judge(self._view, scanned), self.notes
+        notes.extend(verdict.findings)
+        notes.count("registrations", max(verdict.judged, notes.wrong.get("registrations", 0)))
+        if verdict.why_not:
+            notes.skip(UNJUDGED, verdict.why_not)
 
     def _map(self) -> None:
         try:

@@ -111,6 +111,9 @@ CHECKS = (
     ),
 )
 
+#: what is not verified where code could not be followed: then nothing says that a file is healthy
+UNJUDGED = "registrations"
+
 #: what is verified → what that means
 VERIFIED = {check.what: check.says for check in CHECKS}
 
@@ -209,14 +212,20 @@ class Diagnosis(Result):
     @property
     def verdict(self) -> str:
         """``healthy``, ``suspect`` (warnings alone), ``damaged``, ``unread`` where some file could not be read, or
-        ``empty`` where nothing was verified: no file was there, or none in which anything can be.
+        ``empty`` where nothing was verified: no file was there, or none in which anything can be. ``not judged`` where
+        nothing is wrong, and what some file registers could not be followed.
         """
         if self.exit_code == FINE:
-            return "healthy"
+            return "not judged" if self.unjudged else "healthy"
         if not self.patients and not any(row.wrong for row in self.verified):
             return "empty"
         states = {each.state for each in self.patients}
         return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
+
+    @property
+    def unjudged(self) -> str:
+        """Why what some file registers was not judged, "" if all of it was."""
+        return next((each.why for each in self.not_verified if each.what == UNJUDGED), "")
 
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then what is wrong with files, the first few."""
@@ -224,7 +233,8 @@ class Diagnosis(Result):
         found = [f"{item.severity} {item.code}: {item.message}" for item in self.findings if item.severity != "note"]
         wrong = [*(each.error for each in self.patients if each.error is not None), *found]
         more = [f"{len(wrong) - SHOWN} more in patients and findings"] if len(wrong) > SHOWN else []
-        return (f"{self.verdict}: {counts}", *wrong[:SHOWN], *more)
+        first = f"{self.verdict}: {self.unjudged}; " if self.verdict == "not judged" else f"{self.verdict}: "
+        return (f"{first}{counts}", *wrong[:SHOWN], *more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain data, schema ``fatpack.doctor/1``."""

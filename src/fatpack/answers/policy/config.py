@@ -38,6 +38,7 @@ KEYS = {
     "per": str,
     "uniform": bool,
     "registered": bool,
+    "strict": bool,
     "metadata": bool,
     "verify": bool,
 }

@@ -40,6 +40,10 @@ class Hole(Record):
     kernels: tuple[str, ...] | None = None
 
 
+#: the code for what programs register, where that was not judged
+UNJUDGED = "FP3310"
+
+
 class Violation(Record):
     """One way in which one library, or all that was named, breaks the policy.
 
@@ -105,7 +109,8 @@ class CheckedPath(Record):
 class Checked(Result):
     """The outcome of a policy check.
 
-    ``verdict`` is ``passed``, ``failed`` or ``unreadable``; ``exit_code`` is 0, 1, or that of what could not be read.
+    ``verdict`` is ``passed``, ``failed``, ``unreadable``, or ``not judged`` where nothing is wrong and the registration
+    of something could not be followed; ``exit_code`` is 0, 1, or that of what could not be read.
     ``rules`` are the rules that were checked, in words. ``files`` is how many files were looked into, ``passed_by`` how
     many were not, because their names say that no device code is in them. ``required`` are the devices that must be
     served, by vendor, ``unlooked`` is what was met and not looked into.
@@ -129,8 +134,9 @@ class Checked(Result):
 
     @property
     def verdict(self) -> str:
-        """``passed``, ``failed`` or ``unreadable``."""
-        return {FINE: "passed", FINDINGS: "failed"}.get(self.exit_code, "unreadable")
+        """``passed``, ``not judged``, ``failed`` or ``unreadable``."""
+        passed = "not judged" if any(item.code == UNJUDGED for item in self.violations) else "passed"
+        return {FINE: passed, FINDINGS: "failed"}.get(self.exit_code, "unreadable")
 
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then the violations, the first few."""

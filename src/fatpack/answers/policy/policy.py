@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from fatpack.answers.policy.requirements import Requirement
 
+#: the rule about what programs register, in words
+REGISTERED = "what is launched is registered"
+
 #: the rule about what packages declare, in words
 METADATA = "what packages declare is in them"
 
@@ -21,6 +24,7 @@ class Policy(Record):
 
     ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
     kernels of large libraries too, to name those that lack something. ``verify`` reads all there is to its last byte.
+    ``strict`` fails what ``registered`` could not judge.
     """
 
     require: tuple[Requirement, ...] = ()
@@ -30,6 +34,7 @@ class Policy(Record):
     against: str = ""
     uniform: bool = False
     registered: bool = False
+    strict: bool = False
     metadata: bool = False
     per: str = "unit"
     exclude: tuple[str, ...] = ()
@@ -46,7 +51,7 @@ class Policy(Record):
         found += [f"at most {compared_words(self.max_size)}"] if self.max_size is not None else []
         found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
         found += ["every kernel on every architecture of its library"] if self.uniform else []
-        found += ["what is launched is registered"] if self.registered else []
+        found += [REGISTERED] if self.registered else []
         found += [METADATA] if self.metadata else []
         found += ["all of it is whole"] if self.verify else []
         return tuple(found)

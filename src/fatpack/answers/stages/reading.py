@@ -2,32 +2,28 @@
 
 Kernels are named by cubins, PTX, code objects, SPIR-V and CIR; bitcode and LTO-IR do not tell, and neither do modules
 in MLIR bytecode whose functions only their dialect knows. What host files register comes from
-:mod:`fatpack.runtime.evidence`, with what is wrong with it.
+:mod:`fatpack.facts.registration`, with what is wrong with it.
 """
 
 from __future__ import annotations
 
-from fatpack import hosts, images
+from fatpack import images
 from fatpack.answers.stages import registering
 from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Code, Given, Host
 from fatpack.elf import header
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.findings import finding
-from fatpack.io import limits
+from fatpack.facts import registration
 from fatpack.model import Finding, Target
-from fatpack.runtime.evidence import judging
 from fatpack.scanner import Found, host_of, scan
 from fatpack.scanner.found import as_finding
-from fatpack.scanner.known import kernels_of
 from fatpack.target.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.facts import Evidence
     from fatpack.scanner import FoundImage
 
 #: Forms whose readers name every kernel
@@ -44,26 +40,24 @@ _UNLINKED = ("coff", "archive", "bitcode")
 #: Beginnings of the codes of what is wrong with what a host file registers
 _REGISTRATION = ("FP304", "FP305")
 
-#: LIMIT: bytes of a program's images that are inflated to compare their kernels with the names that it registers, as
-#: ``inspect --runtime`` does
-_INFLATED = 64 << 20
-
 
 def read(view: View, path: str) -> Given:
     """Return what a file shows. What is damaged is in its findings, as errors; nothing is raised for it.
 
     What is wrong with what it registers is there, too, as ``inspect --runtime`` has it.
     """
+    scanned = registration.Scanned()
     found: list[Found] = []
     findings: list[Finding] = []
     try:
         for item in scan(view, is_quick=True):
+            scanned.take(item)
             if isinstance(item, Found):
                 found.append(item)
             elif item.severity == "error" or item.code.startswith(_REGISTRATION):
                 findings.append(item)
         recognised = images.recognise(view)
-        reader = _Reader(view, found, findings)
+        reader = _Reader(view, found, findings, scanned)
         kind, codes, host = reader.read(recognised)
     except (FormatError, HostError, Unsupported) as error:
         return Given(path, "", (), None, (*findings, as_finding(error, view.span())))
@@ -73,8 +67,8 @@ def read(view: View, path: str) -> Given:
 class _Reader:
     """One file while it is read; ``findings`` get what is damaged in it."""
 
-    def __init__(self, view: View, found: list[Found], findings: list[Finding]) -> None:
-        self._view = view
+    def __init__(self, view: View, found: list[Found], findings: list[Finding], scanned: registration.Scanned) -> None:
+        self._view, self._scanned = view, scanned
         self._found = found
         self._findings = findings
 
@@ -93,7 +87,7 @@ class _Reader:
         host = host_of(view)
         if host == "raw":
             return (CONTAINERS if self._found else ""), codes, None
-        return (PROGRAMS if _is_program(view, host) else OBJECTS), codes, self._host(view, host)
+        return (PROGRAMS if _is_program(view, host) else OBJECTS), codes, self._host(view)
 
     def _modules(self, containers: list[Found]) -> tuple[str, list[Code], Host | None]:
         """Return what CIR modules say: of devices their kernels, of the host what its stubs launch."""
@@ -155,57 +149,26 @@ class _Reader:
             self._findings.append(as_finding(error, view.span()))
             return None
 
-    def _host(self, view: View, host: str) -> Host:
+    def _host(self, view: View) -> Host:
+        """Return what the host's side launches and registers; what is wrong with that is added to the findings."""
         launched: set[str] = set()
         registered: set[str] = set()
-        why_not, awaits, is_read = "", False, False
-        for numbers, part in self._parts(view, host, (), limits.NESTING):
-            name = host_of(part)
-            if name == "raw":
-                continue
-            evidence, way = judging.read(part, name)
+        why_not, awaits, is_read, is_unread = "", False, False, False
+        for part in registration.parts(view, self._scanned):
+            why_not = why_not or part.why_not
+            evidence = part.evidence
             if evidence is None:
-                why_not = why_not or _unread(name, way)
+                is_unread = is_unread or part.host != "raw"
                 continue
             is_read = True
-            codes = self._judge(evidence, part, [item for item in self._found if item.member_numbers == numbers])
+            known = [item for item in self._findings if item.span.source == part.view.chain]
+            self._findings += part.findings
+            codes = {item.code for item in (*known, *part.findings)}
             launched |= registering.launched(evidence)
             registered |= registering.registered(evidence, codes)
             awaits = awaits or any(each.symbol for each in evidence.wrappers)
-            if evidence.unread:
-                why_not = why_not or f"{evidence.unread} of its calls could not be followed"
-            elif evidence.is_linked and evidence.wrappers and not evidence.kernels:
-                why_not = why_not or "the code that registers its kernels could not be followed"
-        return Host(frozenset(launched), frozenset(registered) if is_read else None, why_not, awaits)
-
-    def _judge(self, evidence: Evidence, part: View, found: Sequence[Found]) -> set[str]:
-        """Return the codes of what is wrong with what one host file registers.
-
-        The scan has judged objects; what it leaves of programs is added to the findings.
-        """
-        known = [item for item in self._findings if item.span.source == part.chain]
-        codes = {item.code for item in known}
-        if evidence.is_linked:
-            kernels = kernels_of(found, _INFLATED) if found and evidence.kernels else None
-            more = [item for item in judging.verdicts_of(evidence, kernels) if item.code not in codes]
-            self._findings += more
-            codes.update(item.code for item in more)
-        return codes
-
-    def _parts(
-        self, view: View, host: str, numbers: tuple[int, ...], depth: int
-    ) -> Iterator[tuple[tuple[int, ...], View]]:
-        """Yield the host files in a file, itself or the members of an archive, with the numbers that lead to them."""
-        if host != "archive":
-            yield numbers, view
-            return
-        if not depth:
-            text = f"archives are nested more than {limits.NESTING} deep"
-            self._findings.append(finding("FP1004", view.span(), text))
-            return
-        for site in hosts.room("archive").locate(view):
-            if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
-                yield from self._parts(site.data, host_of(site.data), (*numbers, site.number), depth - 1)
+        names = frozenset(registered) if is_read or not is_unread else None
+        return Host(frozenset(launched), names, why_not, awaits)
 
 
 def _named(module: Mapping[str, Any]) -> frozenset[str] | None:
@@ -221,12 +184,3 @@ def _is_program(view: View, host: str) -> bool:
     if host in _UNLINKED:
         return False
     return host != "elf" or header.is_linked(view)
-
-
-def _unread(host: str, way: str) -> str:
-    """Return in words why it is not known what a host file registers."""
-    if way == "no capstone":
-        return "following its code needs capstone: pip install capstone"
-    if host == "bitcode":
-        return "what bitcode registers is known when it is compiled"
-    return "what files of this kind register is not read"

@@ -32,6 +32,7 @@ def check(
     against: str | os.PathLike[str] = "",
     uniform: bool = False,
     registered: bool = False,
+    strict: bool = False,
     metadata: bool = False,
     verify: bool = False,
     per: Literal["unit", "library"] = "unit",
@@ -47,14 +48,14 @@ def check(
     ``RTX 4090``) and presets (``@torch-2.9``), in one text or several; ``forbid`` are patterns of architectures.
     ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a TOML file whose settings hold where no argument
     says else; no pyproject.toml is looked for. ``verify`` reads all there is to its last byte, ``names_kernels`` the
-    kernels of large libraries too.
+    kernels of large libraries too, ``strict`` fails what ``registered`` could not judge.
 
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
     for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
     """
     names = paths_of("paths", paths)
     check_switches(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
-    check_switches(names_kernels=names_kernels)
+    check_switches(names_kernels=names_kernels, strict=strict)
     if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
         raise TypeError(f"max_size is a number of bytes, or a text as '850MB', not {type(max_size).__name__}")
     if isinstance(max_size, int) and max_size < 0:
@@ -72,6 +73,7 @@ def check(
         against=path_of("against", against) or own.get("against", ""),
         uniform=uniform or bool(own.get("uniform")),
         registered=registered or bool(own.get("registered")),
+        strict=strict or bool(own.get("strict")),
         metadata=metadata or bool(own.get("metadata")),
         per=per if per != "unit" else own.get("per", "unit"),
         exclude=patterns_of(exclude) or tuple(own.get("exclude", ())),
@@ -84,6 +86,8 @@ def check(
             "the policy asks for nothing",
             hint="give require, forbid, max_size, uniform, registered, metadata or verify",
         )
+    if policy.strict and not policy.registered:
+        raise UsageError("strict says how registered is judged", hint="give both")
     if bool(policy.max_growth) != bool(policy.against):
         raise UsageError("max_growth and against go together")
     if policy.per not in ("unit", "library"):

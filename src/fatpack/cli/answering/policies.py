@@ -51,6 +51,8 @@ def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None
         return None
     if "per" in given and not values.get("require"):
         raise UsageError("--per says what must serve the devices of --require, and none are given")
+    if values.get("strict") and not values.get("registered"):
+        raise UsageError("--strict says how --registered is judged", hint="give both: --registered --strict")
     if ("max-growth" in values) != ("against" in values):
         raise UsageError("--max-growth and --against go together", hint="--max-growth 5% --against OLD")
     if "max-growth" in values:
@@ -65,6 +67,7 @@ def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None
         against=values.get("against") or "",
         uniform=bool(values.get("uniform")),
         registered=bool(values.get("registered")),
+        strict=bool(values.get("strict")),
         metadata=bool(values.get("metadata")),
         per=values.get("per") or "unit",
         exclude=tuple(values.get("exclude", ())),

@@ -45,6 +45,11 @@ policy_options = (
     option("--uniform", is_flag=True, help="Every kernel must be there for every architecture of its library."),
     option("--registered", is_flag=True, help="What libraries launch must be registered, and lead to images."),
     option(
+        "--strict",
+        is_flag=True,
+        help="With --registered: what could not be judged fails, as where code cannot be followed.",
+    ),
+    option(
         "--metadata",
         is_flag=True,
         help="What packages declare must be in them: variant.json, extras and classifiers of wheels, __cuda_arch of "
@@ -69,7 +74,9 @@ policy_options = (
 )
 
 #: Settings of a policy by their options; all have the same names in ``[tool.fatpack.check]``.
-_SETTINGS = tuple("require forbid max-size max-growth against uniform registered metadata verify per exclude".split())
+_SETTINGS = tuple(
+    "require forbid max-size max-growth against uniform registered strict metadata verify per exclude".split()
+)
 
 
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` de
 
 from __future__ import annotations
 
-from fatpack.answers.doctor.facts import CHECKS, SCHEMA, VERIFIED
+from fatpack.answers.doctor.facts import CHECKS, SCHEMA, UNJUDGED, VERIFIED
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.text import columns
 from fatpack.words.printable import printable
@@ -51,6 +51,10 @@ def _verdict(document: Mapping[str, Any]) -> str:
     read = f"{_many(document['images'], 'image')}, {size_words(document['inflated'])} inflated and parsed"
     if document["verdict"] == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
+    if document["verdict"] == "not judged":
+        rows = [each for each in document["not_verified"] if each["what"] == UNJUDGED]
+        where = "" if files == 1 else f", in {rows[0]['path']}"
+        return printable(f"not judged: {rows[0]['why']}{where}: {_many(files, 'file')}, {read}")
     if document["verdict"] == "empty":
         return f"nothing verified: {_many(files, 'file')} without device code" if files else _NOTHING
     if files == 1 and len(states) == 1:

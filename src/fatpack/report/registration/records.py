@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from fatpack import hosts
-from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.io import limits
-from fatpack.model import Finding
+from fatpack.facts import registration as judgement
 from fatpack.outcomes import exit_code, message
-from fatpack.report.finding_list import finding_record
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.runtime.evidence import compared, judging, units
-from fatpack.scanner import Found, host_of, scan
+from fatpack.scanner import scan
 from fatpack.scanner.known import kernels_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from fatpack.errors import FatpackError
     from fatpack.io.source import View
+    from fatpack.runtime.evidence.compared import Kernels
     from fatpack.runtime.evidence.facts import Evidence
 
 SCHEMA = "fatpack.runtime/1"
 
-#: LIMIT: bytes of images that are inflated and read for the names of their kernels. Of more than that the names that a
-#: program registers are not compared with any.
-_IMAGES = 64 << 20
-
 
 def registration(view: View, *, thorough: bool = True) -> dict[str, Any]:
     """Return the record of one file. Without ``thorough`` one in which nothing is found is not searched for more."""
-    found_units: list[dict[str, Any]] = []
-    findings: list[Finding] = []
-    found: dict[tuple[int, ...], list[Found]] = {}
-    for item in scan(view, is_quick=not thorough):
-        if isinstance(item, Finding):
-            findings.append(item)
-        else:
-            found.setdefault(item.member_numbers, []).append(item)
-    known = {item.code for item in findings}
-    for member, numbers, part in _parts(view, None, (), limits.NESTING):
-        unit, more = _unit(part, member, found.get(numbers, []), known)
-        findings += more
-        if unit is not None:
-            found_units.append(unit)
+    scanned = judgement.Scanned(scan(view, is_quick=not thorough))
+    found = list(judgement.parts(view, scanned))
+    verdict = judgement.verdict(scanned.findings, found)
+    findings = FindingList()
+    findings.extend(scanned.findings)
+    findings.extend(item for part in found for item in part.findings)
+    unlisted = unlisted_records(findings)
     return {
         "path": view.chain[0] if view.chain else "",
         "size": len(view),
-        "units": found_units,
-        "findings": [finding_record(item) for item in findings],
+        "verdict": verdict.word,
+        "why_not": verdict.why_not if verdict.word == judgement.NOT_JUDGED else "",
+        "units": [unit for part in found if (unit := _unit(part, scanned)) is not None],
+        "findings": [finding_record(item) for item in findings.kept],
+        **({"unlisted_findings": unlisted} if unlisted else {}),
     }
 
 
@@ -58,53 +47,23 @@ def failed(path: str, error: FatpackError | OSError) -> dict[str, Any]:
     return {"path": path, "size": None, "units": [], "findings": [], "error": problem}
 
 
-def _parts(
-    view: View, member: str | None, numbers: tuple[int, ...], depth: int
-) -> Iterator[tuple[str | None, tuple[int, ...], View]]:
-    """Yield the host files in a file, with the names of members and the numbers that lead to them."""
-    host = host_of(view)
-    if host != "archive":
-        yield member, numbers, view
-        return
-    if not depth:
-        return
-    try:
-        for site in hosts.room("archive").locate(view):
-            if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
-                name = site.member if member is None else f"{member}({site.member})"
-                yield from _parts(site.data, name, (*numbers, site.number), depth - 1)
-    except (FormatError, HostError, Unsupported):
-        return  # the scan has reported it
-
-
-def _unit(
-    view: View, member: str | None, found: list[Found], known: set[str]
-) -> tuple[dict[str, Any] | None, list[Finding]]:
-    """Return the record of one object or program, None if it has to do with no runtime, and what is wrong with it.
-
-    ``known`` are the codes of what the scan has found.
-    """
-    host = host_of(view)
-    evidence, way = judging.read(view, host)
+def _unit(part: judgement.Part, scanned: judgement.Scanned) -> dict[str, Any] | None:
+    """Return the record of one object or program, None if it registers nothing."""
+    record: dict[str, Any] = {"member": part.member, "host": part.host, "read": part.way}
+    evidence = part.evidence
     if evidence is None:
-        record: dict[str, Any] = {"member": member, "host": host, "read": way}
-        return (record if found or way == "not read" else None), []
-    names = evidence.called or evidence.wrappers or evidence.tables or evidence.stubs
-    if not names:
-        return None, []
-    findings: list[Finding] = []
-    kernels = kernels_of(found, _IMAGES) if found and evidence.kernels else None
-    if evidence.is_linked:
-        findings = [item for item in judging.verdicts_of(evidence, kernels) if item.code not in known]
-    record = {"member": member, "host": host, "read": way, **_facts(evidence, kernels)}
-    if way == "no capstone":
-        named = set[str]().union(*(kernels_of(found, _IMAGES) or {}).values())
-        likely = judging.likely(view, host, named)
+        return record
+    if not (evidence.called or evidence.wrappers or evidence.tables or evidence.stubs or evidence.binaries):
+        return None
+    record |= _facts(evidence, part.kernels)
+    if part.way == "no capstone":
+        known = kernels_of(scanned.containers.get(part.numbers, []), judgement.IMAGES) or {}
+        likely = judging.likely(part.view, part.host, set[str]().union(*known.values()))
         record["likely"] = [name for name in likely if name not in evidence.kernels]
-    return record, findings
+    return record
 
 
-def _facts(evidence: Evidence, kernels: dict[str, set[str]] | None) -> dict[str, Any]:
+def _facts(evidence: Evidence, kernels: Kernels | None) -> dict[str, Any]:
     return {
         "linked": evidence.is_linked,
         "machine": evidence.memory.machine,

@@ -52,7 +52,11 @@ def render(record: dict[str, Any]) -> Iterator[str]:
             yield printable(
                 f"  likely registered: {counted(len(names), 'kernel')} whose names stand in its data{shown}"
             )
-    yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
+    if record.get("verdict") in ("agrees", "not judged"):
+        why = f": {record['why_not']}" if record["why_not"] else ""
+        yield printable(f"  verdict: {record['verdict']}{why}")
+    unlisted = record.get("unlisted_findings", ())
+    yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=1)
 
 
 def _unit(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:

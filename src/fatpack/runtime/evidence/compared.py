@@ -30,6 +30,9 @@ MORE = "FP3052"
 #: architectures that one finding shows
 _SHOWN = 4
 
+#: the models whose runtimes look for kernels in images by the names that are registered
+_COMPARED = (*functions.MODELS, "openmp")
+
 
 def verdicts(evidence: Evidence, kernels: Kernels | None) -> Iterator[Finding]:
     """Yield what one side has and the other lacks; ``kernels`` is None if not all images could be read."""
@@ -44,15 +47,33 @@ def verdicts(evidence: Evidence, kernels: Kernels | None) -> Iterator[Finding]:
     lost = {entry.name for entries, _, _ in idle.values() for entry in entries}
     lost -= {each.name for each in evidence.registered}
     kinds = evidence.kernels.items()
-    registered = {name: model for name, model in kinds if model in functions.MODELS and name not in lost}
+    registered = {name: model for name, model in kinds if model in _COMPARED and name not in lost}
     yield from _absent(evidence, {name for name in registered if name not in names})
     yield from _absent_somewhere(evidence, kernels, names.intersection(registered))
-    extra = names.difference(registered)
+    # What the device's side of OpenMP has besides regions is registered by nobody.
+    extra = names.difference(registered) if set(registered.values()) <= set(functions.MODELS) else ()
     if registered and extra and not evidence.unread and not evidence.unfollowed and not evidence.links:
         text = f"{counted(len(extra), 'kernel')} in images, but not registered here: {named(extra)}"
         hint = "they may be for another file of the program; if not, compile both sides of one source"
         sure = LIKELY if evidence.is_linked else CERTAIN
         yield wrong(evidence, MORE, 0, text, sure, hint)
+
+
+def lost_variables(evidence: Evidence, variables: Set[str]) -> Iterator[Finding]:
+    """Yield the finding that variables which host and images both have are not registered, where others calls are.
+
+    Without its registration a variable has two lives: copies to its symbol fail, and kernels see what the image has.
+    """
+    calls = [each for each in evidence.registered if each.model in functions.MODELS]
+    is_read = not (evidence.unread or evidence.unfollowed) and all(each.name for each in calls)
+    if not is_read or not any(each.is_kernel for each in calls):
+        return
+    known = {each.name for each in calls} | {entry.name for entry in evidence.entries}
+    lost = evidence.memory.shadows(variables - known)
+    if lost:
+        text = f"{counted(len(lost), 'variable')} of host and images both, and not registered: {named(lost)}"
+        hint = "likely step: the compilation of the host code, or what was done to its module between; compile it again"
+        yield wrong(evidence, "FP3059", min(lost.values()), text, LIKELY, hint)
 
 
 def _idle(evidence: Evidence) -> dict[str, tuple[list[Entry], str, str]]:

@@ -74,7 +74,8 @@ class Evidence(Record):
     limits on that were reached, or capstone is not there. ``links`` are the names of ``__cudaRegisterLinkedBinary_…``
     that the file defines or calls. ``descriptors`` are what the runtimes of OpenMP and SYCL are given. ``is_by_shape``
     says that names of functions come from the shape of calls alone. ``walked`` are the addresses of the tables of
-    entries that the functions with ``unread`` calls go through, None if that is not known.
+    entries that the functions with ``unread`` calls go through, None if that is not known. ``nulls`` are the addresses
+    of calls that launch the kernel at address 0: what nvcc makes of a template that device code has not.
     """
 
     memory: Memory
@@ -94,6 +95,7 @@ class Evidence(Record):
     descriptors: tuple[Descriptor, ...] = ()
     is_by_shape: bool = False
     walked: frozenset[int] | None = None
+    nulls: tuple[int, ...] = ()
 
     @property
     def entries(self) -> list[Entry]:

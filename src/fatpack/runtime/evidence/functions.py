@@ -45,6 +45,10 @@ LAUNCH = {
     "hipLaunchCooperativeKernel": 0,
     "__tgt_target_kernel": 4,
 }
+#: of these, those that take the address of a stub first
+LAUNCH_ADDRESS = frozenset(
+    name for name, number in LAUNCH.items() if not number and name.startswith("cudaLaunchKernel")
+)
 #: is called by the stubs of kernels alone: a file that calls it defines kernels
 POP = {"__cudaPopCallConfiguration": "cuda", "__hipPopCallConfiguration": "hip"}
 PUSH = {"__cudaPushCallConfiguration": "cuda", "__hipPushCallConfiguration": "hip"}

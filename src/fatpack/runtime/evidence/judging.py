@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
-from fatpack.errors import FormatError
+from fatpack.errors import FormatError, counted
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.symbol_tables import STRINGS, strings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Set
 
     from fatpack.io.source import View
     from fatpack.model import Finding, Label
@@ -25,17 +25,34 @@ _ELF, _ENTRIES = (62, 183), 3
 _WITH_DESCRIPTORS = ("openmp", "sycl")
 
 #: what a host is for those who ask what it shows
-_OBJECT, _PROGRAM, _OTHER, _NOT_READ, _LTO = "object", "program", "other", "not read", "lto"
+_OBJECT, _PROGRAM, _OTHER, NOT_READ, LTO = "object", "program", "other", "not read", "lto"
+
+#: what was read of a program without capstone, which following its code needs
+_NO_CAPSTONE = "no capstone"
+
+#: bytes of a PE image that are searched at once for the names that it imports
+_PIECE = 1 << 22
+
+#: types of sections with relocations that are not read: without them nothing leads anywhere
+_PACKED = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
 
 #: bytes of an address in programs whose code is read
 _WORD = 8
 
+#: bytes of the longest of the words that are searched
+_WORDS = max(map(len, functions.WORDS))
+
 
 def judged(
-    view: View, host: str, kernels: Callable[[], Kernels | None], *, is_wrapped: bool = False
+    view: View,
+    host: str,
+    kernels: Callable[[], Kernels | None],
+    variables: Callable[[], Set[str]] = frozenset,
+    *,
+    is_wrapped: bool = False,
 ) -> Iterator[Finding | RegisteringUnit]:
     """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
-    architecture, None if not all of them can be read.
+    architecture, None if not all of them can be read, and ``variables`` the names of the variables in them.
 
     Files that name none of the runtimes' functions cost a search of their names. The names in programs with containers
     that records register (``is_wrapped``) are not looked at: they alone tell nothing of those. The code of programs is
@@ -55,7 +72,7 @@ def judged(
     except FormatError:
         return
     is_well = True
-    for item in verdicts_of(evidence, names):
+    for item in verdicts_of(evidence, names, variables):
         is_well = is_well and item.severity == "note"
         yield item
     unit = units.unit(evidence) if is_well else None
@@ -81,7 +98,64 @@ def read(view: View, host: str) -> tuple[Evidence | None, str]:
 
         return _whole(reading.evidence(reading.read(view, host))), "relocations"
     except FormatError:
-        return None, _NOT_READ
+        return None, NOT_READ
+
+
+def may_register(view: View, host: str) -> bool:
+    """Return whether a host file names functions of a runtime, or has sections of records or entries.
+
+    The tables of strings are searched, and nothing is decoded: most files of a folder have nothing to do with it.
+    """
+    try:
+        _, elf = _kind(view, host)
+        if elf is not None:
+            tables = strings_of(elf, constants.DYNSYM, constants.SYMTAB)
+            return any(map(_is_any_in, tables)) or any(_is_of_runtime(elf.name(each)) for each in elf.sections())
+        if host == "coff":
+            return _may_launch(view, None)
+    except FormatError:
+        return False
+    return host == "pe" and any(
+        _is_any_in(view.head(at, min(_PIECE + _WORDS, len(view) - at))) for at in range(0, len(view), _PIECE)
+    )
+
+
+def _is_of_runtime(section: str) -> bool:
+    """Return whether a section, by its name, holds records, offload entries or images."""
+    from fatpack.runtime.evidence import entries, wrappers
+
+    return bool(wrappers.model_of(section)) or entries.kind_of(section) is not None
+
+
+def is_of_own(evidence: Evidence) -> bool:
+    """Return whether a file has kernels of its own to register: not where it only calls a runtime, for others."""
+    return bool(
+        evidence.wrappers
+        or evidence.entries
+        or evidence.stubs
+        or evidence.registered
+        or evidence.descriptors
+        or evidence.launches
+        or not functions.POP.keys().isdisjoint(evidence.called)
+    )
+
+
+def why_not(evidence: Evidence, way: str) -> str:
+    """Return in words why what a file registers cannot be said to agree; "" if all of it was followed."""
+    from fatpack.runtime.evidence import units
+
+    if way == _NO_CAPSTONE:
+        return "following its code needs capstone: pip install capstone"
+    if evidence.unread and not units.is_of_entries(evidence):
+        calls = "1 call that registers" if evidence.unread == 1 else f"{evidence.unread} calls that register"
+        return f"{calls} kernels could not be followed"
+    if evidence.unfollowed:
+        return f"{counted(evidence.unfollowed, 'function')} that may launch or register could not be followed"
+    if evidence.reached is None:
+        return "code for its processor is not read"
+    if evidence.is_linked and evidence.wrappers and not (evidence.kernels or evidence.registered or evidence.links):
+        return "the code that registers its kernels could not be followed"
+    return ""
 
 
 def labelled(view: View, host: str) -> Iterator[Label]:
@@ -119,20 +193,21 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
         if not (is_object or elf.header.machine in _ELF) or elf.layouts.order != "little":
             return _OTHER, None
         return _PROGRAM if elf.is_linked else _OBJECT, elf
-    return {"coff": _OBJECT, "pe": _NOT_READ, "bitcode": _LTO}.get(host, _OTHER), None
+    return {"coff": _OBJECT, "pe": NOT_READ, "bitcode": LTO}.get(host, _OTHER), None
 
 
 def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
     from fatpack.runtime.evidence.programs.elf_code import ElfProgram
 
-    return _followed(ElfProgram(elf)) if elf.layouts.word == _WORD else (None, _NOT_READ)
+    is_packed = any(each.type in _PACKED and each.flags & constants.ALLOC for each in elf.sections())
+    return (None, NOT_READ) if elf.layouts.word != _WORD or is_packed else _followed(ElfProgram(elf))
 
 
 def _of_image(view: View) -> tuple[Evidence | None, str]:
     from fatpack.runtime.evidence.programs import pe_code
 
     program = pe_code.PeProgram(view)
-    return _followed(program) if program.machine else (None, _NOT_READ)
+    return _followed(program) if program.machine else (None, NOT_READ)
 
 
 def _followed(program: Program) -> tuple[Evidence, str]:
@@ -141,7 +216,7 @@ def _followed(program: Program) -> tuple[Evidence, str]:
 
     evidence, can_follow = reading.evidence(program)
     is_part = not can_follow and (evidence.unfollowed or (evidence.wrappers and not evidence.binaries))
-    return _whole(evidence), "no capstone" if is_part else "code"
+    return _whole(evidence), _NO_CAPSTONE if is_part else "code"
 
 
 def _whole(evidence: Evidence) -> Evidence:
@@ -168,11 +243,15 @@ def likely(view: View, host: str, kernels: Collection[str]) -> list[str]:
         return []
 
 
-def verdicts_of(evidence: Evidence, kernels: Kernels | None) -> list[Finding]:
-    """Return what is wrong with what a file shows; ``kernels`` as for :func:`judged`."""
+def verdicts_of(
+    evidence: Evidence, kernels: Kernels | None, variables: Callable[[], Set[str]] = frozenset
+) -> list[Finding]:
+    """Return what is wrong with what a file shows; ``kernels`` and ``variables`` as for :func:`judged`."""
     from fatpack.runtime.evidence import compared, described, verdicts
 
     found = [*verdicts.verdicts(evidence), *described.verdicts(evidence), *compared.verdicts(evidence, kernels)]
+    if evidence.registered:
+        found += compared.lost_variables(evidence, variables())
     # That images have more is worth a note where all is well: else it follows from what is wrong.
     if any(item.severity != "note" for item in found):
         return [item for item in found if item.code != compared.MORE]

@@ -8,12 +8,15 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from fatpack.io.source import View
 
 #: LIMIT: bytes of one string that are read. Names of C++ kernels have some hundred, seldom some thousand.
 LONGEST = 8192
+
+#: sections of data that is written, and those whose names begin alike and that are constant
+_WRITTEN, _CONSTANT = (".data", ".bss", ".ldata", ".lbss"), (".data.rel.ro",)
 
 _X86_64, _AARCH64 = "x86-64", "aarch64"
 
@@ -51,6 +54,7 @@ class Symbol(Record):
     is_function: bool
     is_defined: bool
     is_local: bool
+    is_weak: bool = False
 
 
 class Function(Record):
@@ -195,6 +199,25 @@ class Memory:
     def constructors(self) -> list[Constructor]:
         """Return the functions that run before main."""
         raise NotImplementedError
+
+    def shadows(self, names: Set[str]) -> dict[str, int]:
+        """Return name → address of the variables of the host's side that some of the device's stand for.
+
+        Only what can be written is such a shadow, and what is in one file alone: of inline variables every file of the
+        program has one. nvcc makes them local, with the names that C++ gives such.
+        """
+        found: dict[str, int] = {}
+        wanted = {spelling: name for name in names for spelling in (name, f"_ZL{len(name)}{name}")}
+        for each in self._variables(wanted.keys()):
+            section = self.section_at(each.address)
+            is_data = section is not None and section.name.startswith(_WRITTEN)
+            if is_data and section is not None and not section.name.startswith(_CONSTANT):
+                found.setdefault(wanted[each.name], each.address)
+        return found
+
+    def _variables(self, names: Set[str]) -> Iterable[Symbol]:
+        """Yield the symbols of data that have one of some names, and are not weak."""
+        return ()
 
 
 def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:

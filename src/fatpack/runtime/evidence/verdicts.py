@@ -11,6 +11,7 @@ from fatpack.errors import counted
 from fatpack.findings import finding
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.facts import Binary
+from fatpack.runtime.evidence.wrappers import is_record, model_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,9 +79,11 @@ def _of_model(evidence: Evidence, model: str) -> Iterator[Finding]:
     launches = [each for each in evidence.launches if each.model == model]
     wrappers = [each for each in evidence.wrappers if each.model == model]
     entries = [entry for entry in evidence.entries if entry.kind == model]
-    registers = [name for name, its in functions.REGISTER_BINARY.items() if its == model and name in called]
+    register = _function(functions.REGISTER_BINARY, model)
+    registers = is_called(evidence, register)
+    kernels = [each for each in evidence.registered if each.model == model and each.is_kernel and each.is_read]
     links = evidence.links if model == "cuda" else ()
-    if not (wrappers or registers or entries or links):
+    if not (wrappers or registers or entries or links or kernels):
         if (pop and evidence.is_linked) or stubs or launches:
             sure = CERTAIN if evidence.is_linked else LIKELY
             what = f"{counted(len(stubs), 'kernel')} ({named(stubs.values())})" if stubs else "kernels"
@@ -93,12 +96,60 @@ def _of_model(evidence: Evidence, model: str) -> Iterator[Finding]:
             yield wrong(evidence, "FP3041", at, text, sure, hint)
         return
     is_known = evidence.reached is not None and bool(pop or stubs or launches)
+    # What a program imports it may call in ways that nobody sees: as through a pointer that it hands on.
+    sure = LIKELY if register in called else CERTAIN
     if wrappers and not registers and not links and is_known:
         text = f"{counted(len(wrappers), 'record')} lead to {title} device code, and nothing registers them"
-        text += f": {_function(functions.REGISTER_BINARY, model)} is not called"
+        text += f": {register} is not called"
         hint = f"{HOST_STEP}: its constructor is gone; compile it again"
-        yield wrong(evidence, "FP3053", wrappers[0].at, text, CERTAIN, hint)
+        yield wrong(evidence, "FP3053", wrappers[0].at, text, sure, hint)
+    elif kernels and not registers and not links and evidence.reached is not None:
+        text = f"{counted(len(kernels), 'kernel')} of {title} registered by calls, and no device code that has them"
+        text += f": {register} is not called"
+        hint = f"{HOST_STEP}: the call of {register} is gone; compile it again"
+        yield wrong(evidence, "FP3053", kernels[0].at, text, sure, hint)
+    yield from _records(evidence, model)
     yield from _constructors(evidence, model, has_launches=bool(stubs or launches), has_entries=bool(entries))
+
+
+def is_called(evidence: Evidence, name: str) -> bool:
+    """Return whether a file calls a function, or may: a name without a call in code that was followed is called by
+    nobody, as where the calls were patched away. Objects that refer to it do so in ways that are not read.
+    """
+    count = evidence.called.get(name)
+    return bool(count) or (count is not None and (not evidence.is_linked or bool(evidence.unfollowed)))
+
+
+def _records(evidence: Evidence, model: str) -> Iterator[Finding]:
+    """Yield what is wrong with the records that are registered: that there is none where a call says, or one twice.
+
+    A record with a wrong magic, in a section that is made for them, has been told; who hands on others' has none.
+    """
+    memory, title = evidence.memory, TITLES[model]
+    known = {each.at: each.version for each in evidence.wrappers}
+    calls: dict[int, list[Binary]] = {}
+    for each in evidence.binaries:
+        if each.model == model and each.wrapper and each.wrapper not in memory.undefined:
+            calls.setdefault(each.wrapper, []).append(each)
+    starts = [each.function for each in evidence.constructors]
+    for address, binaries in calls.items():
+        first, section = binaries[0], memory.section_at(address)
+        name = title_of(evidence, first.caller)
+        if address not in known and not is_record(memory, address):
+            if section is not None and model_of(section.name):
+                continue
+            where = f"in {section.name}" if section is not None else "which is in no section"
+            text = f"{name} registers {title} device code by the record at {address:#x}, {where}: there is none"
+            hint = "likely step: what was done to the file after its link, as a section removed; link again"
+            yield wrong(evidence, "FP3057", first.at, text, followed(evidence), hint)
+        times = max(len({each.at for each in binaries}), starts.count(first.caller))
+        # Of nvcc's device link each unit has the call, and the last one that starts makes it.
+        if times > 1 and known.get(address) == 1:
+            text = (
+                f"the record at {memory.place(address):#x} is registered {times} times: its kernels are there as often"
+            )
+            hint = f"{HOST_STEP}: a constructor or its call was doubled; compile it again"
+            yield wrong(evidence, "FP3058", first.at, text, LIKELY, hint)
 
 
 def _stubs(evidence: Evidence, model: str) -> dict[int, str]:
@@ -140,11 +191,12 @@ def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_ent
         hint = f"{HOST_STEP}: the call of {named(callers)} is gone; compile it again"
         yield wrong(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
     register = _function(functions.REGISTER_FUNCTION, model)
-    is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or register in evidence.called
+    is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or is_called(evidence, register)
     if (mine or has_link) and has_launches and not is_complete:
         text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
         hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
-        yield wrong(evidence, "FP3042", mine[0].at if mine else 0, text, CERTAIN, hint)
+        sure = LIKELY if register in evidence.called else CERTAIN
+        yield wrong(evidence, "FP3042", mine[0].at if mine else 0, text, sure, hint)
 
 
 def never_run(evidence: Evidence, call: Binary) -> Finding:
@@ -183,6 +235,12 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
         text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(names)}"
         hint = f"{HOST_STEP}: others of this file are registered; compile it again"
         yield wrong(evidence, "FP3045", next(iter(missing)), text, followed(evidence), hint)
+    if evidence.nulls:
+        callers = {title_of(evidence, at) for at in evidence.nulls}
+        text = f"{counted(len(evidence.nulls), 'launch')} of no kernel, in {named(callers)}"
+        text += ": nvcc makes such of a template that host code uses and device code has not"
+        hint = "likely step: a macro that hides a use of the template from the device's side, as __CUDA_ARCH__ does"
+        yield wrong(evidence, "FP3060", evidence.nulls[0], text, LIKELY, hint)
     by_handle: dict[int, set[str]] = {}
     of_entries: dict[int, set[str]] = {}
     for call in evidence.registered:

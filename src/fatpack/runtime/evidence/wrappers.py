@@ -38,6 +38,11 @@ def count(content: bytes, word: int) -> int:
     return sum(magic in _MAGICS for magic in magics)
 
 
+def is_record(file: Memory, address: int) -> bool:
+    """Return whether a record stands at an address, whatever the section is called."""
+    return int.from_bytes(file.bytes_at(address, 4), "little") in _MAGICS
+
+
 def wrappers(file: Memory) -> tuple[Wrapper, ...]:
     """Return the records of all sections that hold them, those with a magic."""
     found: list[Wrapper] = []

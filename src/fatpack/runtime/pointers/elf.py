@@ -108,8 +108,10 @@ class ElfProgram:
     def _held(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
         empty = {place for place, value in zip(places, stored, strict=True) if not value}
         found = self._relocations(None, empty) if empty else {}
+        # Packed relocations are not read: what they leave empty in the file may lead anywhere.
+        nothing = UNKNOWN_POINTER if empty and not self._kinds().isdisjoint(_UNREAD) else NULL_POINTER
         return [
-            self._in_program(found[place], value) if place in found else self.at(value)
+            self._in_program(found[place], value) if place in found else self.at(value) if value else nothing
             for place, value in zip(places, stored, strict=True)
         ]
 

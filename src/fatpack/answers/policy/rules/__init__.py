@@ -34,7 +34,7 @@ def broken(given: Given, opener: Opener | None) -> Iterator[Violation]:
     if policy.registered:
         from fatpack.answers.policy.rules import registered
 
-        yield from registered.violations(given.found, given.budget, deep=policy.deep)
+        yield from registered.violations(given.found, given.budget, deep=policy.deep, strict=policy.strict)
     yield from readable.kernels(given)
     if policy.verify:
         from fatpack.answers.policy.rules import verifying

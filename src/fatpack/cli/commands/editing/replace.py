@@ -76,7 +76,8 @@ def command(
             return _replace_image(file, meant, every=every, dry_run=dry_run, force=force, quiet=quiet)
         if code := refused(new, file.content, force=force):
             return code
-        return file.write(replace(file.place.view, file.content, section=section, force=force), quiet=quiet)
+        edited = replace(file.place.view, file.content, section=section, force=force)
+        return file.write(edited, quiet=quiet, compares=True)
 
 
 def _replace_image(file: Opened, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:

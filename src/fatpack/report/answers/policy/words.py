@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.answers.policy.outcome import VENDORS
+from fatpack.answers.policy.outcome import UNJUDGED, VENDORS
+from fatpack.answers.policy.policy import REGISTERED
 from fatpack.errors import all_of, counted
+from fatpack.facts.registration import NOT_JUDGED
 from fatpack.report.style import fitted
 from fatpack.words.printable import printable
 
@@ -36,10 +38,24 @@ def headline(checked: Checked) -> str:
         served = [_served(checked, each) for each in checked.required]
         # The first rule is that the devices are served.
         words = served or [f"{counted(len(checked.libraries), 'library')}, {units}"]
-        return printable(f"passed: {'; '.join([*words, *checked.rules[len(served) > 0 :], *others])}")
+        unknown = unjudged(checked)
+        rules = [rule for rule in checked.rules[len(served) > 0 :] if not unknown or rule != REGISTERED]
+        words = [*unknown, *words]
+        return printable(f"{checked.verdict}: {'; '.join([*words, *rules, *others])}")
     words = [_grouped(subject, items, checked) for subject, items in groups.items()]
     shown = words if len(words) <= _FIRST + 1 else [*words[:_FIRST], f"{len(words) - _FIRST} more"]
     return printable(f"{checked.verdict}: {'; '.join([*shown, *others])}")
+
+
+def unjudged(checked: Checked) -> list[str]:
+    """Return in words why the registration of something was not judged, as the only item; none if all of it was."""
+    found = [item for item in checked.violations if item.code == UNJUDGED]
+    if not found:
+        return []
+    paths = {item.path for item in found}
+    where = _names(paths) if len(checked.libraries) > 1 else ""
+    why = found[0].message.removeprefix(f"{NOT_JUDGED}: ")
+    return [f"{where}: {why}" if where else why]
 
 
 def _served(checked: Checked, required: Required) -> str:
@@ -76,6 +92,7 @@ def _subject(item: Violation) -> str:
         "FP3306": f"forbidden {item.subject}",
         "FP3307": "too large",
         "FP3308": "grew too much",
+        UNJUDGED: "registration not judged",
         "FP3309": f"kernels without {item.subject}",
         "FP3311": f"declares {item.subject} without it",
         "FP3313": "declares nothing",

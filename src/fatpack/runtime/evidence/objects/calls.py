@@ -7,6 +7,7 @@ name is a string, the handle is not.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 from fatpack.record import Record
@@ -35,6 +36,16 @@ class Call(Record):
     caller: int
     at: int
     group: tuple[Reference, ...]
+
+
+#: bytes before a call in which its first argument is looked for
+_NEAR = 96
+
+#: XOR EDI, EDI and MOV EDI, 0; what else writes RDI: MOV from registers and memory, LEA, POP
+_ZERO = re.compile(rb"[\x31\x33]\xff|\xbf\0\0\0\0")
+_WRITES = re.compile(
+    rb"[\x48-\x4f]?\x89[\xc7\xcf\xd7\xdf\xe7\xef\xf7\xff]|[\x8b\x8d][\x38-\x3f\x78-\x7f\xb8-\xbf]|\x5f"
+)
 
 
 class Calls:
@@ -82,6 +93,20 @@ class Calls:
         if function.start not in self._references:
             self._references[function.start] = references(self.file, function)
         return self._references[function.start]
+
+    def passes_null(self, call: Call) -> bool:
+        """Return whether the code between a call and the one before it puts 0 into the first argument, and no more.
+
+        On x86-64 for System V: XOR of EDI with itself, or MOV of 0; whatever else may write RDI there is no such call.
+        """
+        file, function = self.file, self.file.function_at(call.at)
+        if file.machine != "x86-64" or function is None or file.arguments[:1] != (7,):
+            return False
+        before = [each.at for each in self.references(function) if each.is_call and each.at < call.at]
+        start = max([function.start, call.at - _NEAR, *(at + 4 for at in before)])
+        code = file.bytes_at(start, call.at - start)
+        zero = max((match.end() for match in _ZERO.finditer(code)), default=-1)
+        return zero >= 0 and not _WRITES.search(code, zero)
 
     def reached(self, roots: Iterable[int]) -> set[int]:
         """Return the functions that some lead to: by calls, and by handing on their addresses."""

@@ -125,7 +125,10 @@ class CoffHostObject(HostObject):
         for place, symbol, type in RELOCATION.struct.iter_unpack(data[: len(data) - len(data) % RELOCATION.size]):
             way, at = self._ways.get(type), place - row.virtual_address
             address = addresses[symbol] if symbol < len(addresses) else None
-            if way is not None and address is not None and 0 <= at < section.size:
+            if address is None or not type or not 0 <= at < section.size:  # type 0 does nothing
+                continue
+            self.referred.add(address)
+            if way is not None:
                 yield at, way, address, None
 
     def constructors(self) -> list[Constructor]:

@@ -37,7 +37,7 @@ _MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
 #: Sections are laid out this far apart at least, and undefined symbols behind them all.
 _GAP, _STEP = 64, 16
 
-_EXECUTABLE, _FUNCTION, _LOCAL, _TLS = 4, 2, 0, 0x400
+_EXECUTABLE, _FUNCTION, _LOCAL, _WEAK, _TLS = 4, 2, 0, 2, 0x400
 
 #: what sections of pointers to constructors are called; a number behind a dot is a priority
 _CONSTRUCTORS = (".init_array", ".ctors")
@@ -106,8 +106,8 @@ class ElfObject(HostObject):
             if row[name] and end > row[name] and budget > 0:
                 budget -= end - row[name]
                 text = strings[row[name] : end].decode("utf-8", "backslashreplace")
-                is_local = row[info] >> 4 == _LOCAL
-                symbols.append(Symbol(text, address, row[size], kind == _FUNCTION, place != 0, is_local))
+                is_local, is_weak = row[info] >> 4 == _LOCAL, row[info] >> 4 == _WEAK
+                symbols.append(Symbol(text, address, row[size], kind == _FUNCTION, place != 0, is_local, is_weak))
         return addresses, symbols
 
     def _rows(self, section: Section) -> Iterator[Relocation]:
@@ -125,10 +125,13 @@ class ElfObject(HostObject):
         shift, mask, count = layouts.symbol_shift, layouts.type_mask, len(addresses)
         for row in layout.struct.iter_unpack(data.tobytes()):
             way, symbol = ways.get(row[1] & mask), row[1] >> shift
-            if way is None or symbol >= count or row[0] >= target.size:
+            if symbol >= count or row[0] >= target.size:
                 continue
             address = addresses[symbol]
-            if address is not None:
+            if address is None or not row[1] & mask:  # a relocation of type 0 does nothing
+                continue
+            self.referred.add(address)
+            if way is not None:
                 yield row[0], way, address, row[2] if len(row) > 2 else None
 
     def constructors(self) -> list[Constructor]:

@@ -7,7 +7,7 @@ from fatpack.runtime.evidence.objects.relocations import POINTER, Relocations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from fatpack.io.source import View
     from fatpack.runtime.evidence.memory import Section, Symbol
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class HostObject(Memory):
-    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes."""
+    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes.
+
+    ``referred`` are the addresses of symbols that the relocations read so far are about, in whichever way.
+    """
 
     is_linked = False
 
@@ -31,6 +34,7 @@ class HostObject(Memory):
         slots: frozenset[int] = frozenset(),
     ) -> None:
         self.slots = slots
+        self.referred: set[int] = set()
         self._tables: dict[int, Relocations] = {}
         self._pointers: dict[int, dict[int, int]] = {}
         super().__init__(view, machine, word, sections, symbols, is_windows=is_windows)
@@ -54,6 +58,13 @@ class HostObject(Memory):
                     found[section.address + at] = target + stored
             self._pointers[section.number] = found
         return self._pointers[section.number]
+
+    def _variables(self, names: Set[str]) -> Iterable[Symbol]:
+        return (
+            each
+            for each in self.symbols
+            if each.name in names and each.is_defined and not each.is_function and not each.is_weak
+        )
 
     def _stored(self, section: Section, at: int) -> int:
         return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0

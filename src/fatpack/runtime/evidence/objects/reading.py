@@ -34,6 +34,7 @@ def evidence(file: HostObject) -> Evidence:
     registered: list[Registered] = []
     launches: list[Launch] = []
     called: dict[str, int] = {}
+    nulls: list[int] = []
     unread = 0
     found = wrappers.wrappers(file)
     records = {each.at for each in found}
@@ -50,11 +51,13 @@ def evidence(file: HostObject) -> Evidence:
             registered.append(Registered(model, call.at, call.caller, title, handle, is_kernel))
         elif name in functions.LAUNCH:
             handle = launched(file, call, is_stub=call.caller in stubs)
-            if handle is not None:
+            if handle is None and name in functions.LAUNCH_ADDRESS and calls.passes_null(call):
+                nulls.append(call.at)
+            elif handle is not None:
                 launches.append(Launch(model or "openmp", call.at, call.caller, handle))
-    for name in functions.NAMES:  # referred to, but called in ways that are not read
-        if name not in called and any(each.name == name and not each.is_defined for each in file.symbols):
-            called[name] = 0
+    for each in file.symbols:  # referred to, but called in ways that are not read
+        if each.name in functions.NAMES and not each.is_defined and each.address in file.referred:
+            called.setdefault(each.name, 0)
     constructors = tuple(file.constructors())
     reached = calls.reached([*(each.function for each in constructors), *named])
     return Evidence(
@@ -71,6 +74,7 @@ def evidence(file: HostObject) -> Evidence:
         frozenset(reached) if file.arguments else None,
         tuple(links),
         unread,
+        nulls=tuple(nulls),
     )
 
 

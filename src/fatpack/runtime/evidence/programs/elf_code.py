@@ -20,7 +20,7 @@ from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from fatpack.elf.file import ElfFile
 
@@ -31,7 +31,17 @@ _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026
 _RELOCATIONS = 1 << 28
 
 _CONSTRUCTORS = (".init_array", ".ctors", ".preinit_array")
-_FUNCTION = 2
+_OF_CODE = ".ctors"
+
+#: SHT_DYNAMIC; the tags of where an array of constructors is, and of its size: DT_PREINIT_ARRAY, DT_INIT_ARRAY
+_DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
+
+#: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
+_TABLE = 1 << 16
+_FUNCTION, _OBJECT, _WEAK = 2, 1, 2
+
+#: LIMIT: names that are looked for in the tables of symbols
+_NAMES = 1024
 
 #: LIMIT: bytes of a function's name
 _LONGEST = 8192
@@ -46,6 +56,9 @@ class ElfProgram(Program):
         super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
         self._found: list[Symbol] | None = None
         self._titles: dict[int, tuple[bytes, int]] | None = None
+        #: slots of symbols that this program defines, and those of them that stubs of the PLT use
+        self._bound: dict[int, int] = {}
+        self._bound_jumps: set[int] = set()
         self._relocate()
         self.dynamic = frozenset(self.imports.values())
         self._stubs()
@@ -66,6 +79,22 @@ class ElfProgram(Program):
         """Return address → name of the stubs of kernels that have symbols."""
         found = symbols_of(self._elf, [STUBS], wholes=False)
         return {each.address: each.name for each in found if each.is_function and each.is_defined}
+
+    def _variables(self, names: Set[str]) -> Iterator[Symbol]:
+        layout = self._elf.layouts.symbol
+        place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
+        wanted = sorted(names)[:_NAMES]
+        for table, strings in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+            text = self._elf.contents(strings).head(0, STRINGS)
+            places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
+            places.pop(0, None)
+            if not places:
+                continue
+            data = self._elf.contents(table)
+            for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
+                is_one = row[place] in places and row[index] and row[info] & 15 == _OBJECT
+                if is_one and row[info] >> 4 != _WEAK:
+                    yield Symbol(places[row[place]], row[value], 0, False, True, not row[info] >> 4)
 
     def _relocate(self) -> None:
         elf = self._elf
@@ -92,7 +121,9 @@ class ElfProgram(Program):
                     if kind == jumping:
                         self.jumped.add(place)
                 elif number in values:
-                    held[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
+                    held[place] = self._bound[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
+                    if kind == jumping:
+                        self._bound_jumps.add(place)
 
     def _dynamic(self) -> tuple[dict[int, str], dict[int, int]]:
         """Return number → name of the dynamic symbols of a runtime, and number → value of those defined here."""
@@ -127,17 +158,54 @@ class ElfProgram(Program):
         for symbol in symbols_of(self._elf, [LINKS], wholes=not is_dynamic):
             if symbol.is_defined and symbol.is_function and functions.is_of_runtime(symbol.name):
                 self.imports.setdefault(symbol.address, symbol.name)
+        self._own_stubs()
+
+    def _own_stubs(self) -> None:
+        """Name the slots and the stubs of the PLT that lead to functions of a runtime which the program has itself.
+
+        Libraries call what they export as others do, so that another definition may come before their own.
+        """
+        own = {at: name for at, name in self.imports.items() if at not in self.slots}
+        for place, value in self._bound.items():
+            if value in own:
+                self.imports[place] = own[value]
+                self.slots.add(place)
+                if place in self._bound_jumps:
+                    self.jumped.add(place)
+        if self._bound:
+            self._stubs()
 
     def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main."""
+        """Return the functions that run before main: those that the dynamic table leads to, in programs that have one.
+
+        The loader reads DT_INIT_ARRAY and DT_INIT_ARRAYSZ, and knows no sections (gABI, "Initialization and
+        Termination Functions"). What runs ``.ctors`` is code of the program itself.
+        """
         found = []
+        ranges = self._arrays()
         for section in self.sections:
             if section.name.startswith(_CONSTRUCTORS):
-                for place in range(section.address, section.address + len(section.data) - 7, 8):
-                    value = self.pointer_at(place)
-                    if value and self.section_at(value) is not None:
-                        found.append(Constructor(place, section.name, None, value))
+                start, end = section.address, section.address + len(section.data)
+                for low, high in [(start, end)] if ranges is None or section.name.startswith(_OF_CODE) else ranges:
+                    for place in range(max(low, start), min(high, end) - 7, 8):
+                        value = self.pointer_at(place)
+                        if value and self.section_at(value) is not None:
+                            found.append(Constructor(place, section.name, None, value))
         return found
+
+    def _arrays(self) -> list[tuple[int, int]] | None:
+        """Return the addresses of the arrays of constructors by the dynamic table, None in a program without one."""
+        table = next((each for each in self._elf.sections() if each.type == _DYNAMIC and each.size), None)
+        if table is None or table.end > len(self._elf.view):
+            return None
+        words = array("Q", self._elf.view.head(table.offset, min(table.size - table.size % 16, _TABLE)))
+        values: dict[int, int] = {}
+        for tag, value in zip(words[::2], words[1::2], strict=True):
+            if not tag:
+                break
+            values[tag] = value
+        found = [(values.get(start, 0), values.get(size, 0)) for start, size in _ARRAYS]
+        return [(start, start + size) for start, size in found if start and size]
 
     def _symbol_starts(self) -> Iterator[int]:
         for table, _ in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):

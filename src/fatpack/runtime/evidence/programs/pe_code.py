@@ -9,6 +9,7 @@ any word that is where a function starts may be one. (Microsoft PE and COFF spec
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import PeFile
@@ -45,12 +46,15 @@ class PeProgram(Program):
         self._pe = pe = PeFile(view)
         self._base = pe.base
         super().__init__(view, machine_of(pe), 8, list(_sections(pe)), is_windows=True)
+        #: where functions of the table of unwinding start and end, from the base of the image
+        self._ranges: list[tuple[int, int]] = []
         self._titles = dict(self._symbols())
         self._import()
         self.dynamic = frozenset(self.imports.values())
         self._thunks()
         self._data = {section.number: _words(section) for section in self.sections}
         begins = [*self._unwound(), *self._titles, *(at for at in self.imports if at not in self.slots)]
+        begins += self._leaves()
         self.set_starts(begins)
         for start, name in self._titles.items():
             if functions.is_of_runtime(name):
@@ -105,7 +109,28 @@ class PeProgram(Program):
         data = self._bytes_at(address, size)
         step = 3 if self.machine == "x86-64" else 2
         words = array("I", data[: len(data) - len(data) % (4 * step)])
+        if step == 3:
+            self._ranges = sorted(zip(words[::3], words[1::3], strict=True))
         yield from (self._base + start for start in words[::step] if start)
+
+    def _leaves(self) -> Iterator[int]:
+        """Yield the functions that a word of data leads to and the table of unwinding lacks: those that end in a jump.
+
+        So nvcc's constructor of relocatable device code is compiled: it takes addresses, and jumps to what registers.
+        A function starts at a multiple of 16, and outside of all others. (Microsoft, "x64 exception handling": leaf
+        functions have no entry.)
+        """
+        starts = [start for start, _ in self._ranges]
+        codes = [(each.address, each.end) for each in self.sections if each.is_code] if starts else []
+        low, high = min(codes, default=(0, 0))[0], max((end for _, end in codes), default=0)
+        for words in self._data.values():
+            for value in {word for word in words if low <= word < high and not word & 15}:
+                index = bisect_right(starts, value - self._base) - 1
+                section = self.section_at(value)
+                if section is None or not section.is_code:
+                    continue
+                if index < 0 or value - self._base >= self._ranges[index][1]:
+                    yield value
 
     def _symbols(self) -> Iterator[tuple[int, str]]:
         """Yield the address and the name of the functions that the table of symbols has."""

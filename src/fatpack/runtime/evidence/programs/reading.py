@@ -36,6 +36,7 @@ class _Reading:
         self._registered: list[Registered] = []
         self._launches: list[Launch] = []
         self._callbacks: set[int] = set()
+        self._nulls: list[int] = []
         self._unread = 0
         self._loops: set[int] = set()
 
@@ -81,6 +82,7 @@ class _Reading:
             sites.unfollowed,
             is_by_shape=is_by_shape,
             walked=self._walked({table.section.address for table in tables}) if self._loops and tables else None,
+            nulls=tuple(self._nulls),
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
@@ -97,6 +99,8 @@ class _Reading:
                 self._registered.append(Registered(model, at, start, text, handle, is_kernel))
         elif name in functions.LAUNCH:
             handle = values[0] if values else None
+            if handle == 0 and name in functions.LAUNCH_ADDRESS:
+                self._nulls.append(at)
             if handle is not None and self._is_handle(handle):
                 self._launches.append(Launch(model or "openmp", at, start, handle))
         elif name in functions.REGISTER_BINARY:
