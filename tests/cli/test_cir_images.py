@@ -1,4 +1,4 @@
-"""An image of a CIR container is the module that ``extract`` writes: for the library, addresses, digests and ``map``."""
+"""An image of a CIR container is the module that ``extract`` writes: for library, addresses, digests and ``map``."""
 
 from __future__ import annotations
 

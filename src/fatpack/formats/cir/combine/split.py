@@ -82,6 +82,8 @@ def _file(record: Nested | BytecodeModule, stored: View, files: Files | None) ->
     except Unsupported:  # it is listed all the same; extracting it says why
         return {"data": stored, "size": len(stored)}
     except FormatError as error:
+        if isinstance(record, Nested) and record.outline.damage is not None:
+            return {"data": stored, "size": len(stored)}  # the container has the finding
         return {"data": View(_Refused(len(stored), error), 0, len(stored), stored.chain), "size": len(stored)}
     first = pieces[0]
     if isinstance(first, View) and pieces[1:] == [b"\n"]:
