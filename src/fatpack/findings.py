@@ -41,6 +41,11 @@ CODES: dict[str, tuple[str, str]] = {
         "note",
         "A plug-in could not be used, or failed; what it would have read is listed as if it were not installed.",
     ),
+    "FP1010": (
+        "warning",
+        "A section of an object that is for offload binaries holds something else: clang-linker-wrapper refuses the "
+        "object.",
+    ),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),

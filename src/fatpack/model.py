@@ -111,14 +111,18 @@ def late_image(
     target: Target,
     form: str,
     data: View | None,
-    size: int,
+    size: int | None,
     stored_size: int | None,
     compression: str | None,
     function: Callable[..., Mapping[str, object]],
     *values: object,
     span: Span | None = None,
+    attrs: Mapping[str, str] | None = None,
+    record: object = None,
 ) -> Image:
     """Return an image of which a function returns ``data``, ``span``, ``attrs`` and ``record``, by these names.
+
+    So it does ``size``, where that is None; what is given of them is known at once.
 
     It is called with the values when one of them is first asked for. A library has thousands of images, and whoever
     lists them needs no more than their targets, sizes and places. An image that is not compressed has its ``data`` at
@@ -127,7 +131,12 @@ def late_image(
     image = _new(Image)
     _put_target(image, target)
     _put_form(image, form)
-    _put_size(image, size)
+    if size is not None:
+        _put_size(image, size)
+    if attrs is not None:
+        _put_attrs(image, attrs)
+    if record is not None:
+        _put_record(image, record)
     _put_stored_size(image, stored_size)
     _put_compression(image, compression)
     _put_late(image, (function, *values))

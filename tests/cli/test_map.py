@@ -380,3 +380,31 @@ def test_spirv_is_assembled_by_one_tool_put_in_and_taken_by_the_other(
     reader = llvm_tool("llvm-offload-binary", "23")
     run(reader, "new.offload", "--image=file=x.spv,triple=spir64-unknown-unknown")
     assert Path("x.spv").read_bytes() == path.read_bytes()
+
+
+def test_all_that_a_command_says_is_shown_with_its_tabs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "print('\\t.target\\tsm_80'); print('\\x1b[31mred'); [print('\\tline', n, sep='\\t') for n in range(20_000)]"
+    assert main(["map", CUDA, "--form=cubin", "--arch=sm_80", "--", sys.executable, "-c", text, "{in}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("cubin:")
+    assert lines[1:3] == ["  \t.target\tsm_80", "  \\x1b[31mred"]
+    assert lines[3:] == [f"  \tline\t{number}" for number in range(20_000)]
+
+
+def test_a_command_that_says_more_than_may_be_written_is_ended(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "while True: print('x' * 10_000)"
+    command = ["--max-output=1M", "--arch=sm_80", "--form=cubin", "--", sys.executable, "-c", text, "{in}"]
+    assert main(["map", CUDA, *command]) == 2
+    assert "more than the 1048576 bytes that may be" in capsys.readouterr().err
+
+
+def test_a_disassembly_that_is_kept_is_not_called_ptx(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "open(made, 'w').write('\\t.target\\tsm_80\\n\\n\\t.elftype\\t@\"ET_EXEC\"\\n')"
+    assert main(["map", CUDA, "--form=cubin", "--arch=sm_80", "-d", "sass", *python(text)]) == 0
+    assert "assembly for sm_80" in capsys.readouterr().out
+    (path,) = Path("sass").iterdir()
+    assert path.suffix == ".s"
+    main(["inspect", str(path)])
+    assert "PTX" not in capsys.readouterr().out.replace(path.name, "")

@@ -69,9 +69,20 @@ def test_json_gives_addresses_and_sizes_in_the_wheel(wheel: Path, capsys: pytest
 
 
 def test_a_changed_wheel_needs_a_name(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["slim", str(wheel), "--for", "sm_90", "-d", str(wheel.parent / "dist")]) == 2
+    assert main(["slim", str(wheel), "--drop", "sm_80", "-d", str(wheel.parent / "dist")]) == 2
     assert "--build-tag 1slim" in capsys.readouterr().err
     assert not (wheel.parent / "dist").exists()
+
+
+def test_a_wheel_for_devices_is_called_after_them(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = wheel.parent / "dist"
+    assert main(["slim", str(wheel), "--for", "sm_90", "-d", str(out)]) == 0
+    said = capsys.readouterr().err
+    (made,) = out.iterdir()
+    assert made.name == "demo-1.5-1sm90-py3-none-any.whl"
+    assert f"{made.name} is called after its devices, by a build tag; --build-tag and --local-version give" in said
+    with zipfile.ZipFile(made) as files:
+        assert b"Build: 1sm90" in files.read("demo-1.5.dist-info/WHEEL")
 
 
 def test_an_output_has_the_name_that_installers_go_by(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:

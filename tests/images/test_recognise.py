@@ -39,6 +39,8 @@ MAGICS = {
     b"ML\xefR\x0d": ("cir", ""),
     b"module attributes {cir.offload.container} {\n}\n": ("cir", ""),
     b"// a comment\n.version 8.5\n.target sm_80\n": ("ptx", ""),
+    b'\t.target\tsm_90\n\n\t.elftype\t@"ET_EXEC"\n\n//---- .text.k ----\n': ("assembly", ""),
+    b'\t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_SM80 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM80)"\n': ("assembly", ""),
     b"; ModuleID = 'k.hip'\n": ("llvm-ir", ""),
     b'\t.amdgcn_target "amdgcn-amd-amdhsa--gfx90a"\n': ("assembly", ""),
     b'# 1 "k.hip"\n': ("preprocessed", ""),

@@ -84,7 +84,8 @@ def slim(
     image, which else is refused.
 
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
-    changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both.
+    changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
+    neither is given, the build tag is made of the ``devices``.
 
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
@@ -141,6 +142,7 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
         )
     view = source.view()
     with ExitStack() as stack:
+        naming = naming.for_devices(wishes.devices)
         made = slim_package(view, source.name, lambda part: described(part, wishes), naming, stack)
         name = os.path.basename(source.name) if made is None else made.name
         os.makedirs(output, exist_ok=True)

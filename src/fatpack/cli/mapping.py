@@ -21,7 +21,7 @@ from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from fatpack.io.source import View
@@ -165,11 +165,10 @@ def _run(request: Request, words: Template, mapping: Mapping, jobs: Sequence[Job
             made.append(item)
             if item.said.text.strip():
                 meter.finish()
-                lines = _told(item.job.words, item.said.text, item.said.dropped)
-                if item.data is None:  # what it says is all that was asked for
-                    write_lines(map(printable, lines), sys.stdout)
+                if item.said.path:  # what it says is all that was asked for
+                    write_lines(_whole(item.job.words, item.said.path), sys.stdout)
                 else:
-                    _say_all(lines, quiet=request.quiet)
+                    _say_all(_told(item.job.words, item.said.text, item.said.dropped), quiet=request.quiet)
     except CommandFailed as error:
         meter.finish()
         if error.said.strip():
@@ -182,6 +181,19 @@ def _run(request: Request, words: Template, mapping: Mapping, jobs: Sequence[Job
 
 #: lines that are shown of what a command said
 _LINES = 40
+
+
+#: characters of one line that are read at once; a line that is longer becomes several
+_LONGEST = 1 << 20
+
+
+def _whole(words: str, path: str) -> Iterator[str]:
+    """Yield all that a command said, under the image that it was run for, with its tabs; the file goes then."""
+    yield printable(f"{words}:")
+    with open(path, encoding="utf-8", errors="replace") as said:
+        while line := said.readline(_LONGEST):
+            yield "  " + "\t".join(map(printable, line.removesuffix("\n").split("\t")))
+    os.unlink(path)
 
 
 def _told(words: str, said: str, dropped: int) -> list[str]:

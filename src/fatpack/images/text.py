@@ -58,18 +58,40 @@ def recognise(view: View) -> Recognised:
             break
     if window.startswith(_BUNDLE):
         return Recognised("bundle", detail="clang offload bundle, text", container="clang-offload-bundle")
-    if window.startswith((b".version", b".target"), start):
-        from fatpack.images.nvidia import ptx
-
-        quick = ptx.quick_claim(window[start:])
-        if quick is not None:
-            return quick
-        from fatpack.images.nvidia.ptx_code import code
-
-        return ptx.claim(b"".join(code([window[start:]])))
+    if window.startswith((b".version", b".target", b".headerflags"), start):
+        return _nvidia(window[start:])
     if _starts_mlir(window[start:]):
         return _mlir(window if len(window) == len(view) else view.head(0, WINDOWS[-1]), "text")
     return _printed(window, start)
+
+
+def _nvidia(text: bytes) -> Recognised:
+    """Return what a text is that begins with a directive of NVIDIA's: PTX, or what a disassembler prints."""
+    sass = _sass(text)
+    if sass is not None:
+        return sass
+    from fatpack.images.nvidia import ptx
+
+    quick = ptx.quick_claim(text)
+    if quick is not None:
+        return quick
+    from fatpack.images.nvidia.ptx_code import code
+
+    return ptx.claim(b"".join(code([text])))
+
+
+def _sass(text: bytes) -> Recognised | None:
+    """Return what nvdisasm printed of a cubin; None for a text that begins otherwise, as PTX does.
+
+    It begins with ``.headerflags @"… EF_CUDA_SM80 …"``, and since CUDA 13 with ``.target sm_90`` and ``.elftype``.
+    """
+    words = text[:_ENOUGH].split(None, 3)[:3]
+    if words[:1] != [b".headerflags"] and words[2:3] != [b".elftype"]:
+        return None
+    number = text[:_ENOUGH].partition(b"EF_CUDA_SM")[2][:4]
+    arch = words[1] if words[0] == b".target" else b"sm_" + number[: len(number) - len(number.lstrip(b"0123456789"))]
+    name = arch.decode("ascii", "replace") if _NAME.issuperset(arch) and arch != b"sm_" else ""
+    return Recognised("assembly", arch=name, triple="nvptx64-nvidia-cuda", detail="SASS text")
 
 
 def _printed(window: bytes, start: int) -> Recognised:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.errors import FormatError, Unsupported
+from fatpack.elf import header
+from fatpack.errors import FormatError, Unsupported, in_both
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.scanner.found import Found, as_finding, recognise_all
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _OFFLOAD_BINARY = "llvm-offload-binary"
 
+#: e_type of what linkers take
+_RELOCATABLE = 1
+
 
 def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
     """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
@@ -29,11 +33,41 @@ def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Findi
     ``visit`` says which file the region is in; ``enter`` walks what images hold.
     """
     section = site.section
-    for item in _containers(site, visit, enter):
+    items = _containers(site, visit, enter)
+    for item in _with_refusal(items, site) if _is_offloading(site, visit) else items:
         if section and isinstance(item, Finding) and not item.section:
             yield item.replace(section=section)
         else:
             yield item
+
+
+def _is_offloading(site: Site, visit: Visit) -> bool:
+    """Return whether a place is a section of an object in which clang-linker-wrapper looks for offload binaries.
+
+    By its type in ELF, by its name in COFF and bitcode; in linked files it looks for none.
+    """
+    if not (site.section or "").startswith(".llvm.offloading") or any(item.code == "FP2001" for item in site.findings):
+        return False
+    return visit.host in ("coff", "bitcode") or (visit.host == "elf" and header.type_of(visit.view) == _RELOCATABLE)
+
+
+def _with_refusal(items: Iterator[Found | Finding], site: Site) -> Iterator[Found | Finding]:
+    """Yield what a section for offload binaries holds, and a warning if LLVM's reader refuses all of it for that.
+
+    Damage and bytes that are no container have findings of their own.
+    """
+    others: dict[str, None] = {}
+    is_empty = True
+    for item in items:
+        is_empty = False
+        if isinstance(item, Found) and item.format != _OFFLOAD_BINARY:
+            others[item.format] = None
+        yield item
+    if others or (is_empty and len(site.data)):
+        what = ", ".join(others) or f"{len(site.data)} zero bytes"
+        text = f"{what} in a section for offload binaries: clang-linker-wrapper refuses the object"
+        hint = f"{in_both('fatpack convert', 'fatpack.convert')} makes offload binaries of images" if others else ""
+        yield finding("FP1010", site.data.span(), text, hint)
 
 
 def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:

@@ -23,11 +23,14 @@ EXAMPLES = {
     "convert": [("convert k.fatbin --format offload-binary -o k.offload", "the same images for LLVM's linker wrapper")],
     "embed": [("embed host.o k.fatbin -o fat.o", "a container into a copy of an object")],
     "remove": [("remove fat.o --arch sm_70 -o smaller.o", "the images for sm_70 away, the others as they were")],
-    "replace": [("replace fat.o new.cubin --arch sm_90 -o other.o", "another cubin in the place of one")],
-    "map": [("map lib.a --form ptx -- ptxas -arch {arch} {in} -o {out}", "each PTX through a compiler")],
+    "replace": [("replace fat.o new.cubin --arch sm_90 --form cubin -o other.o", "another cubin in the place of one")],
+    "map": [
+        ("map lib.a --form ptx -d cubins -- ptxas -arch {arch} {in} -o {out}", "each PTX through a compiler"),
+        ("map x.o --form cubin -- nvdisasm {in}", "what a disassembler prints of each cubin"),
+    ],
     "slim": [
         ("slim libx.so --for sm_90 --dry-run", "what would go, and how much smaller the file would be"),
-        ("slim x.whl --for sm_80,sm_90 -o out", "a wheel for two devices"),
+        ("slim x.whl --for sm_80,sm_90 -d out", "a wheel for two devices"),
     ],
     "link-inputs": [("link-inputs a.o -L lib -lx -d out", "the device images that a device link of this line gets")],
     "targets": [

@@ -36,7 +36,8 @@ def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
 
 def _slim_package(request: Request, view: View, path: str, stack: ExitStack) -> list[Outcome]:
     slimming: Slimming = lambda part: described(part, request.wishes, digests=request.sbom is not None)  # noqa: E731
-    made = packages.slim_package(view, path, slimming, request.naming, stack)
+    naming = request.naming.for_devices(request.wishes.devices)
+    made = packages.slim_package(view, path, slimming, naming, stack)
     if made is None:
         target = _target(request, path, os.path.basename(path))
         if not request.dry_run:

@@ -44,8 +44,8 @@ class Choice(Record):
 
 def bundle_id(image: Image) -> str:
     """Return the stored bundle ID of an image, or the one it would have in a bundle; "" if no bundle can name it."""
-    stored = image.attrs.get("id")
-    if stored is not None:
+    stored = image.attrs.get("id") or image.target.spelling
+    if stored:
         return stored
     try:
         return id_for(image.target)
@@ -54,10 +54,16 @@ def bundle_id(image: Image) -> str:
 
 
 def image_id(image: Image) -> str:
-    """Return the ID by which an image is chosen: its bundle ID, or one that is made like it for images of CUDA."""
+    """Return the ID by which an image is chosen: the one stored, or one that is made like it for images of CUDA."""
     target = image.target
-    if target.offload == "cuda" and target.triple and target.arch:
-        return f"cuda-{target.triple}--{target.arch}"
+    if image.attrs.get("id") or target.spelling:
+        return bundle_id(image)
+    if not target.triple:
+        return ""  # an ID of four unknown parts would be an invention
+    if target.offload == "cuda" and target.arch:
+        # clang's driver writes four parts of a triple before the processor; the last one is often empty.
+        parts = [*target.triple.split("-", 3), "", "", ""][:4]
+        return f"cuda-{'-'.join(parts)}-{target.arch}"
     return bundle_id(image)
 
 

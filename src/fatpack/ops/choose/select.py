@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from fatpack.ops.choose.by_id import Choice
     from fatpack.scanner import FoundImage
 
+#: programming model → its names in bundle IDs: clang-offload-bundler has a second one for code objects of HIP
+_MODEL_NAMES = {"hip": ("hip", "hipv4")}
+
 #: conditions that are patterns, and may have several in one text, separated by commas
 PATTERNS = ("arch", "triple", "offload", "form")
 
@@ -26,7 +29,8 @@ class Selector(Record):
     ``arch`` pattern without a colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern
     behind ``!`` is an exception, and exceptions alone mean all other values; what has none, as a host no arch, is not
     meant then. AMD's targets may be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is
-    ``amdgcn-amd-amdhsa`` with gfx90a. PTX for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one
+    ``amdgcn-amd-amdhsa`` with gfx90a. Features may come in any order, ``unknown`` at the end of a triple is as good as
+    nothing, and ``hipv4`` is ``hip``. PTX for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one
     for each of them.
     ``kernel`` is a regular expression that one of the image's kernel names must contain; in the main thread, one that
     takes more than 5 s of processor time for an image raises UsageError. ``container`` and ``index`` are positions as
@@ -81,16 +85,22 @@ class Selector(Record):
         target = found.target
         if self.form and not _one_of(_alternatives(self.form), (found.form,)):
             return False
-        if self.offload and not _one_of(_alternatives(self.offload), (target.offload,)):
+        if self.offload and not _one_of(
+            _alternatives(self.offload), _MODEL_NAMES.get(target.offload, (target.offload,))
+        ):
             return False
         if self.arch or self.triple:
             from fatpack.target.triple import as_llvm22, spellings
 
-            spelled = (as_llvm22(target.triple, target.arch)[1], *_also(target.arch, found.form))
-            if self.arch and not _one_of(_alternatives(self.arch), spelled):
+            arch = as_llvm22(target.triple, target.arch)[1]
+            spelled = (arch, *_also(target.arch, found.form), _in_order(arch))
+            if self.arch and not _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled):
                 return False
-            if self.triple and not _one_of(_alternatives(self.triple), spellings(target.triple, target.arch)):
-                return False
+            if self.triple:
+                triples = spellings(target.triple, target.arch)
+                patterns = tuple(map(_without_unknown, _alternatives(self.triple)))
+                if not _one_of(patterns, (*triples, *map(_without_unknown, triples))):
+                    return False
         return self.kernel is None or self._has_kernel(found)
 
     def _has_kernel(self, found: FoundImage) -> bool:
@@ -142,6 +152,24 @@ def _also(arch: str, form: str) -> Iterator[str]:
         yield from arch.split(",")
     if form == "ptx" and arch.startswith("sm_"):
         yield f"compute_{arch.removeprefix('sm_')}"
+
+
+def _in_order(arch: str) -> str:
+    """Return an architecture, or a pattern of it, with its features as clang orders them: by name."""
+    processor, *features = arch.split(":")
+    return ":".join((processor, *sorted(features)))
+
+
+def _without_unknown(triple: str) -> str:
+    """Return a triple, or a pattern of it, without what says nothing at its end.
+
+    clang's driver writes ``nvptx64-nvidia-cuda-unknown`` into the IDs of CIR containers, and ``nvptx64-nvidia-cuda``
+    into offload binaries; clang-offload-bundler stores ``nvptx64-nvidia-cuda-``.
+    """
+    parts = triple.split("-")
+    while len(parts) > 1 and parts[-1] in ("", "unknown"):
+        parts.pop()
+    return "-".join(parts)
 
 
 def _one_of(patterns: Sequence[str], values: Sequence[str]) -> bool:

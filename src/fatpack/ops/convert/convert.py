@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fatpack.errors import FormatError, Unsupported, UsageError, in_both
-from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id
+from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id, stored_id
 from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
@@ -361,6 +361,9 @@ def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
     if "binary" in attrs:
         losses.append(f"{item.title}: the library that it belongs to, {attrs['binary']}")
     spelling = attrs.pop("id", None) or id_for(target)
+    if parse_id(spelling).kind == "cuda":
+        losses.append(f"{item.title}: the kind of its ID {spelling}, in place of which the bundle has openmp")
+        spelling = stored_id(f"openmp{spelling.removeprefix('cuda')}")
     if isinstance(record, Entry):
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
         if record.flags:

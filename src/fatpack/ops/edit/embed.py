@@ -35,6 +35,9 @@ def _where_it_belongs(format: str) -> str:
     if format == "rocm-kpack":
         convert = in_both("fatpack convert --format=bundle", 'fatpack.convert(…, format="bundle")')
         return f"the HIP runtime reads it beside the library; {convert} makes what sections hold"
+    if format == "cir-offload-container":
+        # clang-linker-wrapper refuses the whole object if .llvm.offloading holds anything but offload binaries.
+        return "no section is made for it; compile its modules (cir-offload-merge -split), and pack what comes out"
     return "a SYCL program loads it while it runs, from wherever it says" if format == "syclbin" else ""
 
 

@@ -12,10 +12,10 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO, Self
 
-#: LIMIT: what is kept of what a program says, its end; compilers can print without end
+#: LIMIT: what is kept in memory of what a program says, its end; compilers can print without end
 _KEPT = 64 << 10
 
 #: seconds that a program has to end when it is asked to, before it is ended
@@ -23,10 +23,14 @@ _PATIENCE = 2.0
 
 
 class Said(Record):
-    """What a program printed, on stdout and stderr together; ``dropped`` bytes before that are gone."""
+    """What a program printed, on stdout and stderr together; ``dropped`` bytes before that are gone.
+
+    All of it is in the file at ``path``, if it was to be kept.
+    """
 
     text: str
     dropped: int = 0
+    path: str = ""
 
 
 class Programs:
@@ -49,10 +53,12 @@ class Programs:
         for process in running:
             _end(process)
 
-    def run(self, arguments: Sequence[str], words: str) -> Said:
+    def run(self, arguments: Sequence[str], words: str, keep: str = "", check: Callable[[int], object] = int) -> Said:
         """Run a program to its end and return what it said. There is no shell, and nothing to read on its stdin.
 
-        ``words`` name the image that it is run for. Raises CommandFailed if it fails, ``OSError`` if it cannot be run.
+        ``words`` name the image that it is run for. All that it says is written to a new file at ``keep``, if there is
+        such a path; ``check`` is called with the number of bytes, and raises if they are too many. Raises CommandFailed
+        if it fails, ``OSError`` if it cannot be run.
         """
         if self._is_over:
             raise CommandFailed(f"{words}: {arguments[0]} was not run", words=words)
@@ -66,7 +72,11 @@ class Programs:
         try:
             if is_over:  # it was started while the others were ended: nothing else ends it
                 raise CommandFailed(f"{words}: {arguments[0]} was ended at once", words=words)
-            said = _said(process.stdout)
+            if keep:
+                with open(keep, "xb") as sink:
+                    said = _said(process.stdout, sink, check).replace(path=keep)
+            else:
+                said = _said(process.stdout)
             code = process.wait()
         except BaseException:
             _signal(process, signal.SIGTERM)
@@ -110,11 +120,14 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _said(stream: IO[bytes] | None) -> Said:
+def _said(stream: IO[bytes] | None, sink: IO[bytes] | None = None, check: Callable[[int], object] = int) -> Said:
     kept, dropped = b"", 0
     while stream is not None and (block := os.read(stream.fileno(), _KEPT)):
         kept += block
         if len(kept) > _KEPT:
             dropped += len(kept) - _KEPT
             kept = kept[-_KEPT:]
+        if sink is not None:
+            check(dropped + len(kept))
+            sink.write(block)
     return Said(kept.decode("utf-8", "replace"), dropped)

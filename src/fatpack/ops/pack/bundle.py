@@ -40,6 +40,9 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     Raises UsageError for a target that no bundle can name, and for keys that a bundle cannot store.
     """
     spelling = id_from(option, "a bundle", KINDS, id_for, stored_id)
+    if parse_id(spelling).kind == "cuda":
+        hint = f"bundles hold NVIDIA's images for OpenMP: id=openmp{spelling.removeprefix('cuda')}"
+        raise UsageError(f"bundle ID {spelling}: clang-offload-bundler knows no kind 'cuda'", hint=hint)
     return image_with_id(spelling, parse_id(spelling).target, data)
 
 

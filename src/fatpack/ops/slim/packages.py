@@ -10,12 +10,15 @@ from fatpack.trees.leaves import Counts, Rules, batches_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import ExitStack
+    from typing import TypeVar
 
     from fatpack.io.source import View
     from fatpack.ops.slim.conda.slimming import SlimConda
     from fatpack.ops.slim.members import Slimming
     from fatpack.ops.slim.naming import Naming
     from fatpack.ops.slim.wheels.slimming import SlimWheel
+
+    _Slim = TypeVar("_Slim", SlimWheel, SlimConda)
 
 
 def is_package(view: View, path: str) -> bool:
@@ -36,16 +39,26 @@ def slim_package(
     if file_name.endswith(".whl"):
         from fatpack.ops.slim.wheels.slimming import slim_wheel
 
-        return slim_wheel(view, file_name, slimming, naming)
+        return _noted(slim_wheel(view, file_name, slimming, naming), naming)
     if file_name.endswith(".conda") or (file_name.endswith(".tar.bz2") and _is_conda(view)):
         from fatpack.ops.slim.conda.slimming import slim_conda
 
         if naming.local_version:
             hint = f"{in_both('--build-tag TAG', 'build_tag=…')} puts a word in front of its build string"
             raise UsageError(f"{file_name} is a conda package, and local versions are for wheels", hint=hint)
-        return slim_conda(view, file_name, slimming, naming.build_tag, stack)
+        tag = naming.build_tag or naming.default
+        return _noted(slim_conda(view, file_name, slimming, tag, stack), naming)
     _refuse_device_code(view, path)
     return None
+
+
+def _noted(made: _Slim, naming: Naming) -> _Slim:
+    """Return a package with a note that nobody gave the build tag that it has now."""
+    if not (made.is_changed and naming.is_default):
+        return made
+    others = in_both("--build-tag and --local-version give", "build_tag and local_version give")
+    note = f"{made.name} is called after its devices, by a build tag; {others} another name"
+    return made.replace(notes=(*made.notes, note))
 
 
 def _is_conda(view: View) -> bool:

@@ -2,7 +2,8 @@
 
 CUDA's loads what a fat binary holds: cubins, PTX and other code of NVIDIA. HIP's loads code objects, and SPIR-V, which
 it compiles (``amdgcnspirv``). Both need linked ELF: relocatable is what a compiler leaves to the device link. OpenMP's
-and SYCL's have plugins for many devices, some of which compile bitcode: nothing is refused there.
+and SYCL's have plugins for many devices, some of which compile bitcode, and OpenMP's take shared libraries of the host:
+there nothing is refused but objects and archives of a host, which hold code that is still to be linked.
 
 How we know: "Separate Compilation" in NVIDIA's "CUDA Compiler Driver NVCC" (relocatable device code must be linked
 before it can be executed), and "ELF Code Object" in LLVM's "User Guide for AMDGPU Backend" (the loader requires
@@ -14,6 +15,7 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.elf.header import header
 from fatpack.errors import UsageError, in_both
+from fatpack.magics import ELF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +40,14 @@ _RELOCATABLE = 1
 
 def refuse_unloadable(kind: str, name: str, view: View) -> None:
     """Raise UsageError for an image that the runtime of a kind never loads."""
-    if kind not in _LOADED:
-        return
     recognised = images.recognise(view)
     form = recognised.form
+    if kind not in _LOADED:
+        if form == "archive" or (form == "object" and not _is_linked(view)):
+            problem = f"{name}: {recognised.detail}, which is no device image"
+            hint = "fatpack extract takes device images out of it; fatpack link-inputs lists what a device link takes"
+            raise UsageError(problem, hint=hint)
+        return
     if form not in _LOADED[kind]:
         what = " ".join(filter(None, (form, f"({recognised.detail})" if recognised.detail else "")))
         raise UsageError(f"{name}: {what}, which {kind}'s runtime does not load", hint=_advice(kind, recognised))
@@ -49,6 +55,12 @@ def refuse_unloadable(kind: str, name: str, view: View) -> None:
     if elf is not None and elf.type == _RELOCATABLE:
         problem = f"{name}: a relocatable {form} ({recognised.detail}), and {kind}'s runtime loads linked ones"
         raise UsageError(problem, hint=_link(kind))
+
+
+def _is_linked(view: View) -> bool:
+    """Return whether an object of a host is linked: a shared library is what OpenMP's plugins for hosts load."""
+    found = header(view, view.head(0, images.HEAD_SIZE)) if view.head(0, len(ELF)) == ELF else None
+    return found is not None and found.type != _RELOCATABLE
 
 
 def _advice(kind: str, recognised: Recognised) -> str:

@@ -18,8 +18,10 @@ from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageE
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.slim.naming import Naming
+from fatpack.ops.slim.wheels import names
 from fatpack.ops.slim.wheels.slimming import SlimWheel, slim_wheel
 from fatpack.record import Record
+from fatpack.target.devices import Device
 
 NAME = "demo-1.5-py3-none-any.whl"
 FILES = {
@@ -128,6 +130,15 @@ def test_a_wheel_in_which_nothing_changes_is_the_same_to_the_byte_and_needs_no_n
 def test_a_changed_wheel_needs_another_name() -> None:
     with pytest.raises(UsageError, match=r"must not have one name.*build_tag='1slim'.*local_version='slim'"):
         slimmed(build.wheel(FILES), Naming())
+
+
+@pytest.mark.parametrize(("old", "new"), [("", "-1sm86.sm90"), ("-2", "-3sm86.sm90"), ("-2rc1", "-3sm86.sm90")])
+def test_a_tag_that_nobody_gave_names_the_devices_and_wins(old: str, new: str) -> None:
+    naming = Naming().for_devices([Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")])
+    name = names.parsed(f"demo-1.5{old}-py3-none-any.whl")
+    assert names.renamed(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
+    amd = Naming().for_devices([Device("amd", "gfx90a:xnack+")])
+    assert names.renamed(name.replace(build_tag=""), amd).build_tag == "1gfx90a"
 
 
 def test_the_build_tag_must_be_another_one() -> None:

@@ -65,7 +65,11 @@ if TYPE_CHECKING:
     option("--in-place", is_flag=True, help="Change each FILE itself, after the result was proved."),
     option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file."),
     force_option,
-    option("--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."),
+    option(
+        "--build-tag",
+        metavar="TAG",
+        help="A wheel or conda package that changes gets this build tag. Default: of the devices, 1sm86.sm90.",
+    ),
     option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90."),
     option("--certificate", type=FILE, help="Prove the result, and write what was proved as JSON."),
     option("--verify", is_flag=True, help="Prove of two files, BEFORE AFTER, that nothing but device code went."),

@@ -6,18 +6,107 @@ split files again gives the same container.
 
 from __future__ import annotations
 
-from fatpack.errors import Unsupported, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats.cir.combine import resources
 from fatpack.formats.cir.combine.aliases import AliasTable, needs
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule
 from fatpack.io import limits
+from fatpack.io.source import Derived, Source, View
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.model import late_image
+from fatpack.record import is_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from fatpack.formats.cir.modules.stored import Outline
     from fatpack.io.source import Piece
-    from fatpack.model import Image
+    from fatpack.model import Image, Target
+
+
+class Files:
+    """The files that the modules of a text become; ``table`` are its aliases, read when the first is asked for."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self._table: AliasTable | None = None
+
+    @property
+    def table(self) -> AliasTable:
+        """The definitions of the text. Raises BadValue for an alias that is defined twice."""
+        if self._table is None:
+            self._table = AliasTable(self.outline)
+        return self._table
+
+
+class _Split(PiecesSource):
+    """The file that a module becomes."""
+
+    record: Nested | BytecodeModule | None = None
+
+
+class _Refused(Source):
+    """A module that cannot be split off: reading raises why."""
+
+    def __init__(self, size: int, error: FormatError) -> None:
+        self.name, self.size, self.present, self._error = "", size, size, error
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Raise why there are no bytes."""
+        raise self._error
+
+
+def module_image(
+    target: Target,
+    record: Nested | BytecodeModule,
+    stored: View,
+    attrs: Mapping[str, str],
+    files: Files | None = None,
+) -> Image:
+    """Return a module as an image whose bytes are the file that it becomes, found out when they are asked for.
+
+    ``stored`` is what the container holds of it: in a text without the aliases that it uses, in bytecode without any
+    table. ``files`` are those of the text that it is from.
+    """
+    parts = (_file, record, stored, files)
+    return late_image(
+        target, "cir", None, None, len(stored), None, *parts, span=stored.span(), attrs=attrs, record=record
+    )
+
+
+def _file(record: Nested | BytecodeModule, stored: View, files: Files | None) -> dict[str, object]:
+    """Return the file that a module becomes, and its size."""
+    try:
+        pieces = list(_split(record, files))
+    except Unsupported:  # it is listed all the same; extracting it says why
+        return {"data": stored, "size": len(stored)}
+    except FormatError as error:
+        if isinstance(record, Nested) and record.outline.damage is not None:
+            return {"data": stored, "size": len(stored)}  # the container has the finding
+        return {"data": View(_Refused(len(stored), error), 0, len(stored), stored.chain), "size": len(stored)}
+    first = pieces[0]
+    if isinstance(first, View) and pieces[1:] == [b"\n"]:
+        # A module that needs nothing else, on lines of its own, lies in the container as it is written.
+        whole = View(first.source, first.start, min(first.end + 1, stored.source.size), stored.chain)
+        if whole.head(len(first), 1) == b"\n":
+            return {"data": whole, "size": len(whole)}
+    source = _Split(pieces)
+    source.record, source.budget = record, stored.source.budget
+    return {"data": View(source, 0, source.size, (*stored.chain, Derived("module"))), "size": source.size}
+
+
+def is_as_read(image: Image) -> bool:
+    """Return whether the bytes of an image are those of the module that its record is, and were not exchanged."""
+    record = image.record
+    if not isinstance(record, Nested) or is_late(image):
+        return isinstance(record, Nested)
+    data, text, module = image.data, record.outline.text, record.module
+    if isinstance(data.source, _Split):
+        return data.source.record is record
+    size = module.end - module.start
+    is_in_place = data.source is text.source and data.start == text.start + module.start
+    return isinstance(data.source, _Refused) or (is_in_place and len(data) in (size, size + 1))
 
 
 def split(image: Image) -> Iterator[Piece]:
@@ -33,15 +122,18 @@ def split(image: Image) -> Iterator[Piece]:
             hint="its modules are operations of the host module and use its types",
             chain=image.span.source,
         )
+    if not isinstance(record, (Nested, BytecodeModule)):
+        raise UsageError("this image is no module of a CIR container")
+    return _split(record)
+
+
+def _split(record: Nested | BytecodeModule, files: Files | None = None) -> Iterator[Piece]:
     if isinstance(record, BytecodeModule):
         from fatpack.formats.cir.combine.split_bytecode import split_bytecode
 
         return split_bytecode(record.file, record.node)
-    if not isinstance(record, Nested):
-        raise UsageError("this image is no module of a CIR container")
-    table = AliasTable(record.outline)
-    module = record.module
-    needed = needs(table, [(module.start, module.end)])
+    table = AliasTable(record.outline) if files is None else files.table
+    needed = needs(table, [(record.module.start, record.module.end)])
     kept = resources.used(resources.entries(record.outline), needed.resources)
     return _pieces(record, table, needed.aliases, kept)
 

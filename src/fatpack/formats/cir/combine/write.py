@@ -7,6 +7,7 @@ from fatpack.formats.cir import bundle_id
 from fatpack.formats.cir.bytecode.stream import is_bytecode
 from fatpack.formats.cir.combine.combination import Combination
 from fatpack.formats.cir.combine.parts import Part
+from fatpack.formats.cir.combine.split import is_as_read
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.roles import containers
 from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
@@ -135,16 +136,14 @@ def _id(image: Image) -> str | None:
 
 
 def _refuse_bytecode(image: Image) -> None:
-    if isinstance(image.record, BytecodeModule) or is_bytecode(image.data):
+    if isinstance(image.record, BytecodeModule) or (not is_as_read(image) and is_bytecode(image.data)):
         raise Unsupported("MLIR bytecode cannot be combined", hint=_TO_TEXT, chain=image.span.source)
 
 
 def _text_of(image: Image) -> tuple[Outline, Module | None]:
     """Return the file and the module of an image; the module is None for a file that is a module only implicitly."""
     record = image.record
-    if isinstance(record, Nested) and image.data == record.module.text.slice(
-        record.module.start, record.module.end - record.module.start
-    ):
+    if isinstance(record, Nested) and is_as_read(image):
         return record.outline, record.module
     if isinstance(record, OffloadModule):
         raise Unsupported("AMD's offload.module representation cannot be combined")

@@ -9,6 +9,7 @@ from fatpack.findings import finding
 from fatpack.formats.cir.bytecode.operations import Node, Walker, outermost
 from fatpack.formats.cir.bytecode.stream import damaged
 from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
+from fatpack.formats.cir.combine.split import module_image
 from fatpack.formats.cir.modules.alone import bytecode_module
 from fatpack.formats.cir.modules.facts import bytecode_facts, target_of
 from fatpack.formats.cir.modules.kernels import launched_in
@@ -25,7 +26,7 @@ from fatpack.formats.cir.words import (
 )
 from fatpack.formats.faults import Faults
 from fatpack.io import limits
-from fatpack.model import Container, Image
+from fatpack.model import Container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Launched
     from fatpack.formats.cir.rules.verify import Breach
     from fatpack.io.source import View
-    from fatpack.model import Finding
+    from fatpack.model import Finding, Image
 
 _ATTRIBUTES = frozenset((CONTAINER, PROTOTYPE))
 #: What the strings of a container hold; operations are stored without the name of their dialect.
@@ -167,10 +168,9 @@ def _wrong_marker(file: File, node: Node) -> int | None:
 
 
 def _image(file: File, node: Node, facts: ModuleFacts, launched: Launched) -> Image:
-    data = file.view.slice(node.start, node.end - node.start)
+    stored = file.view.slice(node.start, node.end - node.start)
     attrs = {} if facts.id is None else {"id": facts.id}
-    record = bytecode_module(file, node, facts, launched)
-    return Image(target_of(facts), "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
+    return module_image(target_of(facts), bytecode_module(file, node, facts, launched), stored, attrs)
 
 
 def _notes(view: View, file: File, walker: Walker, found: list[tuple[Node, str]]) -> list[Finding]:

@@ -6,6 +6,7 @@ from itertools import chain
 
 from fatpack.errors import BadValue
 from fatpack.findings import Tally, finding
+from fatpack.formats.cir.combine.split import Files, module_image
 from fatpack.formats.cir.gpu_binary.registration import unregistered
 from fatpack.formats.cir.modules.facts import module_facts, target_of
 from fatpack.formats.cir.modules.kernels import launched_by
@@ -51,8 +52,9 @@ def parse_text(view: View, *, strict: bool) -> Container:
     if outline.damage and not modules:
         raise outline.damage
     launched = launched_by(modules)
+    files = Files(outline)
     images = tuple(
-        _image(outline, module, stated, launched) for module, stated in zip(modules, facts.modules, strict=True)
+        _image(files, module, stated, launched) for module, stated in zip(modules, facts.modules, strict=True)
     )
     if strict:
         _refuse(view, outline, found, facts)
@@ -73,11 +75,10 @@ def _facts(outline: Outline, container: Module, form: str) -> Facts:
     return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, modules)
 
 
-def _image(outline: Outline, module: Module, facts: ModuleFacts, launched: Launched) -> Image:
-    data = module.text.slice(module.start, module.end - module.start)
+def _image(files: Files, module: Module, facts: ModuleFacts, launched: Launched) -> Image:
+    stored = module.text.slice(module.start, module.end - module.start)
     attrs = {} if facts.id is None else {"id": facts.id}
-    record = Nested(outline, module, facts.kind, launched)
-    return Image(target_of(facts), "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
+    return module_image(target_of(facts), Nested(files.outline, module, facts.kind, launched), stored, attrs, files)
 
 
 def _without_container(view: View, outline: Outline) -> Container:

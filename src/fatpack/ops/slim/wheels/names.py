@@ -49,6 +49,10 @@ def parsed(file_name: str) -> Name:
 
 def renamed(old: Name, naming: Naming) -> Name:
     """Return the name of a wheel with other content. Raises UsageError where it would be the old one's, or is none."""
+    if naming.is_default:
+        # Installers compare the digits first that a tag begins with: with one more, they take the new wheel.
+        number = old.build_tag[: len(old.build_tag) - len(old.build_tag.lstrip("0123456789"))]
+        naming = naming.replace(build_tag=f"{int(number or 0) + 1}{naming.default}")
     if not (naming.build_tag or naming.local_version):
         tag, label = (
             in_both("--build-tag 1slim", "build_tag='1slim'"),
