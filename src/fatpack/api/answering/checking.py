@@ -44,10 +44,10 @@ def check(
     """Return whether files, folders, patterns, packages and URLs keep to a policy; it is true if they do.
 
     The arguments are the options of ``fatpack check``: ``require`` are devices (``sm_80``, ``sm_120+ptx``, ``gfx942``,
-    ``RTX 4090``) and presets (``@torch-2.9``), in one text or several; ``forbid`` are patterns of architectures.
-    ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a TOML file whose settings hold where no argument
-    says else; no pyproject.toml is looked for. ``verify`` reads all there is to its last byte, ``names_kernels`` the
-    kernels of large libraries too.
+    ``RTX 4090``; ``sm_120!`` demands machine code), PTX (``compute_120``) and presets (``@torch-2.9``), in one text or
+    several; ``forbid`` are patterns of architectures. ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a
+    TOML file whose settings hold where no argument says else; no pyproject.toml is looked for. ``verify`` reads all
+    there is to its last byte, ``names_kernels`` the kernels of large libraries too.
 
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
     for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.

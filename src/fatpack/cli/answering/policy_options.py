@@ -26,7 +26,7 @@ policy_options = (
         type=Words(TARGET.words, held="arch", beside=True, marked={"@": _presets}),
         metavar="LIST",
         help="Devices that every unit must serve, by the rules of their runtimes: sm_80,sm_120+ptx,gfx942 or "
-        "'RTX 4090'; @NAME is a preset. Repeatable.",
+        "'RTX 4090'; 'sm_120!' demands machine code, compute_120 PTX; @NAME is a preset. Repeatable.",
     ),
     option(
         "--forbid",
