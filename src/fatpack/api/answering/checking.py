@@ -56,7 +56,7 @@ def check(
     check_switches(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
     check_switches(names_kernels=names_kernels)
     if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
-        raise TypeError(f"max_size is a number of bytes, or a text as '850MB', not {type(max_size).__name__}")
+        raise TypeError(f"max_size must be a number of bytes, or a text as '850MB', got {type(max_size).__name__}")
     if isinstance(max_size, int) and max_size < 0:
         raise UsageError(f"max_size is {max_size}", hint="give the number of bytes")
     checked_argument("max_growth", max_growth, str, "a text, as '5%' or '20MB'")
