@@ -21,20 +21,20 @@ IMAGE = ImageFile(b"x", triple="t")
 TO: Any = io.BytesIO()
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "one image": (lambda: fatpack.pack(IMAGE, TO), "images are several fatpack.ImageFile in a list, not ImageFile"),  # type: ignore[arg-type]
-    "a path": (lambda: fatpack.pack("a.cubin", TO), "images are several fatpack.ImageFile in a list, not str"),  # type: ignore[arg-type]
-    "no images": (lambda: fatpack.pack(3, TO), "images are several fatpack.ImageFile in a list, not int"),  # type: ignore[arg-type]
-    "paths": (lambda: fatpack.pack(["a.cubin"], TO), r"images\[0\] is a fatpack.ImageFile, not str"),  # type: ignore[list-item]
-    "file": (lambda: fatpack.pack([ImageFile(3)], TO), "file is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
-    "format": (lambda: fatpack.pack([IMAGE], TO, format=3), "format is the name of a format, not int"),  # type: ignore[arg-type]
-    "host": (lambda: fatpack.pack([IMAGE], TO, host=3), "host is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
-    "output": (lambda: fatpack.pack([IMAGE], 3), "output is a path or a binary file open for writing, not int"),  # type: ignore[arg-type]
-    "data": (lambda: fatpack.open(None), "data is a path, bytes or a binary file, not NoneType"),  # type: ignore[arg-type]
-    "text": (lambda: fatpack.open(io.StringIO("x")), "data is a path, bytes or a binary file, not str"),  # type: ignore[arg-type]
-    "scanned": (lambda: fatpack.scan(3), "data is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
-    "selector": (lambda: fatpack.extract(b"", "x", "sm_80"), "selector is a fatpack.Selector, not str"),  # type: ignore[arg-type]
-    "removed": (lambda: fatpack.remove(b"", TO, "sm_80"), "selector is a fatpack.Selector, not str"),  # type: ignore[arg-type]
-    "container": (lambda: fatpack.embed(b"", 3, TO), "container is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
+    "one image": (lambda: fatpack.pack(IMAGE, TO), "images must be several fatpack.ImageFile in a list, got ImageFile"),  # type: ignore[arg-type]
+    "a path": (lambda: fatpack.pack("a.cubin", TO), "images must be several fatpack.ImageFile in a list, got str"),  # type: ignore[arg-type]
+    "no images": (lambda: fatpack.pack(3, TO), "images must be several fatpack.ImageFile in a list, got int"),  # type: ignore[arg-type]
+    "paths": (lambda: fatpack.pack(["a.cubin"], TO), r"images\[0\] must be a fatpack.ImageFile, got str"),  # type: ignore[list-item]
+    "file": (lambda: fatpack.pack([ImageFile(3)], TO), "file must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
+    "format": (lambda: fatpack.pack([IMAGE], TO, format=3), "format must be the name of a format, got int"),  # type: ignore[arg-type]
+    "host": (lambda: fatpack.pack([IMAGE], TO, host=3), "host must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
+    "output": (lambda: fatpack.pack([IMAGE], 3), "output must be a path or a binary file open for writing, got int"),  # type: ignore[arg-type]
+    "data": (lambda: fatpack.open(None), "data must be a path, bytes or a binary file, got NoneType"),  # type: ignore[arg-type]
+    "text": (lambda: fatpack.open(io.StringIO("x")), "data must be a path, bytes or a binary file, got str"),  # type: ignore[arg-type]
+    "scanned": (lambda: fatpack.scan(3), "data must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
+    "selector": (lambda: fatpack.extract(b"", "x", "sm_80"), "selector must be a fatpack.Selector, got str"),  # type: ignore[arg-type]
+    "removed": (lambda: fatpack.remove(b"", TO, "sm_80"), "selector must be a fatpack.Selector, got str"),  # type: ignore[arg-type]
+    "container": (lambda: fatpack.embed(b"", 3, TO), "container must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
     "field": (lambda: fatpack.BundleOptions(aling=4), "no field 'aling'; it has type, align, compression, version"),  # type: ignore[call-arg]
     "twice": (lambda: ImageFile(b"x", file=b"y"), "ImageFile got 'file' twice"),  # type: ignore[misc]
     "options": (
@@ -43,30 +43,36 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "arch": (lambda: fatpack.open(b"").images(arch=80), "arch is a text or a tuple of texts, not 80"),  # type: ignore[arg-type]
     "archs": (lambda: fatpack.Selector(arch=("sm_80", 90)), "arch is a text or a tuple of texts, not"),  # type: ignore[arg-type]
-    "index": (lambda: fatpack.Selector(index="0"), "index is a number, not str"),  # type: ignore[arg-type]
-    "kernel": (lambda: fatpack.Selector(kernel=b"k"), "kernel is a regular expression, not bytes"),  # type: ignore[arg-type]
+    "index": (lambda: fatpack.Selector(index="0"), "index must be a number, got str"),  # type: ignore[arg-type]
+    "kernel": (lambda: fatpack.Selector(kernel=b"k"), "kernel must be a regular expression, got bytes"),  # type: ignore[arg-type]
     "id": (lambda: fatpack.Selector(id=3), "id is a text or a tuple of texts, not 3"),  # type: ignore[arg-type]
     "level": (
         lambda: packed(fatpack.OffloadBinaryOptions(version=3, compression="zstd", level="x")),  # type: ignore[arg-type]
-        "level is a whole number, not str",
+        "level must be a whole number, got str",
     ),
-    "align": (lambda: packed(fatpack.BundleOptions(align="1")), "align is a whole number, not str"),  # type: ignore[arg-type]
-    "type": (lambda: packed(fatpack.BundleOptions(type=None)), "type is a text, not NoneType"),  # type: ignore[arg-type]
-    "ids": (lambda: packed(fatpack.CirOptions(ids="abc")), "ids is several texts in a list, not str"),
-    "an id": (lambda: packed(fatpack.CirOptions(ids=[3])), r"ids\[0\] is a text, not int"),  # type: ignore[list-item]
-    "switch": (lambda: packed(fatpack.FatbinOptions(concat="no")), "concat is True or False, not str"),  # type: ignore[arg-type]
-    "slice": (lambda: fatpack.open(b"x").images()[0:1], "index is a whole number, not slice"),  # type: ignore[index]
-    "devices": (lambda: fatpack.slim(b"", TO, devices=None), "devices is a text, or several in a list, not NoneType"),  # type: ignore[arg-type]
-    "directory": (lambda: fatpack.extract(b"", None), "directory is a path, not NoneType"),  # type: ignore[arg-type]
-    "bytes for a directory": (lambda: fatpack.extract(b"", b"x"), "directory is a path, not bytes"),  # type: ignore[arg-type]
+    "align": (lambda: packed(fatpack.BundleOptions(align="1")), "align must be a whole number, got str"),  # type: ignore[arg-type]
+    "type": (lambda: packed(fatpack.BundleOptions(type=None)), "type must be a text, got NoneType"),  # type: ignore[arg-type]
+    "ids": (lambda: packed(fatpack.CirOptions(ids="abc")), "ids must be several texts in a list, got str"),
+    "an id": (lambda: packed(fatpack.CirOptions(ids=[3])), r"ids\[0\] must be a text, got int"),  # type: ignore[list-item]
+    "switch": (lambda: packed(fatpack.FatbinOptions(concat="no")), "concat must be True or False, got str"),  # type: ignore[arg-type]
+    "slice": (lambda: fatpack.open(b"x").images()[0:1], "index must be a whole number, got slice"),  # type: ignore[index]
+    "devices": (
+        lambda: fatpack.slim(b"", TO, devices=None),
+        "devices must be a text, or several in a list, got NoneType",
+    ),  # type: ignore[arg-type]
+    "directory": (lambda: fatpack.extract(b"", None), "directory must be a path, got NoneType"),  # type: ignore[arg-type]
+    "bytes for a directory": (lambda: fatpack.extract(b"", b"x"), "directory must be a path, got bytes"),  # type: ignore[arg-type]
     "words": (lambda: fatpack.link_inputs(None, "x"), "words are several texts or paths in a list"),  # type: ignore[arg-type]
-    "a word": (lambda: fatpack.link_inputs([3], "x"), "a word is a path, not int"),  # type: ignore[list-item]
+    "a word": (lambda: fatpack.link_inputs([3], "x"), "a word must be a path, got int"),  # type: ignore[list-item]
     "command": (
         lambda: fatpack.map_images(FIXTURES / "elf" / "clang-22-hip.o", None, TO),
         "command is a program and its arguments in a list",
     ),  # type: ignore[arg-type]
-    "type of texts": (lambda: fatpack.check("x", require=bytes), "require is a text, or several in a list, not type"),  # type: ignore[arg-type]
-    "max_inflated": (lambda: fatpack.open(b"x", max_inflated="x"), "max_inflated is a number of bytes, not str"),  # type: ignore[arg-type]
+    "type of texts": (
+        lambda: fatpack.check("x", require=bytes),
+        "require must be a text, or several in a list, got type",
+    ),  # type: ignore[arg-type]
+    "max_inflated": (lambda: fatpack.open(b"x", max_inflated="x"), "max_inflated must be a number of bytes, got str"),  # type: ignore[arg-type]
 }
 
 
@@ -147,7 +153,7 @@ def test_images_are_selected_once_however_often_they_are_asked_for(monkeypatch: 
 def test_formats_are_named_or_meant_by_their_options() -> None:
     with pytest.raises(fatpack.UsageError, match=r"container format 'bundel'.*choose from offload-binary, bundle"):
         fatpack.pack([IMAGE], io.BytesIO(), format="bundel")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"options are one of OffloadBinaryOptions, .*, not Options"):
+    with pytest.raises(TypeError, match=r"options must be one of OffloadBinaryOptions, .*, got Options"):
         fatpack.pack([IMAGE], io.BytesIO(), options=fatpack.Options())
 
 

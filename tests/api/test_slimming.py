@@ -43,14 +43,14 @@ def test_what_would_be_empty_is_refused(tmp_path: Path) -> None:
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(fatpack.UsageError, match="nothing says what is to go"):
         fatpack.slim(LIBRARY, tmp_path / "x")
-    with pytest.raises(TypeError, match="drop is a text"):
+    with pytest.raises(TypeError, match="drop must be a text"):
         fatpack.slim(LIBRARY, tmp_path / "x", drop=[80])  # type: ignore[list-item]
     with pytest.raises(fatpack.TargetError):
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_9999")
 
 
 def test_names_are_for_packages_and_checked_for_all_files(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="build_tag is a text"):
+    with pytest.raises(TypeError, match="build_tag must be a text"):
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_90", build_tag=3)  # type: ignore[arg-type]
     with pytest.raises(fatpack.UsageError, match="are for wheels and conda packages"):
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_90", local_version="sm90")

@@ -199,11 +199,11 @@ def test_wrong_arguments_in_python_are_told_by_their_names(tmp_path: Path) -> No
     with pytest.raises(fatpack.UsageError, match="no path given"):
         fatpack.explain([], "sm_80")
     wrong = {
-        "device is the name of a device, or several in a list, not int": {"device": 80},
-        "a name in device is a text, not float": {"device": [8.6]},
-        "kernel is a regular expression": {"device": "sm_80", "kernel": 5},
-        "env are variables and their values": {"device": "sm_80", "env": ["HSA_XNACK=1"]},
-        r"env\['HSA_XNACK'\] is a text": {"device": "sm_80", "env": {"HSA_XNACK": 1}},
+        "device must be the name of a device, or several in a list, got int": {"device": 80},
+        "a name in device must be a text, got float": {"device": [8.6]},
+        "kernel must be a regular expression": {"device": "sm_80", "kernel": 5},
+        "env must be variables and their values": {"device": "sm_80", "env": ["HSA_XNACK=1"]},
+        r"env\['HSA_XNACK'\] must be a text": {"device": "sm_80", "env": {"HSA_XNACK": 1}},
     }
     for words, arguments in wrong.items():
         with pytest.raises(TypeError, match=words):

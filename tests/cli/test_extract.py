@@ -70,6 +70,7 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(folder: Path, f
         (["--container", "1"], ["sm_90.1.cubin"]),
         (["--container", "1", "--index", "0"], ["sm_90.1.cubin"]),
         (["--container", "1", "--index", "1"], []),
+        (["--image", "1.0"], ["sm_90.1.cubin"]),
         (["--arch", "sm_80", "--arch", "sm_90", "--form=cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--arch", "sm_80,sm_90", "--form", "cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--arch", "!sm_80,!sm_9?"], []),

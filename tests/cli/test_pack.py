@@ -165,6 +165,17 @@ def test_a_full_disk_is_an_input_output_error(folder: Path, fatpack: Fatpack) ->
             "file=a.cubin,tripel=nvptx64-nvidia-cuda,triple=t",
             "tripel= is stored as a key of its own; did you mean triple=?",
         ),
+        (
+            "file=a.cubin,triple=amdgcn-amd-amdhsa,arch=sm_80",
+            "warning: arch=sm_80 is of NVIDIA, and triple=amdgcn-amd-amdhsa is not\n",
+        ),
+        (
+            "file=a.cubin,triple=nvptx64-nvida-cuda,arch=sm_80,kind=cuda",
+            "triple=nvptx64-nvida-cuda is unknown; did you mean nvptx64-nvidia-cuda?",
+        ),
+        ("file=a.cubin,triple=nvptx46-nvidia-cuda,arch=sm_80", "did you mean nvptx64-nvidia-cuda?"),
+        ("file=a.cubin,triple=amdgcn-amd-amdhas,arch=gfx90a", "did you mean amdgcn-amd-amdhsa?"),
+        ("file=a.cubin,triple=spir46_gen,arch=pvc", "did you mean spir64_gen?"),
         ("file=a.cubin,triple=t,arhc=sm_80", "arhc= is stored as a key of its own; did you mean arch=?"),
         (
             "file=a.cubin,id=hip-amdgcn-amd-amdhsa--gfx90a",
@@ -185,6 +196,26 @@ def test_slips_are_pointed_out(folder: Path, fatpack: Fatpack, option: str, doub
     ran = fatpack("pack", f"--image={option}", "-o", "x")
     assert ran.code == 0
     assert doubt in ran.err
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        "nvptx64-nvidia-cuda--",
+        "amdgpu9.0a-amd-amdhsa",
+        "amdgcn-amd-amdpal",
+        "amdgcn-mesa-mesa3d",
+        "spirv64v1.6-unknown-unknown",
+        "x86_64-redhat-linux-gnu",
+        "x86_64-linux-gnu",
+        "fpga_aocx-intel-unknown",
+        "native_cpu",
+        "spirv64-intel",
+    ],
+)
+def test_triples_that_compilers_write_are_no_slips(folder: Path, fatpack: Fatpack, triple: str) -> None:
+    ran = fatpack("pack", f"--image=file=a.cubin,triple={triple},arch=gfx90a", "-o", "x")
+    assert f"triple={triple} is unknown" not in ran.err
 
 
 @pytest.mark.parametrize(

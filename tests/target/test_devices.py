@@ -27,6 +27,10 @@ from fatpack.target.vocabulary import vocabulary
         ("ArcA770", "intel", "acm_g10"),
         ("geforce rtx 4090", "nvidia", "sm_89"),
         ("NVIDIA TITAN X", "nvidia", "sm_61"),
+        ("TITAN RTX", "nvidia", "sm_75"),
+        ("RTX PRO 6000", "nvidia", "sm_120"),
+        ("RTX PRO", "nvidia", "sm_120"),
+        ("xe-lnl-m", "intel", "lnl_m"),
         ("NVIDIA GeForce RTX 3090", "nvidia", "sm_86"),
         ("NVIDIA A100-SXM4-80GB", "nvidia", "sm_80"),
         ("RTX 3050", "nvidia", "sm_86"),
@@ -49,6 +53,10 @@ def test_a_device_is_named_by_its_architecture_or_by_what_it_is_sold_as(name: st
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("RTX", "is the name of several devices"),
+        ("TITAN", "is the name of several devices"),
+        ("xe-bmg", "xe-bmg is the name of a group of devices"),
+        ("xe-nvl-u", "xe-nvl-u is LLVM's name alone"),
         ("TITAN X", "sm_61 is NVIDIA TITAN X, sm_52 is GeForce GTX TITAN X"),
         ("Arc Graphics", "lnl_m is Arc Graphics (Lunar Lake)"),
         ("compute_80", "write sm_80"),

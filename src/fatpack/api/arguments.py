@@ -50,14 +50,14 @@ OPTION_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given:
     """Return a value that is of a kind. Raises TypeError, with the argument's name, for any other."""
     if not isinstance(value, kind):
-        raise TypeError(f"{argument} is {wanted}, not {type(value).__name__}")
+        raise TypeError(f"{argument} must be {wanted}, got {type(value).__name__}")
     return value
 
 
 def patterns_of(exclude: object) -> tuple[str, ...]:
     """Return patterns of files that are left out. Raises TypeError for one text: its letters would be patterns."""
     if isinstance(exclude, (str, type)) or not hasattr(exclude, "__iter__"):
-        raise TypeError(f"exclude are several patterns in a list, not {type(exclude).__name__}")
+        raise TypeError(f"exclude must be several patterns in a list, got {type(exclude).__name__}")
     return tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
 
 
@@ -65,7 +65,7 @@ def paths_of(argument: str, given: object) -> list[str]:
     """Return one path, or several in a sequence, as texts. Raises TypeError for anything else, UsageError for none."""
     paths = [given] if isinstance(given, (str, os.PathLike)) else given
     if isinstance(paths, (bytes, bytearray, memoryview)) or not hasattr(paths, "__iter__"):
-        raise TypeError(f"{argument} is a path, or several in a list, not {type(given).__name__}")
+        raise TypeError(f"{argument} must be a path, or several in a list, got {type(given).__name__}")
     found = [_path(argument, path, "a path, or several in a list") for path in paths]
     if not found:
         raise UsageError(f"{argument}: no path given", hint="name files, folders or packages")
@@ -88,7 +88,7 @@ def texts_of(argument: str, given: object) -> tuple[str, ...]:
     """Return one text, or several in a sequence. Raises TypeError for anything else."""
     texts = (given,) if isinstance(given, str) else given
     if isinstance(texts, (bytes, bytearray, memoryview, type)) or not hasattr(texts, "__iter__"):
-        raise TypeError(f"{argument} is a text, or several in a list, not {type(given).__name__}")
+        raise TypeError(f"{argument} must be a text, or several in a list, got {type(given).__name__}")
     return tuple(check(argument, text, str, "a text, or several in a list") for text in texts)
 
 
@@ -120,7 +120,7 @@ def open_input(
     try:
         return open_source(data, name=name, resting=resting, budget=budget)
     except TypeError as error:
-        raise TypeError(f"{argument} is {error}") from None
+        raise TypeError(f"{argument} must be {error}") from None
 
 
 def check_selector(selector: Selector | None) -> Selector:
@@ -137,7 +137,7 @@ def check_options(options: Options) -> None:
         value = getattr(options, field)
         kinds, wanted = OPTION_FIELDS[field]
         if not isinstance(value, kinds) and (value is not None or kind._defaults[field] is not None):
-            raise TypeError(f"{field} is {wanted}, not {type(value).__name__}")
+            raise TypeError(f"{field} must be {wanted}, got {type(value).__name__}")
         if isinstance(value, (list, tuple)):
             for number, item in enumerate(value):
                 check(f"{field}[{number}]", item, str, "a text")

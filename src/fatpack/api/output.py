@@ -58,7 +58,7 @@ def write_edited(
 
 def _write_open(output: BinaryIO, pieces: Iterable[Piece], budget: Budget) -> int:
     if not hasattr(output, "write"):
-        raise TypeError(f"output is a path or a binary file open for writing, not {type(output).__name__}")
+        raise TypeError(f"output must be a path or a binary file open for writing, got {type(output).__name__}")
     total = 0
     if isinstance(pieces, (list, tuple)):
         budget.check_output(sum(map(len, pieces)))

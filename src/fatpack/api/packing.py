@@ -129,7 +129,7 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
     from collections.abc import Iterable
 
     if isinstance(images, (ImageFile, str, bytes, os.PathLike)) or not isinstance(images, Iterable):
-        raise TypeError(f"images are several fatpack.ImageFile in a list, not {type(images).__name__}")
+        raise TypeError(f"images must be several fatpack.ImageFile in a list, got {type(images).__name__}")
     found = list(images)
     for number, item in enumerate(found):
         check(f"images[{number}]", item, ImageFile, "a fatpack.ImageFile")

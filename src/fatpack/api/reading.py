@@ -169,7 +169,9 @@ class Images:
 
     def __getitem__(self, index: int) -> FoundImage:
         if not hasattr(index, "__index__"):
-            raise TypeError(f"index is a whole number, not {type(index).__name__}; tuple() of the images has slices")
+            raise TypeError(
+                f"index must be a whole number, got {type(index).__name__}; tuple() of the images has slices"
+            )
         return self._all()[index]
 
     def __repr__(self) -> str:

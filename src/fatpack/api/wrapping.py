@@ -50,7 +50,7 @@ def wrap(
     from fatpack.ops.wrap.wrap import wrap
 
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
-        raise TypeError(f"images are several files in a list, not {type(images).__name__}")
+        raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
     check("host_triple", host_triple, str, "a text")
     check("llvm", llvm, int, "19, 22 or 23")
     budget = budget_of(force=force)

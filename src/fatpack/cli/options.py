@@ -55,6 +55,12 @@ selector_options = (
         help="What the image is: cubin, ptx, bitcode, …",
     ),
     option("--kernel", type=KERNEL, metavar="REGEX", help="Images with a kernel whose name matches (5 s per image)."),
+    option(
+        "--image",
+        name="position",
+        metavar="N.M",
+        help="The image at this position, as inspect prints it: 0.2 is --container 0 --index 2.",
+    ),
     option("--container", type=Number(0), metavar="N", help="The N-th container, from 0."),
     option("--index", type=Number(0), metavar="M", help="The M-th image of its container, from 0."),
     option(
@@ -72,7 +78,24 @@ def selector(selectors: dict[str, Any]) -> Selector:
     """Return the selector that the shared options describe."""
     from fatpack.ops.choose.select import Selector
 
+    position = selectors.pop("position", None)
+    if position is not None:
+        if selectors["container"] is not None or selectors["index"] is not None:
+            raise UsageError("--image and --container or --index say the same", hint="leave one out")
+        selectors["container"], selectors["index"] = _position(position)
     return Selector(**selectors)
+
+
+def _position(text: str) -> tuple[int, int]:
+    """Return the container and the image in it of a position: (0, 2) for ``0.2``. Raises UsageError."""
+    container, dot, index = text.partition(".")
+    if "/" in text:
+        outer = text.partition("/")[0]
+        hint = f"--image {outer} means the image around it: extract that, and then from its file"
+        raise UsageError(f"--image {text[:40]!r} lies inside another image", hint=hint)
+    if not (dot and all(part.isascii() and part.isdecimal() and len(part) < 10 for part in (container, index))):
+        raise UsageError(f"--image {text[:40]!r} is no position", hint="as inspect prints it: --image 0.2")
+    return int(container), int(index)
 
 
 def _limits() -> Iterable[str]:

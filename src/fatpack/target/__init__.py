@@ -104,6 +104,14 @@ def listed_names() -> list[str]:
         return file.read().split()
 
 
+def listed_devices() -> list[str]:
+    """Return the names of the vocabulary that a device has, from ``data/devices.list``, as :func:`listed_names`."""
+    import os
+
+    with open(os.path.join(os.path.dirname(__file__), "data", "devices.list"), encoding="utf-8") as file:
+        return file.read().split()
+
+
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

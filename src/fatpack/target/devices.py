@@ -32,6 +32,9 @@ VENDORS = ("nvidia", "amd", "intel")
 #: what helps where a device is in no table
 OTHERWISE = "Or give the compute capability: nvidia-smi --query-gpu=compute_cap --format=csv prints it, as 8.6"
 
+#: what helps where LLVM's name of an Intel device is none that DPC++ compiles for
+_INTEL = "name the device as DPC++ does: fatpack targets lists the names"
+
 #: architectures that are named where a name means several
 _SHOWN = 6
 
@@ -134,6 +137,12 @@ def device(name: str) -> Device:
         return Device("amd", str(check_target_id(short)), name)
     if short in words.intel and words.intel[short].kind in ("gpu", "cpu"):
         return Device("intel", short, name)
+    if short in words.intel:
+        other = words.relative(short)
+        if other:
+            return Device("intel", other, name)
+        what = "is the name of a group of devices" if words.intel[short].kind == "xe-group" else "is LLVM's name alone"
+        raise TargetError(f"{name} {what}, and what runtimes load there is not known", hint=_INTEL)
     return _sold(name)
 
 
@@ -141,6 +150,9 @@ def _sold(name: str) -> Device:
     """Return the device that is sold by a name."""
     asked = _words(name)
     rows = [row for row in table() if asked and row.words[-len(asked) :] == asked]
+    if asked and (not rows or not any(char.isdigit() for char in name)):
+        # A series (RTX, TITAN, RTX PRO 6000): all that are called so, and the words behind it say which.
+        rows = [row for row in table() if _is_run(asked, row.words)]
     exact = [row for row in rows if row.name == name]
     archs = {row.arch: row for row in exact or rows}
     if not archs:
@@ -165,6 +177,11 @@ def _sold(name: str) -> Device:
         )
     row = next(iter(archs.values()))
     return Device(row.vendor, row.arch, name, row.name if len(rows) == 1 or exact else name)
+
+
+def _is_run(asked: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Return whether some words stand together in a name."""
+    return any(words[at : at + len(asked)] == asked for at in range(len(words) - len(asked) + 1))
 
 
 def _nearest(name: str, count: int) -> tuple[str, ...]:

@@ -169,7 +169,7 @@ def explain_intel(name: str, line: IntelName) -> Explanation:
     words = vocabulary()
     tools = {"gpu": "ocloc -device", "cpu": "opencl-aot -march"}
     others = [other for other in line.names if other != name]
-    relative = _relative(name)
+    relative = words.relative(name)
     facts = [("device", line.device)] if line.device else []
     if line.ip:
         facts.append(("GPU IP version", line.ip))
@@ -216,12 +216,6 @@ def explain_intel(name: str, line: IntelName) -> Explanation:
         },
         coverage=runs_on(name),
     )
-
-
-def _relative(name: str) -> str:
-    """Return the name in LLVM main of a DPC++ name, or the other way round; "" if there is none."""
-    other = name.removeprefix("xe-").replace("-", "_") if name.startswith("xe-") else f"xe-{name.replace('_', '-')}"
-    return other if other in vocabulary().intel else ""
 
 
 def explain_triple(name: str, line: TripleName | None) -> Explanation:

@@ -155,6 +155,11 @@ class Vocabulary:
         """Return whether a known name is that of a GPU that DPC++ compiles for, and not of a CPU or of LLVM main."""
         return name not in self.intel or self.intel[name].kind == "gpu"
 
+    def relative(self, name: str) -> str:
+        """Return the name in LLVM main of Intel's name in DPC++, or the other way round; "" if there is none."""
+        other = name.removeprefix("xe-").replace("-", "_") if name.startswith("xe-") else f"xe-{name.replace('_', '-')}"
+        return other if other in self.intel else ""
+
     def family_of(self, processor: str) -> str:
         """Return how the triple spells the family of an AMD processor, a generic one or a family; "" if unknown."""
         if processor in self.amd:

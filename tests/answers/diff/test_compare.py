@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.builders import fatbin, linked_elf, packages
+from tests.builders import fatbin, linked_elf, packages, policy_files
 from tests.builders.policy_files import container, cubin
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
@@ -52,6 +52,18 @@ def built(folder: Path, name: str, text: str = PTX, arch: str = "sm_75", *option
     path.with_suffix(".ptx.txt").write_text(text)
     run("ptxas", f"-arch={arch}", *options, "-o", path, path.with_suffix(".ptx.txt"))
     return path
+
+
+def test_of_two_objects_kernels_that_came_and_went_are_named_unasked(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.o", tmp_path / "new.o"
+    old.write_bytes(policy_files.library("80=a+b 90=a"))
+    new.write_bytes(policy_files.library("80=a+c+d 90=a"))
+    found = fatpack.diff(old, new)
+    (arch,) = [arch for arch in found.libraries[0].archs if arch.kernels]
+    assert [(item.kind, item.name) for item in arch.kernels or ()] == [("lost", "b"), ("added", "c"), ("added", "d")]
+    lines = list(render(found))
+    assert lines[0].startswith("lost: 1 kernel; added: 2 kernels; changed: 1 image")
+    assert not found.with_kernels
 
 
 def test_a_build_without_a_change_is_quiet(tmp_path: Path) -> None:

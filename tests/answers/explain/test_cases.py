@@ -147,7 +147,7 @@ def test_a_version_is_a_text_or_a_number() -> None:
     expected = fatpack.explain(data, "sm_90", driver="535").to_dict()
     for known in ({"driver": 535}, {"driver": "r535"}, {"driver": 535.104}, {"cuda": 12.2}):
         assert fatpack.explain(data, "sm_90", **known).to_dict() == expected  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="driver is a version, as a text or a number, and not list"):
+    with pytest.raises(TypeError, match="driver must be a version, as a text or a number, got list"):
         fatpack.explain(data, "sm_90", driver=[535])  # type: ignore[arg-type]
 
 

@@ -13,6 +13,7 @@ from fatpack.answers.explain.records import DeviceAnswer, UnitAnswer
 from fatpack.answers.explain.wording import verdict
 from fatpack.facts.units import UnitPlace
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
+from fatpack.target.choice.drivers import cuda_of
 from fatpack.target.choice.settings import Settings
 from fatpack.target.devices import device
 
@@ -138,6 +139,26 @@ def test_only_what_runs_needs_a_driver() -> None:
         ("what runs needs a driver of CUDA 11.0 or newer (driver 450): none was named",),
         ("some of what runs needs a driver of CUDA 12.0 or newer (driver 525): none was named",),
     ]
+
+
+@pytest.mark.parametrize(
+    ("images", "arch", "said"),
+    [
+        ("120", "sm_120", "CUDA 12.8 or newer (driver 570)"),  # the device's own
+        ("p90", "sm_120", "CUDA 12.8 or newer (driver 570)"),
+        ("p90@9.1", "sm_120", "CUDA 13.1 or newer (driver 590)"),  # the image's
+        ("90 zstd", "sm_90", "CUDA 12.4 or newer (driver 550)"),  # the compression's
+        ("90", "sm_90", "CUDA 11.8 or newer (driver 520)"),
+    ],
+)
+def test_the_driver_that_is_named_knows_the_device_and_takes_the_image(images: str, arch: str, said: str) -> None:
+    """What is advised is what the same question with that driver does not deny."""
+    rows = list(fatpack.rows(offered.cuda(images)))
+    (answer,) = explain(rows, ["x"], Question((device(arch),), Settings())).devices  # type: ignore[arg-type]
+    assert answer.notes == (f"what runs needs a driver of {said}: none was named",)
+    branch = cuda_of(said.partition("(driver ")[2][:3])
+    (again,) = explain(rows, ["x"], Question((device(arch),), Settings(driver=branch))).devices  # type: ignore[arg-type]
+    assert again.units[0].outcome in ("runs", "compiles")
 
 
 def test_devices_of_one_machine_stop_at_the_first_without_an_image() -> None:

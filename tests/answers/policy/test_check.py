@@ -24,6 +24,7 @@ from fatpack.answers.policy.outcome import Checked
 from fatpack.answers.policy.policy import Policy
 from fatpack.answers.policy.requirements import requirements
 from fatpack.io.budget import Budget, budget_now
+from fatpack.report.answers.policy.words import headline
 from fatpack.report.schemas import text
 
 SCHEMA = json.loads(text("check"))
@@ -87,6 +88,23 @@ CASES = [
     ("80 90", "sm_80 sm_90", True),
     ("80 90", "sm_80  sm_120+ptx, RTX 4090", False),
     ("75 80 86 90 100", "7.5;8.0;8.6;9.0;10.0;12.0+PTX", False),
+    ("p90", "sm_120!", False),
+    ("120 p120", "sm_120!", True),
+    ("120 p120", "sm_120!+ptx", True),
+    ("120 p120", "12.0+PTX!", True),
+    ("120", "sm_120!+ptx", False),
+    ("80 p80", "RTX 4090!, sm_80", True),
+    ("90a", "sm_90a!", True),
+    ("p90a", "sm_90a!", False),
+    ("p90", "compute_90", True),
+    ("p90", "compute_120", True),
+    ("90", "compute_90", False),
+    ("p120", "compute_90", False),
+    ("90 p90a", "compute_90", False),
+    ("p90a", "compute_90a", True),
+    ("p90", "compute_90a", False),
+    ("100f p100f", "compute_100f sm_103", True),
+    ("90", "sm_90 compute_90", False),
 ]
 
 
@@ -96,6 +114,30 @@ def test_requirements_follow_the_rules_of_the_driver(folder: Path, held: str, re
     made = checked("x.so", required)
     assert bool(made) is passes
     assert made.verdict == ("passed" if passes else "failed")
+
+
+def test_what_is_compiled_is_no_machine_code(folder: Path) -> None:
+    """That PTX serves a device is said, and ``!`` refuses it."""
+    Path("x.so").write_bytes(library("p90", "120 p90"))
+    made = checked("x.so", "sm_90,sm_120,compute_90")
+    assert headline(made) == (
+        "passed: the one library with code for NVIDIA serves sm_90 (after compiling PTX), "
+        "sm_120 (after compiling PTX in 1 of 2 units), compute_90"
+    )
+    assert headline(checked("x.so", "sm_120", per="library")).endswith("serves sm_120")
+    made = checked("x.so", "sm_120!")
+    assert headline(made) == "failed: lacks machine code for sm_120"
+    assert [item.message for item in made.violations] == ["lacks machine code for sm_120 in 1 of 2 units"]
+    assert made.violations[0].holes[0].reason.startswith("no machine code is for it: the PTX for compute_90")
+    made = checked("x.so", "compute_80")
+    assert headline(made) == "failed: lacks compute_80"
+    assert made.violations[0].hint == "build with -gencode arch=compute_80,code=compute_80"
+
+
+@pytest.mark.parametrize("text", ["compute_90!", "compute_90+ptx"])
+def test_ptx_is_asked_for_without_a_mark(text: str) -> None:
+    with pytest.raises(fatpack.UsageError, match="compute_90 is PTX alone"):
+        requirements([text], {})
 
 
 def test_every_unit_must_serve_and_per_library_one(folder: Path) -> None:

@@ -149,6 +149,17 @@ def test_what_a_later_stage_has_was_not_lost_where_one_image_of_several_was_give
     assert told(WHOLE, one, fatbin) == [("kernels", "containers", "sm_90", ("b",))]
 
 
+def test_a_stage_is_not_excused_by_an_older_file_of_a_later_one() -> None:
+    """The object was made of an older container, which had all."""
+    old = file(facts.OBJECTS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering("a", "b"))
+    cubins = [Given(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")]
+    without_arch = file(facts.CONTAINERS, code("sm_80", "a", "b"))
+    without_kernel = file(facts.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
+    assert told(*cubins, without_arch, old) == [("arch", "containers", "sm_90", ("a", "b"))]
+    assert told(*cubins, without_kernel, old) == [("kernels", "containers", "sm_90", ("b",))]
+    assert told(WHOLE, cubins[0], without_arch, old) == [("arch", "images", "sm_90", ("a", "b"))]
+
+
 def test_files_of_one_stage_alone_and_of_none_are_findings() -> None:
     assert [item.code for item in checked([WHOLE, WHOLE]).findings] == ["FP3206"]
     assert [item.code for item in checked([WHOLE, Given("x.txt", "", (), None, ())]).findings] == ["FP3206"]

@@ -62,8 +62,9 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
         for left, right in starmap(_formed, matched(*sides))
         if all(item is None or item.images for item in (left, right))
     ]
-    contents_old = old.contents(_wanted(pairs, "old", kernels), kernels=kernels)
-    contents_new = new.contents(_wanted(pairs, "new", kernels), kernels=kernels)
+    names = kernels or _are_small(sides)
+    contents_old = old.contents(_wanted(pairs, "old", names), kernels=names)
+    contents_new = new.contents(_wanted(pairs, "new", names), kernels=names)
     packed_old, packed_new = old.packed_sizes(), new.packed_sizes()
     libraries = tuple(
         LibraryDiff(
@@ -80,9 +81,22 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
             path_of(pair.old) if pair.old else None,
         )
         for pair in pairs
-        for archs in (tuple(_arch(pair, group, contents_old, contents_new, kernels=kernels) for group in pair.groups),)
+        for archs in (
+            tuple(
+                _arch(pair, group, contents_old, contents_new, kernels=kernels, names=names) for group in pair.groups
+            ),
+        )
     )
     return Diff(old.name, new.name, libraries, tuple(unread), kernels, old.unlooked, new.unlooked)
+
+
+#: LIMIT: bytes of a file whose kernels are read by name, where it is compared with one other, and nobody asked for it.
+_NAMED = 64 << 20
+
+
+def _are_small(sides: Sequence[Sequence[LibraryFacts]]) -> bool:
+    """Return whether each side is one file, as an object, whose kernels are soon read."""
+    return all(len(libraries) == 1 and libraries[0].size <= _NAMED for libraries in sides)
 
 
 _SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
@@ -214,7 +228,7 @@ def _wanted(pairs: Iterable[_Pair], side: Literal["old", "new"], kernels: bool) 
     return {path: frozenset(positions) for path, positions in wanted.items()}
 
 
-def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: bool) -> ArchDiff:
+def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: bool, names: bool) -> ArchDiff:
     arch, form, offload = group.place
     left = _contents(pair.old, group.old_left, old)
     right = _contents(pair.new, group.new_left, new)
@@ -239,6 +253,8 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
                 rebuilt, left, right = rebuilt + len(left), [], []
     elif kernels:
         differing = ()
+    elif names and left and right and None not in left and None not in right:
+        differing = tuple(item for item in _kernels(left, right) if item.kind != "changed") or None
     changed = min(len(left), len(right))
     return ArchDiff(
         arch,

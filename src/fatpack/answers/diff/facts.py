@@ -65,8 +65,8 @@ class ArchDiff(Record):
     ``repacked`` the same content stored otherwise. With kernels compared, ``rebuilt`` have other bytes and the same
     kernels and variables, and ``variables`` says that what kernels share is not all the same: variables, flags and ABI
     of the header, version and target of PTX. ``kernels`` are those that differ; None where they were not compared, or
-    an image cannot be read. Of SPIR-V and Tile IR, kernels are lost or added, and what else changed is told of images
-    alone.
+    an image cannot be read. Of two files they are named without comparing kernels, too: those that were lost or added.
+    Of SPIR-V and Tile IR, kernels are lost or added, and what else changed is told of images alone.
     """
 
     arch: str

@@ -51,4 +51,4 @@ def _text(name: str, value: object) -> str | None:
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
-    raise TypeError(f"{name} is a version, as a text or a number, and not {type(value).__name__}")
+    raise TypeError(f"{name} must be a version, as a text or a number, got {type(value).__name__}")

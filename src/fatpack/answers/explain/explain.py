@@ -14,7 +14,7 @@ from fatpack.facts.unlooked import ToItsEnd
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.record import Record
 from fatpack.target.choice import rules as rule_table
-from fatpack.target.choice.asking import OUTCOMES
+from fatpack.target.choice.asking import OUTCOMES, first_cuda
 from fatpack.target.libraries import naming_library
 
 TYPE_CHECKING = False
@@ -173,6 +173,8 @@ class _Asking:
         """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""
         settings, kernel = self._question.settings, self._question.kernel
         answer, needed = answered(unit, self._device, settings, kernel)
+        # A driver that is older than the device does not know it, whatever takes the image (C18).
+        needed = max(needed, first_cuda(self._device) or needed)
         if library:
             answer = of_library(answer, library)
         if loads is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.policy.given import Given
-from fatpack.answers.policy.outcome import Checked, CheckedLibrary
+from fatpack.answers.policy.outcome import Checked, CheckedLibrary, Compiled
 from fatpack.answers.policy.rules import broken, readable, sizes
 from fatpack.facts.gathering import gather
 from fatpack.facts.options import RowOptions
@@ -54,6 +54,11 @@ def check(
     )
     work.read(rows)
     violations = [*readable.unread(work, unmatched), *broken(work, opener), *readable.skipped(work)]
+    compiled = {name: Compiled(name, units, total) for name, (units, total) in work.compiled.items() if units}
+    required = tuple(
+        one.replace(compiled=tuple(compiled[name] for name in one.devices if name in compiled))
+        for one in policy.required
+    )
     return Checked(
         sizes.measured(work),
         policy.rules,
@@ -62,7 +67,7 @@ def check(
         sum(item.last.host is not None and item.last.host not in PACKAGES for item in work.found),
         counts.passed,
         config,
-        policy.required,
+        required,
         unlooked_of(counts),
     )
 

@@ -21,18 +21,43 @@ _WAITS = "it is relocatable: what a device link makes of it is what counts"
 class Service(Record):
     """What a unit is to a device: ``serves`` it or not, by which ``rule``, why, and whether that is certain.
 
-    What nobody can know of it does not serve, and is not certain.
+    What nobody can know of it does not serve, and is not certain. ``compiles`` says that no machine code serves, and
+    the driver compiles what does.
     """
 
     serves: bool
     rule: str
     reason: str
     is_certain: bool = True
+    compiles: bool = False
 
 
 def covers(unit: UnitRows, wanted: Requirement) -> Service:
     """Return whether a unit meets a requirement, PTX for later devices left aside."""
-    return served(unit.offered, wanted.device)
+    if wanted.text:
+        return _has_text(unit, wanted.text)
+    found = served(unit.offered, wanted.device)
+    if wanted.is_native and found.compiles:
+        return Service(False, found.rule, f"no machine code is for it: {found.reason}")
+    return found
+
+
+def _has_text(unit: UnitRows, name: str) -> Service:
+    """Return whether a unit has PTX of a name, or for an older device if the name is plain (C7)."""
+    wanted = parse_nvidia(name)
+    assert wanted is not None
+    rule = {"a": "C4", "f": "C5"}.get(wanted.suffix, "C7")
+    offered = unit.offered
+    for image in offered.images:
+        text = parse_nvidia(image.candidate.arch) if image.candidate.form == "ptx" else None
+        if text is None or text.suffix != wanted.suffix:
+            continue
+        if text.number == wanted.number or (not text.suffix and text.number < wanted.number):
+            return Service(True, rule, f"it has PTX for compute_{text.number}{text.suffix}", compiles=True)
+    if offered.waits:
+        return Service(False, "C14", _WAITS, is_certain=False)
+    later = "" if wanted.suffix else " or an older one"
+    return Service(False, rule, f"it has no PTX for {name}{later}")
 
 
 def served(unit: seen.Unit, device: Device) -> Service:
@@ -48,7 +73,9 @@ def served(unit: seen.Unit, device: Device) -> Service:
     unknown = next((choice for choice in choices if choice.outcome == "unknown"), None)
     if unknown is not None:
         return Service(False, unknown.rule, f"whether it runs is not known: {unknown.reason}", is_certain=False)
-    return Service(True, choices[0].rule, choices[0].reason)
+    compiled = next((choice for choice in choices if choice.outcome == "compiles"), None)
+    first = choices[0] if compiled is None else compiled
+    return Service(True, first.rule, first.reason, compiles=compiled is not None)
 
 
 def has_later(unit: UnitRows, device: Device) -> bool:

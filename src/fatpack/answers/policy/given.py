@@ -32,6 +32,7 @@ class Given:
     """What was named and read, and the policy that is held against it: what every rule is given.
 
     ``missed`` says of paths what could not be read of them; ``told`` are those of which that was said already.
+    ``compiled`` are the devices that some units serve only after compiling, with the number of these and of all units.
     """
 
     def __init__(self, names: Sequence[str], policy: Policy, budget: Budget) -> None:
@@ -40,6 +41,7 @@ class Given:
         self.kernels: dict[str, Kernels] = {}
         self.told: set[str] = set()
         self.missed: dict[str, Missed] = {}
+        self.compiled: dict[str, tuple[int, int]] = {}
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""

@@ -92,11 +92,23 @@ class CheckedLibrary(Record):
     is_asked: bool = True
 
 
+class Compiled(Record):
+    """A device that ``units`` of ``total`` units serve only after a driver compiled what is in them.
+
+    ``device`` is spelled as in the devices of :class:`Required`.
+    """
+
+    device: str
+    units: int
+    total: int
+
+
 class Required(Record):
-    """The devices of one vendor that must be served, in words."""
+    """The devices of one vendor that must be served, in words, and those of them that no machine code serves."""
 
     vendor: str
     devices: tuple[str, ...]
+    compiled: tuple[Compiled, ...] = ()
 
 
 class CheckedPath(Record):

@@ -4,6 +4,8 @@
 
     sm_80  8.0  'RTX 4090'  gfx942  gfx90a:xnack-  pvc     a device that every unit must serve
     sm_120+ptx  12.0+PTX                                   besides, PTX that devices of later generations can compile
+    sm_120!  'RTX 4090!'  gfx942!                          machine code: nothing that is compiled when it is loaded
+    compute_120                                            PTX that the device and all later ones can compile
     sm_90a  sm_100f                                        besides, an image for exactly that, somewhere
     @torch-2.9-cu128                                       all that a preset asks for
 
@@ -32,21 +34,29 @@ _DEEPEST = 8
 
 
 class Requirement(Record):
-    """A device that must be served; ``wants_ptx``: later ones too; ``exact``: an image for each of these."""
+    """A device that must be served; ``wants_ptx``: later ones too; ``exact``: an image for each of these.
+
+    ``is_native`` asks for machine code: what a driver compiles when it loads it does not serve. ``text`` asks for PTX
+    instead of the device: ``compute_120``.
+    """
 
     device: Device
     wants_ptx: bool = False
     exact: tuple[str, ...] = ()
+    is_native: bool = False
+    text: str = ""
 
     @property
     def title(self) -> str:
-        """The device as messages call it."""
-        return self.device.words
+        """The device as messages call it, or what it must be served by."""
+        if self.text:
+            return self.text
+        return f"machine code for {self.device.words}" if self.is_native else self.device.words
 
     @property
     def words(self) -> str:
         """What is asked, as rules call it."""
-        return f"{self.title}{'+ptx' if self.wants_ptx else ''}"
+        return f"{self.text or self.device.words}{'+ptx' if self.wants_ptx else ''}{'!' if self.is_native else ''}"
 
 
 def forbidden(texts: Iterable[str]) -> tuple[str, ...]:
@@ -70,11 +80,15 @@ def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> 
     found: dict[str, Requirement] = {}
     for item in _items(texts, presets, ()):
         one = _requirement(item)
-        before = found.get(one.device.arch)
+        key = one.text or one.device.arch
+        before = found.get(key)
         if before is not None:
-            exact = tuple(dict.fromkeys((*before.exact, *one.exact)))
-            one = before.replace(wants_ptx=before.wants_ptx or one.wants_ptx, exact=exact)
-        found[one.device.arch] = one
+            one = before.replace(
+                wants_ptx=before.wants_ptx or one.wants_ptx,
+                exact=tuple(dict.fromkeys((*before.exact, *one.exact))),
+                is_native=before.is_native or one.is_native,
+            )
+        found[key] = one
     return tuple(found.values())
 
 
@@ -113,7 +127,7 @@ def _is_item(word: str) -> bool:
         return " " not in word
     try:
         _requirement(word)
-    except UsageError:  # compute_90, gfx942+ptx: meant as an item, and refused as one
+    except UsageError:  # compute_90!, gfx942+ptx: meant as an item, and refused as one
         return True
     except TargetError:
         return False
@@ -121,15 +135,21 @@ def _is_item(word: str) -> bool:
 
 
 def _requirement(text: str) -> Requirement:
-    bare, plus, rest = text.rpartition("+")
+    is_native = "!" in (text[-1:], text.rpartition("+")[0][-1:])
+    plain = "+".join(part.removesuffix("!") for part in text.rsplit("+", 1)) if is_native else text
+    bare, plus, rest = plain.rpartition("+")
     wants_ptx = bool(plus) and rest.lower() == "ptx"
-    name = bare.strip() if wants_ptx else text
+    name = (bare if wants_ptx else plain).strip()
     if name[:1].isdigit() and name[-1:] in ("a", "f") and "." in name:  # 9.0a, as PyTorch writes it
         name = f"sm_{name.replace('.', '', 1)}"
     arch = parse_nvidia(name)
-    if arch is not None and arch.is_virtual and not wants_ptx:
-        raise UsageError(f"{name} is what PTX is made for, and no device", hint=f"write sm_{arch.number}+ptx")
+    if arch is not None and arch.is_virtual:
+        if wants_ptx or is_native:
+            raise UsageError(
+                f"{text}: {name} is PTX alone", hint=f"write {name}, or sm_{arch.number}{text[len(name) :]}"
+            )
+        return Requirement(device(f"sm_{name[8:]}"), exact=(arch.name,) if arch.suffix else (), text=arch.name)
     found = device(name)
     if wants_ptx and found.vendor != "nvidia":
         raise UsageError(f"{text}: only NVIDIA devices compile PTX", hint=f"write {name}")
-    return Requirement(found, wants_ptx, (arch.name,) if arch is not None and arch.suffix else ())
+    return Requirement(found, wants_ptx, (arch.name,) if arch is not None and arch.suffix else (), is_native)

@@ -1,8 +1,9 @@
 """What later stages lost: the device code of earlier ones is followed from stage to stage.
 
 A stage without device code of its own (a host's module, an object whose code comes with the link) is passed over; what
-is lost is lost once, in the first stage that lacks it. What a file of images or a container lacks and a later stage has
-was not lost: another file, which was not given, has it. What cannot be compared is said, and not guessed.
+is lost is lost once, in the first stage that lacks it. Each stage is compared by itself: a later one that has what it
+lacks may be older. Images alone may be some of several, each in a file of its own: what they lack and the next stage
+has was not lost. What cannot be compared is said, and not guessed.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
     loose: dict[str, Stage] = {}
     for number, stage in enumerate(stages):
         if number:
-            lost += _lost_code(stage, carried, stages[number + 1 :])
-            lost += _lost_loose(stage, loose, stages[number + 1 :])
+            after = stages[number + 1 : number + 2] if stage.kind == IMAGES else ()
+            lost += _lost_code(stage, carried, after)
+            lost += _lost_loose(stage, loose, after)
             lost += _lost_registration(stage, stages[:number], not_compared)
         if len(stages) > 1:
             not_compared += _untold(stage)
@@ -89,11 +91,9 @@ def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
 
 
 def _lost_code(stage: Stage, carried: dict[Hashable, _Carried], later: Sequence[Stage]) -> Iterator[Lost]:
-    """Yield which device code a stage lacks; what it lacks is not carried on."""
+    """Yield which device code a stage lacks, and none of some later ones has; what it lacks is not carried on."""
     if not carried:
         return
-    if stage.kind not in (IMAGES, CONTAINERS):
-        later = ()
     if not stage.parts:
         host = stage.host
         if stage.unplaced or stage.kind in (MODULES, IMAGES, CONTAINERS) or (host is not None and host.awaits):
@@ -133,11 +133,12 @@ class _Places:
 
 
 def _lost_loose(stage: Stage, loose: dict[str, Stage], later: Sequence[Stage]) -> Iterator[Lost]:
-    """Yield the kernels that a stage has for no architecture, of code that did not say for which it is."""
+    """Yield the kernels that a stage, and some later ones, have for no architecture, of code that did not say for which
+    it is.
+    """
     if not stage.parts or stage.unplaced or not all(part.is_whole for part in stage.parts):
         return
-    again = later if stage.kind in (IMAGES, CONTAINERS) else ()
-    there = stage.kernels.union(*(other.kernels for other in again))
+    there = stage.kernels.union(*(other.kernels for other in later))
     missing = [name for name in loose if name not in there]
     by_stage: dict[str, tuple[Stage, list[str]]] = {}
     for name in missing:

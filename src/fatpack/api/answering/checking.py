@@ -45,10 +45,11 @@ def check(
     """Return whether files, folders, patterns, packages and URLs keep to a policy; it is true if they do.
 
     The arguments are the options of ``fatpack check``: ``require`` are devices (``sm_80``, ``sm_120+ptx``, ``gfx942``,
-    ``RTX 4090``) and presets (``@torch-2.9``), in one text or several; ``forbid`` are patterns of architectures.
-    ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a TOML file whose settings hold where no argument
-    says else; no pyproject.toml is looked for. ``verify`` reads all there is to its last byte, ``names_kernels`` the
-    kernels of large libraries too, ``strict`` fails what ``registered`` could not judge.
+    ``RTX 4090``; ``sm_120!`` demands machine code), PTX (``compute_120``) and presets (``@torch-2.9``), in one text or
+    several; ``forbid`` are patterns of architectures. ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a
+    TOML file whose settings hold where no argument says else; no pyproject.toml is looked for. ``verify`` reads all
+    there is to its last byte, ``names_kernels`` the kernels of large libraries
+    too, ``strict`` fails what ``registered`` could not judge.
 
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
     for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
@@ -57,7 +58,7 @@ def check(
     check_switches(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
     check_switches(names_kernels=names_kernels, strict=strict)
     if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
-        raise TypeError(f"max_size is a number of bytes, or a text as '850MB', not {type(max_size).__name__}")
+        raise TypeError(f"max_size must be a number of bytes, or a text as '850MB', got {type(max_size).__name__}")
     if isinstance(max_size, int) and max_size < 0:
         raise UsageError(f"max_size is {max_size}", hint="give the number of bytes")
     checked_argument("max_growth", max_growth, str, "a text, as '5%' or '20MB'")

@@ -80,7 +80,7 @@ def explain(
 
 def _names(device: object) -> list[str]:
     if not isinstance(device, (list, tuple)):
-        raise TypeError(f"device is the name of a device, or several in a list, not {type(device).__name__}")
+        raise TypeError(f"device must be the name of a device, or several in a list, got {type(device).__name__}")
     return [check("a name in device", name, str, "a text") for name in device]
 
 
@@ -88,7 +88,7 @@ def _variables(env: Mapping[str, str] | None) -> Mapping[str, str]:
     if env is None:
         return {}
     if not hasattr(env, "items"):
-        raise TypeError(f"env are variables and their values in a dictionary, not {type(env).__name__}")
+        raise TypeError(f"env must be variables and their values in a dictionary, got {type(env).__name__}")
     for name, value in env.items():
         check("a name in env", name, str, "a text")
         check(f"env[{name!r}]", value, str, "a text, as '1'")

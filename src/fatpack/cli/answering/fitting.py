@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FILE, TARGET
+from fatpack.cli.grammar.kinds import FILE, ONLY_DEVICE
 from fatpack.cli.terminal import write_document
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import code_of
@@ -29,7 +29,7 @@ fitting_options = (
     option(
         "--device",
         multiple=True,
-        type=TARGET,
+        type=ONLY_DEVICE,
         metavar="TARGET",
         help="With --kpack: a device that must be served, as gfx90a:xnack-; repeatable. Default: all of the archives.",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FILE, TARGET, Choice, Words
+from fatpack.cli.grammar.kinds import FILE, REQUIRED, TARGET, Choice, Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ policy_options = (
     option(
         "--require",
         multiple=True,
-        type=Words(TARGET.words, held="arch", beside=True, marked={"@": _presets}),
+        type=Words(REQUIRED.words, held="arch", beside=True, marked={"@": _presets}, accepted=REQUIRED.accepted),
         metavar="LIST",
         help="Devices that every unit must serve, by the rules of their runtimes: sm_80,sm_120+ptx,gfx942 or "
-        "'RTX 4090'; @NAME is a preset. Repeatable.",
+        "'RTX 4090'; 'sm_120!' demands machine code, compute_120 PTX; @NAME is a preset. Repeatable.",
     ),
     option(
         "--forbid",

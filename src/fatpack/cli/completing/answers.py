@@ -194,6 +194,8 @@ def _words(kind: Words, typed: Typed, held: Held) -> Iterable[str]:
     """Return the words of a kind: those that files hold, that depend on what was typed, or that are known."""
     files = [word for argument, word in typed.arguments if isinstance(argument.kind, FileName)]
     found = held(kind.held, files) if kind.held and files else None
+    if found is not None and kind.accepted:
+        found = kind.accepted(found)
     if found is not None and not kind.beside:
         return found
     known = kind.given(typed.given()) if kind.given else kind.words()

@@ -50,7 +50,7 @@ class Words(Text):
     images in the files of the command is meant: then a shell offers what these hold, and with ``beside`` the other
     words too. ``given`` are the words in the place of ``words`` where they depend on what was typed in front: values by
     the names of options and arguments. ``marked`` are words that begin with a mark, by it: they are looked up where it
-    was typed.
+    was typed. ``accepted`` leaves those of the words that files hold that are taken.
     """
 
     def __init__(
@@ -64,7 +64,9 @@ class Words(Text):
         options: Callable[[str], Iterable[str]] | None = None,
         value_of: Callable[[str, str], Text | None] | None = None,
         marked: Mapping[str, Callable[[], Iterable[str]]] | None = None,
+        accepted: Callable[[Iterable[str]], Iterable[str]] | None = None,
     ) -> None:
+        self.accepted = accepted
         self.words, self.then, self.held, self.beside = words, then, held, beside
         self.given, self.options, self.value_of, self.marked = given, options, value_of, marked or {}
 
@@ -174,6 +176,27 @@ def _targets() -> Iterable[str]:
     return listed_names()
 
 
+def _devices() -> Iterable[str]:
+    from fatpack.target import listed_devices
+
+    return listed_devices()
+
+
+def _required() -> Iterable[str]:
+    """Return what ``check --require`` takes: devices, and PTX."""
+    return (*_devices(), *(name for name in _targets() if name.startswith("compute_")))
+
+
+def _of(known: Callable[[], Iterable[str]]) -> Callable[[Iterable[str]], Iterable[str]]:
+    """Return what leaves those of some target IDs whose processors are known."""
+
+    def left(words: Iterable[str]) -> Iterable[str]:
+        names = frozenset(known())
+        return [word for word in words if word.partition(":")[0] in names]
+
+    return left
+
+
 def _triples() -> Iterable[str]:
     """Return the triples of devices that compilers write, those of LLVM 22 and before."""
     return (
@@ -197,8 +220,12 @@ INPUT = InputName("file")
 DIRECTORY = FileName("dir")
 #: A device, or what it is called as a target: what files hold comes first, and others are asked for too.
 TARGET = Words(_targets, held="arch", beside=True)
+#: The same where it must be a device, and none that only images are made for.
+ONLY_DEVICE = Words(_devices, held="arch", beside=True, accepted=_of(_devices))
 #: The same where the machine can be asked.
-DEVICE = Words(lambda: ("this-machine", *_targets()), held="arch", beside=True)
+DEVICE = Words(lambda: ("this-machine", *_devices()), held="arch", beside=True, accepted=_of(_devices))
+#: What a policy requires; the words that begin with a mark are added where it is declared.
+REQUIRED = Words(_required, held="arch", beside=True, accepted=_of(_required))
 #: A target of images that are there, and not of a device.
 HELD_TARGET = Words(_targets, held="arch")
 TRIPLE = Words(_triples, held="triple")

@@ -45,7 +45,7 @@ def open_object(file: Any, name: str) -> Source:
     """
     name = name or _name_of(file)
     if isinstance(file, io.TextIOBase):
-        raise TypeError("a path, bytes or a binary file, not str")
+        raise TypeError("a path, bytes or a binary file, got str")
     if type(file) is io.BytesIO:
         from fatpack.io.sources.memory import BytesSource
 

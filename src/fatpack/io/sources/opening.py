@@ -122,7 +122,7 @@ def _in_memory(data: Buffer, name: str) -> Source:
     try:
         return BytesSource(data, name)
     except TypeError:
-        raise TypeError(f"a path, bytes or a binary file, not {type(data).__name__}") from None
+        raise TypeError(f"a path, bytes or a binary file, got {type(data).__name__}") from None
 
 
 def _is_buffer(data: object) -> bool:

@@ -59,7 +59,7 @@ class RangedSource(Source):
     def __init__(self, given: ReadAt, name: str, *, owned: bool = False) -> None:
         size = getattr(given, "size", None)
         if not isinstance(size, int):
-            raise TypeError(f"an object with read_at and size, a number of bytes, not {type(size).__name__}")
+            raise TypeError(f"an object with read_at and size, a number of bytes, got {type(size).__name__}")
         if not 0 <= size <= sys.maxsize:  # no view is longer
             raise OSError(errno.EIO, f"it says that its size is {size}", name)
         self.name = name

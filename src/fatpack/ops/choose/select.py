@@ -122,15 +122,15 @@ def _checked(name: str, value: object) -> object:
     """Return the value of a condition, patterns one by one, as the selector keeps it."""
     if name in ("container", "index"):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"{name} is a number, not {type(value).__name__}")
+            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
         return value
     if name == "kernel":
         if value is not None and not isinstance(value, str):
-            raise TypeError(f"kernel is a regular expression, not {type(value).__name__}")
+            raise TypeError(f"kernel must be a regular expression, got {type(value).__name__}")
         return value
     if name == "hip_openmp":
         if not isinstance(value, bool):
-            raise TypeError(f"hip_openmp is True or False, not {type(value).__name__}")
+            raise TypeError(f"hip_openmp must be True or False, got {type(value).__name__}")
         return value
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, (tuple, list)) or not all(isinstance(text, str) for text in texts):

@@ -70,7 +70,7 @@ def name_for(options: Options) -> str:
         if type(options) is format.options:
             return name
     known = ", ".join(format.options.__name__ for format in FORMATS.values())
-    raise TypeError(f"options are one of {known}, not {type(options).__name__}")
+    raise TypeError(f"options must be one of {known}, got {type(options).__name__}")
 
 
 def open_images(format: str, options: Iterable[ImageOption], opened: list[Source]) -> Iterator[Image]:

@@ -5,14 +5,18 @@ Offload binaries store any key and any word. The other formats refuse what they 
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from itertools import islice
 
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
+from fatpack.formats.clang_bundle.ids.llvm_triple import environment, is_architecture, object_format, system
+from fatpack.formats.clang_bundle.ids.llvm_words import VENDORS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.ops.choose.by_id import feature_problem
 from fatpack.ops.choose.presence import EMPTY
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
+from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +30,11 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
 
 #: How much of two keys must agree: that of ``arhc`` and ``arch``.
 _ALIKE = 0.75
+
+#: LIMIT: the matcher takes time with the square of the length, and no known triple is longer than 30 characters.
+_LONGEST = 64
+
+_MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
 def slips(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
@@ -63,14 +72,40 @@ def _slips(option: ImageOption, images: Sequence[Image]) -> Iterator[str]:
                 "give each architecture an --image= of its own"
             )
     if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
+        words = vocabulary()
+        name = arch.partition(":")[0]
         near = nearest_names(arch) if arch not in ("", "generic", "amdgcnspirv") else ()
-        if near:
+        if near and words.vendor(name):
+            yield f"arch={arch} is of {_MAKERS[words.vendor(name)]}, and triple={triple} is not"
+        elif near:
             yield f"arch={arch} is unknown; did you mean {', '.join(near)}?"
+    if meant := _nearest_triple(triple):
+        yield f"triple={triple} is unknown; did you mean {meant}?"
     for key, _ in option.pairs:
         if key == "id":
             yield "id= is stored as a key of its own, which no tool reads; did you mean triple=, arch= and kind=?"
         elif key not in _KEYS and (meant := _nearest_key(key)):
             yield f"{key}= is stored as a key of its own; did you mean {meant}=?"
+
+
+def _nearest_triple(triple: str) -> str:
+    """Return the triple that one with a word that nobody knows is nearly; "" for others, and for what is near none.
+
+    Vendors of hosts are any word: each distribution of Linux has its own.
+    """
+    words = vocabulary()
+    first, *rest = triple.split("-")
+    known = [name for line in words.triples for name in (line.triple, *line.also)]
+    architectures = {name.partition("-")[0] for name in known} | set(words.hosts)
+    is_known = first in architectures or is_architecture(first) or is_amdgpu(triple) or first.startswith("spirv")
+    if is_known and (first in words.hosts or all(map(_is_word_of_triples, rest))):
+        return ""
+    return next(iter(get_close_matches(triple[:_LONGEST], known, n=1, cutoff=_ALIKE)), "")
+
+
+def _is_word_of_triples(word: str) -> bool:
+    is_place = word in ("", "unknown") or word in VENDORS
+    return bool(is_place or system(word) or environment(word) or object_format(word))
 
 
 def _target_words(images: Sequence[Image], option: ImageOption) -> str:
@@ -91,6 +126,4 @@ def _target_words(images: Sequence[Image], option: ImageOption) -> str:
 
 
 def _nearest_key(key: str) -> str:
-    from difflib import get_close_matches
-
     return next(iter(get_close_matches(key, _KEYS, n=1, cutoff=_ALIKE)), "")

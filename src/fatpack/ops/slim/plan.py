@@ -73,7 +73,7 @@ class Plan(Record):
 def plan(view: View, wishes: Wishes) -> Plan:
     """Return how a file is slimmed. A file without device code is left as it is, and a note says so.
 
-    Raises Refused where a container that had device code would have none, or would serve a device no more;
+    Raises Refused where a container would serve a device no more, or where what was asked leaves nothing of one;
     FormatError and HostError for what is damaged or not edited.
     """
     library = None
@@ -110,7 +110,7 @@ def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan
     pieces: tuple[Piece, ...] = (view,)
     if changes:
         reshaped = meant.replace(whole=_reshaped(meant.whole, reshaping(wishes)))
-        pieces = tuple(written(reshaped, changes, allow_empty=wishes.allow_empty))
+        pieces = tuple(written(reshaped, changes, allow_empty=wishes.allow_empty or bool(selection.vacated)))
     mode: Mode = "edit" if changes else ""
     notes = (*selection.notes, *unsuited(selection.kept, anew, wishes))
     seen = tuple(unseen(meant.items))

@@ -122,7 +122,7 @@ def _changed(diff: Diff) -> list[str]:
     archs = [arch for library in diff.libraries for arch in library.archs]
     words = []
     kernels = sum(kernel.kind == "changed" for arch in archs for kernel in arch.kernels or ())
-    others = sum(arch.changed for arch in archs if arch.kernels is None or (not arch.kernels and arch.changed))
+    others = sum(arch.changed for arch in archs if not (diff.with_kernels and arch.kernels))
     if kernels:
         words.append(f"changed: {counted(kernels, 'kernel')} in {_places(diff, 'kernels')}")
     if others:

@@ -117,6 +117,23 @@ def test_what_did_not_serve_a_device_before_is_told_and_not_refused() -> None:
     assert not found.is_changed
 
 
+def test_an_object_keeps_an_empty_container_of_what_was_for_no_device() -> None:
+    made = elf.Elf()
+    made.add(".nv_fatbin", cuda("80 90") + cuda("100 p100"), align=8)
+    made.add("other", b"x")
+    before = view(made.build(), "x.o")
+    found = plan(before, for_("sm_90"))
+    after = view(joined(found.pieces))
+    check_of(found)(before, after)
+    left = [item for item in scan(after) if isinstance(item, Found)]
+    assert [[image.target.arch for image in item.images] for item in left] == [["sm_90"], []]
+    assert [note for note in found.notes if "registered" in note] == [
+        "nothing was for sm_90 before: the code goes, and what is registered stays, empty (1 container)"
+    ]
+    with pytest.raises(Refused, match="would serve sm_100, sm_90 no more"):
+        plan(before, for_("sm_90", "sm_100", drop=("*_100",)))
+
+
 def test_words_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="keep_ptx"):
         Wishes(keep_ptx="some")  # type: ignore[arg-type]

@@ -106,13 +106,32 @@ def test_a_program_finds_what_is_left_through_its_records(tmp_path: Path, option
 
 
 def test_an_emptied_container_keeps_its_header(tmp_path: Path) -> None:
-    program = linked(tmp_path, [Part(of_words("100 p100")), Part(of_words("80 90"))])
+    program = linked(tmp_path, [Part(of_words("80 p80")), Part(of_words("80 90"))])
     data = program.read_bytes()
-    said = r"has sm_100, compute_100: container 0 at .* in \.nv_fatbin \(kernels: k100\)"
+    said = r"has sm_80, compute_80: container 0 at .* in \.nv_fatbin \(kernels: k80\)"
     with pytest.raises(Refused, match=said):
-        plan(view(data), for_("sm_90", keep_ptx="none"))
-    _, after = slimmed(data, for_("sm_90", allow_empty=True, keep_ptx="none"))
+        plan(view(data), for_("sm_90", drop=("*_80",)))
+    _, after = slimmed(data, for_("sm_90", drop=("*_80",), allow_empty=True))
     assert run(tmp_path, after) == ["0:", "1: 2/90"]
+
+
+@pytest.mark.parametrize(
+    ("options", "left"), [({}, "0:"), ({"keep_ptx": "none"}, "0:"), ({"keep_ptx": "all"}, "0: 1/100")]
+)
+def test_a_container_without_anything_for_the_devices_loses_its_code(
+    tmp_path: Path, options: dict[str, object], left: str
+) -> None:
+    """Nothing is lost with it: a program that runs on the device does not use it. It stays registered, empty."""
+    program = linked(tmp_path, [Part(of_words("100 p100")), Part(of_words("80 90")), Part(of_words("100"))])
+    data = program.read_bytes()
+    made, after = slimmed(data, for_("sm_90", **options))
+    assert run(tmp_path, after) == [left, "1: 2/90", "2:"]
+    count = "1 container" if options.get("keep_ptx") == "all" else "2 containers"
+    assert [note for note in made.notes if "before" in note and "not served" not in note] == [
+        f"nothing was for sm_90 before: the code goes, and what is registered stays, empty ({count})"
+    ]
+    with pytest.raises(Refused, match="nothing in the file runs on sm_70"):
+        plan(view(data), for_("sm_70"))  # a file that has nothing at all for it
 
 
 def test_two_records_of_one_container_both_follow_it(tmp_path: Path) -> None:

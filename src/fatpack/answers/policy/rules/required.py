@@ -62,6 +62,7 @@ def _lacking(given: Given, units: Sequence[UnitRows], wanted: Requirement) -> li
     """Return the units that do not serve a device, if they break the policy."""
     known: dict[object, Service] = {}
     lacking: list[tuple[UnitRows, Service]] = []
+    compiling = 0
     for unit in units:
         key = unit.offload, choosing(unit.images)
         found = known.get(key)
@@ -69,6 +70,13 @@ def _lacking(given: Given, units: Sequence[UnitRows], wanted: Requirement) -> li
             known[key] = found = covers(unit, wanted)
         if not found.serves:
             lacking.append((unit, found))
+        compiling += found.serves and found.compiles
+    has_native = len(lacking) + compiling < len(units)
+    if not wanted.text and units:
+        if given.policy.per == "library" and has_native:
+            compiling = 0
+        before, total = given.compiled.get(wanted.words, (0, 0))
+        given.compiled[wanted.words] = before + compiling, total + len(units)
     return lacking if _is_broken(given, lacking, units) else []
 
 
@@ -112,5 +120,5 @@ def _number(wanted: Requirement) -> str:
 def _mend(wanted: Requirement) -> str:
     arch = wanted.device.arch
     if wanted.device.vendor == "nvidia":
-        return f"build with -gencode arch=compute_{_number(wanted)},code={arch}"
+        return f"build with -gencode arch={wanted.text or f'compute_{_number(wanted)}'},code={wanted.text or arch}"
     return f"build with --offload-arch={arch}" if wanted.device.vendor == "amd" else f"build for {arch}"

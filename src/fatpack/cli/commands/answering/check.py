@@ -72,11 +72,12 @@ def command(
     A policy: PATHs are files, folders, packages (wheels, …), URLs and patterns. With --require every unit of device
     code must serve each device: an sm_80 cubin serves 8.6, sm_100a serves 10.0 only. A unit is what a runtime chooses
     one image from: a fat binary, a bundle, the loose images of a folder. +ptx asks for PTX that later devices compile;
-    a name with a or f, as sm_90a, asks also for an image of exactly that name. What cannot be read fails the check, and
-    so does a PATH without device code: then nothing was checked. Of each image the first bytes are compared with what
-    its container says of it, whatever it is compressed with: kind, machine and architecture; what is behind them is
-    believed but for --verify, which reads all of it. The table [tool.fatpack.check] of the nearest pyproject.toml has
-    the same options by the same names; those of the command line come before it.
+    a name with a or f, as sm_90a, asks also for an image of exactly that name. PTX serves a device, too, and then that
+    is said; 'sm_120!' is served by machine code alone, compute_120 asks for PTX for 12.0 or older. What cannot be read
+    fails the check, and so does a PATH without device code: then nothing was checked. Of each image the first bytes are
+    compared with what its container says of it, whatever it is compressed with: kind, machine and architecture; what is
+    behind them is believed but for --verify, which reads all of it. The table [tool.fatpack.check] of the nearest
+    pyproject.toml has the same options by the same names; those of the command line come before it.
 
     With --stages, or with files of different stages and no policy: they are of one unit at several stages: CIR or
     bitcode, device images, containers of them, objects, programs. What a file is, its bytes tell. Whatever a later

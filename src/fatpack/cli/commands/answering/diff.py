@@ -65,8 +65,9 @@ def command(
 
     Images with the same stored bytes are the same, and no more is read of them. Those that inflate to the same bytes
     are repacked. With --kernels, those that have the same kernels and variables are rebuilt, whatever lines, times and
-    paths were compiled in; otherwise every other byte is a change. The same images in other containers, or in another
-    order, are moved: a device may get another one of them.
+    paths were compiled in; otherwise every other byte is a change. Of two files, as objects, the kernels that were lost
+    and added are named without it. The same images in other containers, or in another order, are moved: a device may
+    get another one of them.
 
     The exit code is 0 if no device code was lost, added, changed or moved, 1 if some was, and 3 if something cannot be
     read, which the first line says first: whether that was lost is not known. With --json, an input that cannot be

@@ -95,7 +95,9 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels and conda packages
     too, from the two files alone.
 
-    A file of which a container would be left with nothing is refused, and the kernels in it are named.
+    A file of which a container would serve a device no more, or --drop would leave nothing of one, is refused, and the
+    kernels in it are named. A container that had nothing for any device of --for before loses its code, and stays
+    registered, empty: one line says so. A file that has nothing for any of them is refused.
 
     The exit code is 0 if all is done. It is 1 if a file was refused, if no file has anything for a device that
     --for names or something stays that --drop names (the result is written), or if --verify finds a difference.

@@ -19,10 +19,50 @@ if TYPE_CHECKING:
 _NAMED, _READ = 5, 16
 
 
-def emptied(rows: Sequence[Row], stays: Collection[int], served: Sequence[Taken]) -> Iterator[Unserved]:
+def idle(served: Sequence[Taken]) -> frozenset[object]:
+    """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
+
+    Nothing is lost with their code: a program that runs on the devices does not use it. A program of a kpack archive
+    may run on a device with the code of another archive, and counts by itself.
+    """
+    busy = {unit_of(one.first) for one in served if one.rows}
+    vendors = {serving.vendor_of(one.first.image.target) for one in served if one.rows}
+    return frozenset(
+        unit_of(one.first)
+        for one in served
+        if unit_of(one.first) not in busy
+        and one.first.found.format != "rocm-kpack"
+        and serving.vendor_of(one.first.image.target) in vendors
+    )
+
+
+def freed(rows: Sequence[Row], stays: Collection[int], idle: Collection[object], wishes: Wishes) -> Iterator[Row]:
+    """Yield the images that stay for later devices alone in containers of which no device has anything.
+
+    PTX stays where all of it was asked for, and so does all in a container with code for linkers, or that is named.
+    """
+    if wishes.ptx == "all":
+        return
+    kept: dict[object, list[Row]] = {}
+    for row in rows:
+        if id(row.image) in stays and not is_host(row.image):
+            kept.setdefault(_together(row), []).append(row)
+    for left in kept.values():
+        if all(unit_of(row) in idle for row in left) and not _is_wanted(left, wishes):
+            yield from left
+
+
+def _is_wanted(left: Sequence[Row], wishes: Wishes) -> bool:
+    return any(matches(row.image, wishes.keep) or form_of(row.image) in serving.LINKED for row in left)
+
+
+def emptied(
+    rows: Sequence[Row], stays: Collection[int], served: Sequence[Taken], idle: Collection[object] = ()
+) -> Iterator[Unserved]:
     """Yield the containers that lose all device code, with the devices that nothing in them is for.
 
-    What lies beside one that loses all may have code for the same runtime: then nothing is lost.
+    What lies beside one that loses all may have code for the same runtime: then nothing is lost, and neither is it with
+    the code of ``idle`` units.
     """
     count = 0
     devices: dict[int, dict[str, bool]] = {}
@@ -39,6 +79,8 @@ def emptied(rows: Sequence[Row], stays: Collection[int], served: Sequence[Taken]
     for (number, _), inside in by_container.items():
         if any(id(row.image) in stays for row in inside) or all(unit_of(row) in alive for row in inside):
             continue
+        if all(unit_of(row) in idle for row in inside):
+            continue
         if not _is_leftover(inside[0].found):
             count += 1
             named = [device for device, is_unserved in devices.get(number, {}).items() if is_unserved]
@@ -54,8 +96,17 @@ def lost(served: Sequence[Taken], stays: Collection[int]) -> Iterator[Unserved]:
             yield _unserved(one.rows, one.first.number, one.device, names_kernels=count <= _READ)
 
 
-def useless(rows: Sequence[Row], stays: Collection[int], served: Sequence[Taken], wishes: Wishes) -> Iterator[Unserved]:
-    """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either."""
+def useless(
+    rows: Sequence[Row],
+    stays: Collection[int],
+    served: Sequence[Taken],
+    wishes: Wishes,
+    idle: Collection[object] = (),
+) -> Iterator[Unserved]:
+    """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either.
+
+    Code that stays in ``idle`` units is what was asked for, or what others of the program need.
+    """
     unserved: dict[object, dict[str, bool]] = {}
     for one in served:
         states = unserved.setdefault(_together(one.first), {})
@@ -68,8 +119,8 @@ def useless(rows: Sequence[Row], stays: Collection[int], served: Sequence[Taken]
     for key, states in unserved.items():
         devices = [device if is_unserved else "" for device, is_unserved in states.items()]
         left = kept.get(key, [])
-        wanted = any(matches(row.image, wishes.keep) or form_of(row.image) in serving.LINKED for row in left)
-        if left and all(devices) and not wanted and not _is_leftover(left[0].found):
+        is_idle = all(unit_of(row) in idle for row in left)
+        if left and all(devices) and not is_idle and not _is_wanted(left, wishes) and not _is_leftover(left[0].found):
             count += 1
             yield _unserved(left, left[0].number, ", ".join(devices), names_kernels=count <= _READ)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.ops.slim.choosing import losses, serving
-from fatpack.ops.slim.choosing.rows import Row, Taken, form_of, is_host, matches, spelled, units
+from fatpack.ops.slim.choosing.rows import Row, Taken, form_of, is_host, matches, spelled, unit_of, units
 from fatpack.ops.slim.choosing.selection import Selection
 from fatpack.scanner import Found
 from fatpack.target.choice.answer import Candidate
@@ -37,8 +37,15 @@ class _Notes:
     def take(self, text: str, number: int) -> None:
         self._about.setdefault(text, set()).add(number)
 
+    def forget(self, numbers: Collection[int]) -> None:
+        """Take back what was said of some containers."""
+        for about in self._about.values():
+            about.difference_update(numbers)
+
     def lines(self) -> tuple[str, ...]:
-        return tuple(f"{text} ({counted(len(numbers), 'container')})" for text, numbers in self._about.items())
+        return tuple(
+            f"{text} ({counted(len(numbers), 'container')})" for text, numbers in self._about.items() if numbers
+        )
 
 
 def select(
@@ -71,13 +78,35 @@ def select(
     linked = [row for row in rows if id(row.found) in together]
     archs = {spelled(row.image) for row in linked if id(row.image) in stays}
     stays |= {id(row.image) for row in linked if spelled(row.image) in archs}
+    idle = losses.idle(served)
+    movable = [row for row in rows if id(row.found) not in together and id(row.found) not in left]
+    stays -= {id(row.image) for row in losses.freed(movable, stays, idle, wishes)}
+    vacated = _vacated(rows, stays, idle)
+    if vacated:
+        notes.forget(vacated)
+        devices = ", ".join(device.words for device in wishes.devices)
+        for number in vacated:
+            notes.take(f"nothing was for {devices} before: the code goes, and what is registered stays, empty", number)
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
-    emptied, lost = tuple(losses.emptied(rows, stays, served)), tuple(losses.lost(served, stays))
-    useless = tuple(losses.useless(rows, stays, served, wishes))
+    emptied, lost = tuple(losses.emptied(rows, stays, served, idle)), tuple(losses.lost(served, stays))
+    useless = tuple(losses.useless(rows, stays, served, wishes, idle))
     vendors = frozenset(serving.vendor_of(row.image.target) for row in rows if not is_host(row.image))
     unserved = tuple(_nowhere(rows, vendors, wishes))
-    return Selection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved)
+    return Selection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
+
+
+def _vacated(rows: Sequence[Row], stays: Collection[int], idle: Collection[object]) -> frozenset[int]:
+    """Return the numbers of the containers that lose all device code, none of which was for a device."""
+    inside: dict[int, list[Row]] = {}
+    for row in rows:
+        if not is_host(row.image):
+            inside.setdefault(row.number, []).append(row)
+    return frozenset(
+        number
+        for number, found in inside.items()
+        if all(unit_of(row) in idle and id(row.image) not in stays for row in found)
+    )
 
 
 def _nowhere(rows: Sequence[Row], vendors: Collection[str], wishes: Wishes) -> Iterator[Device]:

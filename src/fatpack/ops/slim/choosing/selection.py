@@ -50,6 +50,7 @@ class Selection(Record):
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
     would not be then, and ``useless`` those that would be left with code that no device loads. ``vendors`` are those
     for whose devices the file has code, and ``unserved`` the devices of these vendors that nothing in the file is for.
+    ``vacated`` are the numbers of the containers that lose all code, none of which was for a device before.
     """
 
     kept: tuple[Row, ...] = ()
@@ -60,6 +61,7 @@ class Selection(Record):
     notes: tuple[str, ...] = ()
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
+    vacated: frozenset[int] = frozenset()
 
     def kept_too(self, images: Collection[int]) -> Selection:
         """Return the selection with some of the dropped images kept, each by its ``id()``."""

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.answers.policy.outcome import Checked, CheckedLibrary, Required, Violation
+    from fatpack.answers.policy.outcome import Checked, CheckedLibrary, Compiled, Required, Violation
 
 #: subjects that the first line names
 _FIRST = 3
@@ -62,7 +62,15 @@ def _served(checked: Checked, required: Required) -> str:
     number = sum(required.vendor in item.vendors for item in checked.libraries)
     which = "the one library" if number == 1 else all_of(number, "library")
     verb = "serves" if number == 1 else "serve"
-    return f"{which} with code for {VENDORS[required.vendor]} {verb} {', '.join(required.devices)}"
+    after = {one.device: one for one in required.compiled}
+    devices = [f"{name}{_after(after[name], required.vendor)}" if name in after else name for name in required.devices]
+    return f"{which} with code for {VENDORS[required.vendor]} {verb} {', '.join(devices)}"
+
+
+def _after(one: Compiled, vendor: str) -> str:
+    """Return that a device is served only after compiling, and by how many units."""
+    what = "compiling PTX" if vendor == "nvidia" else "compiling"
+    return f" (after {what})" if one.units == one.total else f" (after {what} in {one.units} of {one.total} units)"
 
 
 def vendor_words(library: CheckedLibrary) -> str:
@@ -118,7 +126,9 @@ def _vendors(item: Violation, checked: Checked) -> set[str]:
         return set()
     if item.subject.endswith("+ptx"):
         return {"nvidia"}
-    return {each.vendor for each in checked.required if {item.subject, f"{item.subject}+ptx"} & set(each.devices)}
+    bare = item.subject.removeprefix("machine code for ")
+    names = {f"{bare}{ptx}{native}" for ptx in ("", "+ptx") for native in ("", "!")}
+    return {each.vendor for each in checked.required if names & set(each.devices)}
 
 
 def _names(paths: set[str]) -> str:
