@@ -2,7 +2,8 @@
 
 XLA, Triton's ahead-of-time compiler, ggml and many a script write an image into an array of the program, and hand its
 address to ``cuModuleLoadData``, ``hipModuleLoadData`` or ``clCreateProgramWithIL``. No record leads there, and no name
-of a section tells: only the image itself does. So this is looked for only where everything is to be searched.
+of a section tells: only the image itself does. So this is looked for in the data of programs and libraries, in that of
+objects in which nothing else was found, and where everything is to be searched.
 
 Where an image ends, it says itself: an ELF file with its section table and the sections in it, Tile IR with its last
 section, a SPIR-V module with its last function (:func:`fatpack.images.spirv.extent`). What does not end before the

@@ -57,7 +57,7 @@ def read(view: View, path: str) -> Given:
     found: list[Found] = []
     findings: list[Finding] = []
     try:
-        for item in scan(view, is_quick=True):
+        for item in scan(view):
             if isinstance(item, Found):
                 found.append(item)
             elif item.severity == "error" or item.code.startswith(_REGISTRATION):

@@ -116,7 +116,7 @@ def divided_sections(view: View, _places: object = None) -> Division:
         elif item.kind == CODE:
             count, size = opened.get(item.name, (0, 0))
             opened[item.name] = count + 1, size + item.size
-    return Division(unusual, opened)
+    return Division(unusual, opened, {})
 
 
 def labels(view: View) -> Iterator[Label]:

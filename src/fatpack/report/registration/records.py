@@ -28,12 +28,12 @@ SCHEMA = "fatpack.runtime/1"
 _IMAGES = 64 << 20
 
 
-def registration(view: View, *, thorough: bool = True) -> dict[str, Any]:
-    """Return the record of one file. Without ``thorough`` one in which nothing is found is not searched for more."""
+def registration(view: View) -> dict[str, Any]:
+    """Return the record of one file."""
     found_units: list[dict[str, Any]] = []
     findings: list[Finding] = []
     found: dict[tuple[int, ...], list[Found]] = {}
-    for item in scan(view, is_quick=not thorough):
+    for item in scan(view):
         if isinstance(item, Finding):
             findings.append(item)
         else:
