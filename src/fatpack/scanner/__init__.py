@@ -51,9 +51,10 @@ def scan(
 
     Sections whose names say nothing are searched for containers too, and the data of programs and libraries also for
     device images in no container. If nothing is found, the data of objects is searched like that, and a file that no
-    host reads to its last byte (``limits.SEARCHED``). ``deep`` searches all of every file (:mod:`fatpack.deep`), and ``is_thorough`` all of
-    one in which nothing is found; what that finds comes behind the others of its host. A member of an archive in which
-    something was found is searched for more only if no room reads it (``is_member`` says that the view is one).
+    host reads to its last byte (``limits.SEARCHED``). ``deep`` searches all of every file (:mod:`fatpack.deep`), and
+    ``is_thorough`` all of one in which nothing is found; what that finds comes behind the others of its host. A member
+    of an archive in which something was found is searched for more only if no room reads it (``is_member`` says that
+    the view is one).
     Without ``judges`` it is not asked whether hosts register what they launch. Without ``recognises`` images are not
     looked at: each is what its container says, of the form ``unknown``, and nothing is inside.
 
