@@ -69,12 +69,12 @@ def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Cont
             if recognised is not None:
                 data = region.slice(at, size)
                 if start + at == 0:
-                    own = _alone(data, recognised), data
+                    own = alone(data, recognised), data
                 else:
                     if own is not None:
                         yield own
                         own = None
-                    yield _alone(data, recognised), data
+                    yield alone(data, recognised), data
                 at = following.after(at + size)
                 continue
             hits_left -= size > 0
@@ -135,8 +135,10 @@ def _has_names(elf: Elf, head: bytes) -> bool:
     return elf.view.read(at, 1) == elf.view.read(at + length - 1, 1) == b"\0"
 
 
-def _alone(data: View, recognised: Recognised) -> Container:
-    target = Target(recognised.triple, recognised.arch)
+def alone(data: View, recognised: Recognised | None = None, *, offload: str = "none") -> Container:
+    """Return the container that an image is by itself; ``offload`` is the model of what leads to it."""
+    recognised = recognised or images.recognise(data)
+    target = Target(recognised.triple, recognised.arch, offload=offload)
     size = len(data)
     return Container(FORMAT, 0, (Image(target, recognised.form, data, size, size, data.span()),), data.span())
 

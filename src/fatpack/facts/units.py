@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: formats whose containers of one section are chosen from together
 _SIDE_BY_SIDE = ("llvm-offload-binary",)
 
+#: the section in which images without a container lie side by side that a runtime is given
+_IMAGES = ".llvm.offloading"
+
 #: formats of which the position of an image decides, and not what it is for
 _BY_POSITION = ("cuda-fatbin",)
 
@@ -143,7 +146,7 @@ def _key(row: ImageRow) -> tuple[object, ...]:
         return row.chain, row.member, row.position, row.offset
     if is_own(row):
         return "own", around, row.member, runtime_of(row, vendor), vendor
-    if row.container_format in _SIDE_BY_SIDE:
+    if is_side_by_side(row):
         return around, row.member, row.section_index, row.section, row.offload, vendor
     return around, row.container, row.module, row.offload, vendor
 
@@ -165,7 +168,14 @@ def is_in_data(section: str, format: str | None) -> bool:
     segment, comma, name = section.partition(",")
     if segment and comma:
         return is_macho_data(name.encode())
-    return is_data(stem(section)) or (format == "bare-image" and bool(section))
+    is_led_to = section.startswith(_IMAGES)
+    return is_data(stem(section)) or (format == "bare-image" and bool(section) and not is_led_to)
+
+
+def is_side_by_side(row: ImageRow) -> bool:
+    """Return whether an image is chosen from with those of other containers in its section."""
+    is_led_to = row.container_format == "bare-image" and (row.section or "").startswith(_IMAGES)
+    return is_led_to or row.container_format in _SIDE_BY_SIDE
 
 
 def is_left_by_link(rows: Sequence[ImageRow]) -> bool:

@@ -166,7 +166,7 @@ def _place(row: ImageRow) -> object:
         return row.binary
     if row.offload == "sycl" and row.module is None:
         return "sycl"
-    if row.container_format in _SIDE_BY_SIDE:
+    if row.container_format in _SIDE_BY_SIDE or seen.is_side_by_side(row):
         return around, row.member, row.section_index, row.section
     return around, row.container, row.module
 
