@@ -45,9 +45,9 @@ _FOR_HOSTS = ("object", "archive")
 _FOR_LINKERS = ("ltoir", "bitcode")
 
 #: the sections in which objects keep code for the device link, whose result is what counts; PE images cut names.
-#: clang's bundler has one for each target.
+#: A section of clang's bundler is none of these: what a fat object has in its sections lies in no single one, and what
+#: DPC++ leaves in such a section of a program is what its link made.
 _FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
-_OF_BUNDLER = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: Bytes below which no cubin has a kernel: its header, a dozen sections, the constants of the parameters (352 bytes)
 #: and one group of instructions take more. nvcc's device link leaves such a one where there was nothing to link.
@@ -213,7 +213,7 @@ def waits(row: ImageRow) -> bool:
 
     It lies where objects keep such code, it is bitcode for HIP, which no runtime loads, or a file of linkers' code.
     """
-    if row.section in _FOR_LINKS or (row.section or "").startswith(_OF_BUNDLER):
+    if row.section in _FOR_LINKS:
         return True
     if row.container is None:
         return row.form in _FOR_LINKERS
