@@ -51,12 +51,57 @@ def test_bytes_behind_the_last_section_are_searched() -> None:
     assert scanned(elf.with_contents(nv_fatbin=FATBIN) + bytes(8) + FATBIN)[1] == [".nv_fatbin", None]
 
 
-@pytest.mark.parametrize("section", ["rodata", "data", "text", "comment"])
-def test_a_file_in_which_nothing_was_found_is_searched_wholly(section: str) -> None:
-    found, sections, findings = scanned(elf.with_contents(**{section: bytes(64) + FATBIN, "bss": b""}))
+@pytest.mark.parametrize("section", ["rodata", "data", "lrodata", "data.rel.ro.local"])
+def test_the_data_of_an_object_is_searched_where_nothing_was_found(section: str) -> None:
+    found, sections, findings = scanned(elf.with_contents(**{section: bytes(64) + FATBIN, "bss": b"", "text": b"code"}))
     assert sections == [f".{section}"]
     assert findings == []
-    assert found.not_searched == ()
+    assert found.not_searched == (NotSearched(".text", 1, 4),)
+
+
+@pytest.mark.parametrize("section", ["text", "comment"])
+def test_code_is_searched_by_a_deep_search_alone(section: str) -> None:
+    data = elf.with_contents(**{section: bytes(64) + FATBIN})
+    assert scanned(data)[1] == []
+    assert scanned(data, deep=True)[1] == [f".{section}"]
+    thorough = scan(BytesSource(data, "file").view(), is_thorough=True)
+    assert [item.section for item in thorough if isinstance(item, Found)] == [f".{section}"]
+
+
+def program(**contents: bytes) -> bytes:
+    """Return a library of some sections."""
+    made = elf.Elf(type=3)
+    for name, content in contents.items():
+        made.add(f".{name}", content)
+    return made.build()
+
+
+@pytest.mark.parametrize("section", ["rodata", "ldata", "data"])
+def test_one_container_does_not_end_the_search_of_a_library(section: str) -> None:
+    found, sections, _ = scanned(program(nv_fatbin=FATBIN, text=b"code", **{section: bytes(8) + FATBIN * 3}))
+    assert sections == [".nv_fatbin", *[f".{section}"] * 3]
+    assert found.not_searched == (NotSearched(".text", 1, 4),)
+    assert found.is_outside
+
+
+def test_bare_images_in_the_data_of_a_library_are_listed() -> None:
+    items = list(scan(BytesSource(program(rodata=FATBIN, data=bytes(64) + CUBIN), "file").view()))
+    found = [(item.format, item.section, item.images[0].form) for item in items if isinstance(item, Found)]
+    assert found == [("cuda-fatbin", ".rodata", "cubin"), ("bare-image", ".data", "cubin")]
+
+
+def test_the_data_of_windows_libraries_is_searched_too() -> None:
+    library = pe.build([pe.Section(b".nv_fatb", FATBIN), pe.Section(b".rdata", FATBIN), pe.Section(b".text", b"x")])
+    assert scanned(library)[1] == [".nv_fatb", ".rdata"]
+
+
+def test_a_large_file_that_no_host_reads_is_not_searched_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytes(64) + FATBIN
+    assert scanned(data)[1] == [None]
+    monkeypatch.setattr(limits, "SEARCHED", len(data) - 1)
+    found, sections, _ = scanned(data)
+    assert (sections, found.not_searched) == ([], (NotSearched("the whole file", 1, len(data)),))
+    assert scanned(data, deep=True)[1] == [None]
 
 
 def test_where_something_was_found_host_data_is_left_and_named() -> None:

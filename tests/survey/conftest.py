@@ -50,7 +50,7 @@ def expected(folder: Path, of: str = "images") -> list[dict[str, Any]]:
     for path in folder.rglob("*"):
         if path.is_file():
             with open_source(str(path)) as source:
-                rows += [row.to_dict() for row in rows_of(source.view(), RowOptions(of=of, thorough=False))]
+                rows += [row.to_dict() for row in rows_of(source.view(), RowOptions(of=of))]
     return in_order(rows)
 
 

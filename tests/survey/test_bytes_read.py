@@ -10,9 +10,10 @@ from tests.builders import elf
 
 import fatpack
 from fatpack.facts.options import RowOptions
+from fatpack.io import limits
 from fatpack.survey.task import Task, TaskOptions, run
 
-OPTIONS = TaskOptions(RowOptions(thorough=False), "jsonl")
+OPTIONS = TaskOptions(RowOptions(), "jsonl")
 
 
 @pytest.fixture
@@ -57,8 +58,15 @@ def test_larger_images_cost_no_more(tmp_path: Path, counted: list[int]) -> None:
     assert more < some + 16384
 
 
-def test_a_file_without_device_code_costs_its_head(tmp_path: Path, counted: list[int]) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(b"\1" * 5_000_000)
-    run(Task(0, str(path)), OPTIONS)
-    assert sum(counted) <= 64 << 10
+def test_a_library_without_data_and_a_large_file_without_device_code_cost_their_heads(
+    tmp_path: Path, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SEARCHED", 4_000_000)
+    made = elf.Elf(type=3)
+    made.add(".text", b"\1" * 5_000_000)
+    for data in (b"\1" * 5_000_000, made.build()):
+        path = tmp_path / "x"
+        path.write_bytes(data)
+        counted.clear()
+        run(Task(0, str(path)), OPTIONS)
+        assert sum(counted) <= 64 << 10

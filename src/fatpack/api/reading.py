@@ -37,11 +37,8 @@ class File:
     (``raw``: the file is a container itself, or nothing we know).
     """
 
-    def __init__(
-        self, source: Source | Entered, *, deep: bool = False, view: View | None = None, is_quick: bool = False
-    ) -> None:
+    def __init__(self, source: Source | Entered, *, deep: bool = False, view: View | None = None) -> None:
         self._source = source
-        self._is_quick = is_quick
         self._view = source.view() if view is None else view
         self._deep = deep
         self._items: tuple[Found | Finding, ...] | None = None
@@ -53,20 +50,24 @@ class File:
     @property
     def items(self) -> tuple[Found | Finding, ...]:
         """The containers and the findings together, in the order they were met; scanned when first asked for."""
-        if self._items is None:
-            found = scan_view(self._view, deep=self._deep, is_quick=self._is_quick)
-            items = tuple(found)
-            # The items last: another thread that sees them may ask for what was not searched.
-            self._not_searched, self._items = found.not_searched, items
-        return self._items
+        return self._scanned() if self._items is None else self._items
 
     @property
     def not_searched(self) -> tuple[NotSearched, ...]:
         """The sections in which no container was looked for, by name, most bytes first; none with ``deep``.
 
-        None either where nothing was found: such a file is searched to its last byte.
+        None either of a file up to 256 MiB that no host reads: such a file is searched to its last byte.
         """
-        return self._not_searched if self.items else ()
+        if self._items is None:
+            self._scanned()
+        return self._not_searched
+
+    def _scanned(self) -> tuple[Found | Finding, ...]:
+        found = scan_view(self._view, deep=self._deep)
+        items = tuple(found)
+        # The items last: another thread that sees them may ask for what was not searched.
+        self._not_searched, self._items = found.not_searched, items
+        return items
 
     @property
     def view(self) -> View:
@@ -206,7 +207,7 @@ def _scanned_leaves(found: Iterable[Leaf], unmatched: Sequence[str], *, deep: bo
     for leaf in found:
         yield from leaf.findings
         if leaf.view is not None:
-            yield from scan_view(leaf.view, deep=deep, is_quick=not leaf.is_named)
+            yield from scan_view(leaf.view, deep=deep)
         failure = failure or leaf.error
     if failure is not None:
         raise failure

@@ -79,7 +79,7 @@ def rows_with(data: Input, options: RowOptions, max_inflated: int | None) -> Ite
     if tree_of(data):
         unmatched: list[str] = []
         for leaf in leaves([data], Rules(deep=options.deep), Counts(), unmatched, budget):
-            yield from rows_of_leaf(leaf, options.replace(thorough=False))
+            yield from rows_of_leaf(leaf, options)
         if unmatched:
             raise UsageError(f"no file matches {unmatched[0]}")
         return

@@ -70,7 +70,7 @@ class Files:
             if leaf.error is not None:
                 self.unread.append(leaf.error)
             elif leaf.view is not None:
-                yield File(leaf.view.source, deep=self._rules.deep, view=leaf.view, is_quick=not leaf.is_named)
+                yield File(leaf.view.source, deep=self._rules.deep, view=leaf.view)
 
 
 def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_inflated: int | None = None) -> Files:
@@ -78,8 +78,8 @@ def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_i
 
     An input is what :func:`fatpack.open` takes, or a folder or a pattern. Of a package (a wheel, a tar archive, …) the
     files in it come, also those in packages inside it, as if they were unpacked: ``path`` is ``x.whl!torch/libx.so``.
-    Any other input comes as it is. What is in folders and packages is searched where device code is kept, unless
-    ``deep`` asks for more, and passed over if its name says that it is source code, text or a picture. ``exclude`` are
+    Any other input comes as it is. What is in folders and packages is searched as if it was named alone, and passed
+    over if its name says that it is source code, text or a picture, unless ``deep`` asks for more. ``exclude`` are
     patterns of names, or with ``/`` of paths. Nothing is raised for a file in a folder or a package: see
     :class:`Files`. ``max_inflated`` is as for :func:`fatpack.open`, for all of them together.
 

@@ -149,7 +149,7 @@ max_output_option = option(
     help="The most bytes that the command writes. Default: 1G, or 100 times the input if that is more.",
 )
 schema_option = option("--schema", is_flag=True, help="Print the JSON schema of this output and exit.")
-deep_option = option("--deep", is_flag=True, help="Search the host's own code and data too.")
+deep_option = option("--deep", is_flag=True, help="Search the host's own code too, and the data of objects.")
 exclude_option = option(
     "--exclude",
     multiple=True,

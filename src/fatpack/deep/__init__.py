@@ -5,8 +5,8 @@ only knows the magic (a driver, a compiler, this text) has it in its data as wel
 image, all of it intact, is no container here and no damage either. But a file that was cut short may end in a container
 of which something is left (:mod:`fatpack.deep.cut`): that is taken with its damage.
 
-Device images that are in no container are looked for in what is left, if all of a file is to be searched
-(:mod:`fatpack.deep.bare`).
+Device images that are in no container are looked for in what is left of the data of programs, and if all of a file is
+to be searched (:mod:`fatpack.deep.bare`).
 
 Everything stays linear: each block is searched once from front to back, a container that was read is stepped over,
 and a file with too many false hits is given up.

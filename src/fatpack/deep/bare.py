@@ -2,7 +2,8 @@
 
 XLA, Triton's ahead-of-time compiler, ggml and many a script write an image into an array of the program, and hand its
 address to ``cuModuleLoadData``, ``hipModuleLoadData`` or ``clCreateProgramWithIL``. No record leads there, and no name
-of a section tells: only the image itself does. So this is looked for only where everything is to be searched.
+of a section tells: only the image itself does. So this is looked for in the data of programs and libraries, in that of
+objects in which nothing else was found, and where everything is to be searched.
 
 Where an image ends, it says itself: an ELF file with its section table and the sections in it, Tile IR with its last
 section, a SPIR-V module with its last function (:func:`fatpack.images.spirv.extent`). What does not end before the
@@ -68,12 +69,12 @@ def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Cont
             if recognised is not None:
                 data = region.slice(at, size)
                 if start + at == 0:
-                    own = _alone(data, recognised), data
+                    own = alone(data, recognised), data
                 else:
                     if own is not None:
                         yield own
                         own = None
-                    yield _alone(data, recognised), data
+                    yield alone(data, recognised), data
                 at = following.after(at + size)
                 continue
             hits_left -= size > 0
@@ -134,8 +135,10 @@ def _has_names(elf: Elf, head: bytes) -> bool:
     return elf.view.read(at, 1) == elf.view.read(at + length - 1, 1) == b"\0"
 
 
-def _alone(data: View, recognised: Recognised) -> Container:
-    target = Target(recognised.triple, recognised.arch)
+def alone(data: View, recognised: Recognised | None = None, *, offload: str = "none") -> Container:
+    """Return the container that an image is by itself; ``offload`` is the model of what leads to it."""
+    recognised = recognised or images.recognise(data)
+    target = Target(recognised.triple, recognised.arch, offload=offload)
     size = len(data)
     return Container(FORMAT, 0, (Image(target, recognised.form, data, size, size, data.span()),), data.span())
 

@@ -42,13 +42,12 @@ class LeafRows(Record):
 
 
 class _Making(Record):
-    """What makes rows of a leaf. A file in a folder or a package is not searched to its last byte."""
+    """What makes rows of a leaf."""
 
     options: RowOptions
 
     def __call__(self, leaf: Leaf) -> LeafRows:
-        options = self.options if leaf.is_named else self.options.replace(thorough=False)
-        return LeafRows(list(rows_of_leaf(leaf, options)), not leaf.package, leaf.size or 0)
+        return LeafRows(list(rows_of_leaf(leaf, self.options)), not leaf.package, leaf.size or 0)
 
 
 def gather(
@@ -65,8 +64,8 @@ def gather(
     """Return the rows of files, folders, patterns, packages and URLs, in the order of the paths.
 
     Each file ends with its row ``file``, each package with one of its own (``host`` is the kind of package) behind the
-    files in it. Nothing is raised for a file: what cannot be read has ``error`` and ``exit_code`` in that row. Files
-    that were named are searched as ``options`` say, those in folders and packages where device code is kept.
+    files in it. Nothing is raised for a file: what cannot be read has ``error`` and ``exit_code`` in that row. All
+    are searched as ``options`` say.
 
     ``exclude`` are patterns of files to be left out, ``unmatched`` gets the patterns in ``paths`` that no file has, and
     ``on_file`` each row ``file`` when it comes. What was met and not looked into is ``unlooked`` of what is returned;

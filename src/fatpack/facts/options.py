@@ -12,8 +12,8 @@ class RowOptions(Record):
     ``registers_max``; both read every image whole, and so do rows of kernels. With ``each_kernel`` the row of an image
     is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
     recognise what they are; ``heads`` compares their first bytes with what is stored about them, for which containers
-    that are compressed as a whole are inflated. ``deep`` searches everything, and without ``thorough`` a file in which
-    nothing was found is not searched to its last byte. ``positions`` are those of the images that get rows, None for
+    that are compressed as a whole are inflated. ``deep`` searches everything, and ``thorough`` all of a file
+    in which nothing was found. ``positions`` are those of the images that get rows, None for
     all; "" stands for images in no container. ``kernel`` is a regular expression: ``has_kernel`` says which images have
     a kernel with such a name. ``digest_sizes`` are the sizes of the images that get ``sha256``, None for all.
     """
@@ -23,7 +23,7 @@ class RowOptions(Record):
     kernels: bool = False
     inflate: bool = False
     deep: bool = False
-    thorough: bool = True
+    thorough: bool = False
     each_kernel: bool = False
     positions: frozenset[str] | None = None
     kernel: str = ""

@@ -38,21 +38,13 @@ def rows_of_leaf(leaf: Leaf, options: RowOptions) -> Iterator[AnyRow]:
         assert leaf.error is not None
         yield failed(leaf.path, leaf.error, options.of)
     else:
-        rows = rows_of(leaf.view, options)
-        first = next(rows)
-        if first.row == "file" and first.exit_code and first.error is None and not options.thorough:
-            # Something is wrong, and nothing was found: it is searched as if it was named itself.
-            rows = rows_of(leaf.view, options.replace(thorough=True))
-        else:
-            yield first
-        yield from rows
+        yield from rows_of(leaf.view, options)
 
 
 def rows_in(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
     """Yield the rows of an open file; of a package those of all files in it, and behind them one of the package."""
     rules, counts = Rules(deep=options.deep), Counts()
-    inside = options.replace(thorough=False)
     for batch in batches_in(view, path, rules, counts):
         for node in batch:
             for leaf in node.leaves(rules, counts):
-                yield from rows_of_leaf(leaf, options if leaf.is_named else inside)
+                yield from rows_of_leaf(leaf, options)

@@ -83,7 +83,7 @@ class _Reader:
         """Yield all rows; the last is that of the file."""
         if self._options.digests:
             self._view.source.check()
-        found = scan(self._view, deep=self._options.deep, is_quick=not self._options.thorough)
+        found = scan(self._view, deep=self._options.deep, is_thorough=self._options.thorough)
         members: set[tuple[int, ...]] = set()
         number = 0
         for item in found:
@@ -98,10 +98,8 @@ class _Reader:
         if self._file["host"] == "archive":
             yield from self._members(members)
         self._skipped = sum(row.size for row in found.not_searched)
-        if not number and self._options.thorough:
-            self._searched, self._skipped = "everything", 0
-        elif not number and not self._count and self._file["host"] == "raw":
-            self._skipped = len(self._view)
+        if not number and not self._skipped:
+            self._searched = "everything"
         yield self.last()
 
     def last(self, error: FatpackError | OSError | None = None) -> AnyRow:

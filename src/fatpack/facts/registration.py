@@ -103,7 +103,7 @@ class Verdict(Record):
 
 def judge(view: View, scanned: Scanned | None = None) -> Verdict:
     """Return the verdict on a file; ``scanned`` is what a scan of it has found, if one was made already."""
-    scanned = Scanned(scan(view, is_quick=True)) if scanned is None else scanned
+    scanned = Scanned(scan(view)) if scanned is None else scanned
     return verdict(scanned.findings, parts(view, scanned))
 
 

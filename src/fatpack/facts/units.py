@@ -4,10 +4,15 @@ A container is a unit. Offload binaries that lie side by side in a section are o
 together, and so is what kpack archives hold for one program, in whatever archive. Each abstract module of a SYCLBIN
 file is one, with kernels of its own. Images of one container that are for different programming models or vendors are
 chosen from apart.
+
+What a program or library has among its data is registered by nothing: its own code chooses a container, as cuFFT does
+among 24,453. All of that is one unit.
 """
 
 from __future__ import annotations
 
+from fatpack.hosts.macho.names import is_data as is_macho_data
+from fatpack.hosts.usual import is_data, stem
 from fatpack.record import Record
 from fatpack.target.choice.answer import Candidate
 from fatpack.target.choice.asking import Images
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
 #: formats whose containers of one section are chosen from together
 _SIDE_BY_SIDE = ("llvm-offload-binary",)
 
+#: the section in which images without a container lie side by side that a runtime is given
+_IMAGES = ".llvm.offloading"
+
 #: formats of which the position of an image decides, and not what it is for
 _BY_POSITION = ("cuda-fatbin",)
 
@@ -37,9 +45,13 @@ _FOR_HOSTS = ("object", "archive")
 _FOR_LINKERS = ("ltoir", "bitcode")
 
 #: the sections in which objects keep code for the device link, whose result is what counts; PE images cut names.
-#: clang's bundler has one for each target.
+#: A section of clang's bundler is none of these: what a fat object has in its sections lies in no single one, and what
+#: DPC++ leaves in such a section of a program is what its link made.
 _FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
-_OF_BUNDLER = "__CLANG_OFFLOAD_BUNDLE__"
+
+#: Bytes below which no cubin has a kernel: its header, a dozen sections, the constants of the parameters (352 bytes)
+#: and one group of instructions take more. nvcc's device link leaves such a one where there was nothing to link.
+_EMPTY_CUBIN = 1024
 
 
 class UnitPlace(Record):
@@ -73,7 +85,8 @@ class UnitImage(Record):
 class Unit(Record):
     """The images among which a runtime chooses; ``runtime`` is cuda, hip, openmp, sycl or kpack.
 
-    ``waits`` is true for relocatable device code, of which a device link makes what counts.
+    ``waits`` is true for relocatable device code, of which a device link makes what counts. ``own`` is in how many
+    containers it is of which a library chooses one by itself, 0 for what a runtime is given.
     """
 
     place: UnitPlace
@@ -83,6 +96,7 @@ class Unit(Record):
     images: tuple[UnitImage, ...]
     bundle_version: int | None = None
     waits: bool = False
+    own: int = 0
 
     @property
     def asked(self) -> Images:
@@ -130,14 +144,43 @@ def _key(row: ImageRow) -> tuple[object, ...]:
     around = (row.position or "").rpartition("/")[0]
     if row.container is None:
         return row.chain, row.member, row.position, row.offset
-    if row.container_format in _SIDE_BY_SIDE:
+    if is_own(row):
+        return "own", around, row.member, runtime_of(row, vendor), vendor
+    if is_side_by_side(row):
         return around, row.member, row.section_index, row.section, row.offload, vendor
     return around, row.container, row.module, row.offload, vendor
 
 
 def _made(groups: dict[object, list[ImageRow]]) -> Iterator[Unit]:
+    owners = {vendor_of(rows[0].triple or "", rows[0].arch or "") for rows in groups.values() if is_own(rows[0])}
     for rows in groups.values():
-        yield unit_of(rows)
+        if not (owners and is_left_by_link(rows) and vendor_of(rows[0].triple or "", rows[0].arch or "") in owners):
+            yield unit_of(rows)
+
+
+def is_own(row: ImageRow) -> bool:
+    """Return whether an image is among the data of a host, of which the host's own code chooses."""
+    return is_in_data(row.section or "", row.container_format)
+
+
+def is_in_data(section: str, format: str | None) -> bool:
+    """Return whether a container of a format lies in a section where no runtime looks for it."""
+    segment, comma, name = section.partition(",")
+    if segment and comma:
+        return is_macho_data(name.encode())
+    is_led_to = section.startswith(_IMAGES)
+    return is_data(stem(section)) or (format == "bare-image" and bool(section) and not is_led_to)
+
+
+def is_side_by_side(row: ImageRow) -> bool:
+    """Return whether an image is chosen from with those of other containers in its section."""
+    is_led_to = row.container_format == "bare-image" and (row.section or "").startswith(_IMAGES)
+    return is_led_to or row.container_format in _SIDE_BY_SIDE
+
+
+def is_left_by_link(rows: Sequence[ImageRow]) -> bool:
+    """Return whether the images of a container are what a device link leaves that had nothing to link."""
+    return all(not is_own(row) and row.form == "cubin" and 0 < (row.size or 0) < _EMPTY_CUBIN for row in rows)
 
 
 def unit_of(rows: Sequence[ImageRow]) -> Unit:
@@ -160,7 +203,8 @@ def unit_of(rows: Sequence[ImageRow]) -> Unit:
         runtime_of(first, vendor),
         tuple(_images(rows, vendor)),
         first.container_version if is_bundle and first.container_version else None,
-        waits(first),
+        all(map(waits, rows)) if is_own(first) else waits(first),
+        len({(row.position or "").rpartition(".")[0] for row in rows}) if is_own(first) else 0,
     )
 
 
@@ -169,7 +213,7 @@ def waits(row: ImageRow) -> bool:
 
     It lies where objects keep such code, it is bitcode for HIP, which no runtime loads, or a file of linkers' code.
     """
-    if row.section in _FOR_LINKS or (row.section or "").startswith(_OF_BUNDLER):
+    if row.section in _FOR_LINKS:
         return True
     if row.container is None:
         return row.form in _FOR_LINKERS
@@ -220,7 +264,9 @@ def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[UnitImage]:
         for arch in (row.arch or "").split(","):
             candidate = candidate_of(row, arch, vendor)
             key: object = (candidate.form, candidate.triple, arch, candidate.holds, candidate.bytes_are)
-            by_position = row.container_format in _BY_POSITION
+            if is_own(row):
+                key = (key, candidate.ptx_version, candidate.compression)
+            by_position = row.container_format in _BY_POSITION and not is_own(row)
             alike.setdefault((number, arch) if by_position else key, []).append((row, candidate))
     for group in alike.values():
         row, candidate = group[0]

@@ -23,6 +23,9 @@ _OPEN = frozenset(
     ".text .ltext .init .fini .data .ldata .rodata .rdata .lrodata .sdata .srodata .tdata .data1 .rodata1".split()
 )
 
+#: Of these the data that a program loads and reads: what a library embeds by itself is there.
+_DATA = frozenset(".data .ldata .rodata .rdata .lrodata .sdata .srodata .data1 .rodata1".split())
+
 #: What has a form of its own, which leaves no place for a container.
 _FORMED = frozenset(
     # what programs start and end with
@@ -73,6 +76,11 @@ def is_open(stem: str) -> bool:
     return stem in _OPEN
 
 
+def is_data(stem: str) -> bool:
+    """Return whether sections whose names start so are data of the host, where libraries embed device code as well."""
+    return stem in _DATA
+
+
 def stem(name: str) -> str:
     """Return a name up to its second dot, dollar or minus: what sections of many functions have in common."""
     ends = [at for mark in _BREAKS if (at := name.find(mark, 1)) > 0]
@@ -82,21 +90,26 @@ def stem(name: str) -> str:
 class Division(Record):
     """The sections of a host in two kinds: where the ``unusual`` ones start and end, and what the others come to.
 
-    ``open`` has number and bytes, by the names' stems, of the usual sections in which anything may be.
+    ``open`` has number and bytes, by the names' stems, of the usual sections in which anything may be, and ``data``
+    where those of them start and end, by the same names, that are data.
     """
 
     unusual: Sequence[tuple[int, int]]
     open: Mapping[str, tuple[int, int]]
+    data: Mapping[str, Sequence[tuple[int, int]]]
 
 
 def divide(rows: Iterable[tuple[int, int, str, int]]) -> Division:
     """Divide sections that are given as (start, end, name, number)."""
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
+    data: dict[str, list[tuple[int, int]]] = {}
     for start, end, name, _ in rows:
         if not is_usual(name):
             unusual.append((start, end))
-        elif is_open(stem(name)):
-            count, size = opened.get(stem(name), (0, 0))
-            opened[stem(name)] = count + 1, size + end - start
-    return Division(unusual, opened)
+        elif is_open(kind := stem(name)):
+            count, size = opened.get(kind, (0, 0))
+            opened[kind] = count + 1, size + end - start
+            if is_data(kind):
+                data.setdefault(kind, []).append((start, end))
+    return Division(unusual, opened, data)

@@ -70,6 +70,10 @@ NESTING = 8
 CONTAINERS = 100_000
 IMAGES = 100_000
 
+#: LIMIT: a file that no host reads, and in which nothing was found, is searched to its last byte up to this size: in
+#: half a second. Larger ones are weights and pictures of disks; a deep search takes them.
+SEARCHED = 256 << 20
+
 #: LIMIT: findings of one code that are listed one by one, of a file and of what is inside each of its images; the
 #: others are counted. A gigabyte of damaged magics would otherwise give a finding every 8 bytes. No number of them ends
 #: a scan.

@@ -50,7 +50,6 @@ class InspectOptions(Record):
     ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
     ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
     for which the tables of an image are not read but for its symbols.
-    Without ``thorough`` a file in which nothing is found is not searched to its last byte.
     """
 
     deep: bool = False
@@ -59,7 +58,6 @@ class InspectOptions(Record):
     verify: bool = False
     tables_only: bool = False
     code_sizes: bool = False
-    thorough: bool = True
 
 
 def _is_to_inflate(image: FoundImage) -> bool:
@@ -101,7 +99,6 @@ class _Inspection:
         self.view = view
         self._keep = keep
         self._deep = options.deep
-        self._is_quick = not options.thorough
         self._inflates = options.inflate and not options.tables_only
         self._verifies = options.verify
         self._scanned = FindingList()
@@ -114,7 +111,7 @@ class _Inspection:
     def record(self, containers: list[dict[str, Any]] | Places) -> dict[str, Any]:
         """Return the record of the file; ``containers`` takes them up as they are found."""
         view = self.view
-        found = scan(view, deep=self._deep, is_quick=self._is_quick)
+        found = scan(view, deep=self._deep)
         holders = self._read(found, containers)
         image = None if containers else self._image_alone()
         host = host_of(view)

@@ -11,8 +11,10 @@ Rules the code below obeys:
 2. Where nothing starts, the next magic is searched from there; every byte is searched once, so everything stays linear.
 3. Limits on nesting and on containers bound what a hostile file can make us do, and each says so with an error. No
    number of findings ends a scan: from some number on those of a code are counted.
-4. A file in which nothing was found was searched to its last byte, and so is a member of an archive that no room
-   reads; of any other file, :attr:`Scan.not_searched` says what was not.
+4. The same bytes are searched alike alone, in a folder and in a package. Programs and libraries are searched where
+   device code is kept, in sections whose names say nothing, and in their data, whatever was found. Of objects in which
+   nothing was found the data is searched as well, and a file of up to 256 MiB that no host reads to its last byte.
+   :attr:`Scan.not_searched` says what was not.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from __future__ import annotations
 import sys
 
 from fatpack.findings import finding
+from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner.found import Found, FoundImage, LateImages, cost_elsewhere, inflated
-from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first, host_of
+from fatpack.scanner.visit import ALL, ALL_OF_IT, ANYWHERE, DATA, SECTIONS, NotSearched, first, host_of
 from fatpack.scanner.walk import listed, starts_as_container
 
 TYPE_CHECKING = False
@@ -40,25 +43,27 @@ def scan(
     *,
     deep: bool = False,
     is_member: bool = False,
-    is_quick: bool = False,
+    is_thorough: bool = False,
     judges: bool = True,
     recognises: bool = True,
 ) -> Scan:
     """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
-    Sections whose names say nothing are searched for containers too, and a file in which nothing is found is searched
-    to its last byte. ``deep`` searches every file so (:mod:`fatpack.deep`); what that finds comes behind the others of
-    its host. A member of an archive in which something was found is searched like that only if no room reads it
-    (``is_member`` says that the view is one). With ``is_quick`` a file in which nothing is found is not searched.
-    Without ``judges`` it is not asked whether hosts register what they launch. Without ``recognises`` nobody looks at
-    images: each is what its container says, of the form ``unknown``, and nothing is inside.
+    Sections whose names say nothing are searched for containers too, and the data of programs and libraries also for
+    device images in no container. If nothing is found, the data of objects is searched like that, and a file that no
+    host reads to its last byte (``limits.SEARCHED``). ``deep`` searches all of every file (:mod:`fatpack.deep`), and
+    ``is_thorough`` all of one in which nothing is found; what that finds comes behind the others of its host. A member
+    of an archive in which something was found is searched for more only if no room reads it (``is_member`` says that
+    the view is one).
+    Without ``judges`` it is not asked whether hosts register what they launch. Without ``recognises`` images are not
+    looked at: each is what its container says, of the form ``unknown``, and nothing is inside.
 
     Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
     those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    return Scan(view, deep, is_member, is_quick, judges=judges, recognises=recognises)
+    return Scan(view, deep, is_member, is_thorough, judges=judges, recognises=recognises)
 
 
 class Scan:
@@ -69,12 +74,12 @@ class Scan:
         view: View,
         deep: bool,
         is_member: bool,
-        is_quick: bool = False,
+        is_thorough: bool = False,
         *,
         judges: bool = True,
         recognises: bool = True,
     ) -> None:
-        self._ends_with_places = is_member or is_quick
+        self._is_member, self._is_thorough = is_member, is_thorough
         self._judges, self._recognises = judges, recognises
         self._visit = first(view, ALL if deep else SECTIONS, judges=judges, recognises=recognises)
         if is_member and not deep and self._visit.host == "raw":
@@ -108,7 +113,7 @@ class Scan:
         return self._visit.progress.has_plain_members
 
     def _whole(self) -> Iterator[Found | Finding]:
-        """Yield what is in the file; if that is nothing, what a search of all of it finds."""
+        """Yield what is in the file; if that is nothing, what a search of more of it finds."""
         waiting: list[Finding] = []
         is_found = self._visit.search == ALL
         for item in listed(self._visit):
@@ -121,12 +126,27 @@ class Scan:
             yield item
         if is_found:
             return
-        # What starts as a container does was walked to its end, whatever was searched for.
-        if self._ends_with_places or starts_as_container(self._visit):
+        more = self._more()
+        if more is None:
             yield from waiting
-        else:
-            self._visit = first(self._visit.view, ANYWHERE, judges=self._judges, recognises=self._recognises)
-            yield from listed(self._visit)
+            return
+        self._visit = first(self._visit.view, more, judges=self._judges, recognises=self._recognises)
+        yield from listed(self._visit)
+
+    def _more(self) -> int | None:
+        """Return how much of a file in which nothing was found is searched next, None for one that was searched."""
+        # What starts as a container does was walked to its end, whatever was searched for.
+        if self._is_member or starts_as_container(self._visit):
+            return None
+        if self._is_thorough:
+            return ANYWHERE
+        if self._visit.host == "raw":
+            size = len(self._visit.view)
+            if size <= limits.SEARCHED:
+                return ANYWHERE
+            self._visit.progress.skip(ALL_OF_IT, 1, size)
+            return None
+        return DATA if self._visit.progress.has_more else None
 
     def _both_models(self, items: Iterator[Found | Finding]) -> Iterator[Found | Finding]:
         """Yield all items, and behind them the finding that the file holds device code of two models."""

@@ -11,12 +11,18 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.runtime.evidence.units import RegisteringUnit
 
-#: How much of a file is searched: where its host keeps device code, and sections whose names say nothing …
+#: How much of a file is searched: where its host keeps device code, sections whose names say nothing, and the data of
+#: programs and libraries …
 SECTIONS = 0
-#: … everything, since nothing was found there; but for device images, which hold no containers
-ANYWHERE = 1
+#: … and the data of objects, and all of a host that does not say where its data is, since nothing was found there
+DATA = 1
+#: … everything, since no host says where to look; except for device images, which hold no containers
+ANYWHERE = 2
 #: … everything, since that was asked for
-ALL = 2
+ALL = 3
+
+#: what a file is called that has no sections, where it was not searched
+ALL_OF_IT = "the whole file"
 
 
 def host_of(view: View) -> str:
@@ -63,17 +69,27 @@ class Progress:
     """What one scan has done so far, wherever in the file it was.
 
     ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
-    made for them, ``has_plain_members`` whether there may be members of archives in which none was found. ``units`` are
+    made for them, ``has_plain_members`` whether there may be members of archives in which none was found, ``has_more``
+    whether more is searched (``DATA``) if nothing was found. ``units`` are
     what objects and programs register in which nothing is wrong about that; without ``judges`` nobody asks for it.
     Without ``recognises`` images are what their containers say, and nothing looks into them.
     """
 
-    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside", "judges", "recognises", "units")
+    __slots__ = (
+        "_skipped",
+        "containers",
+        "has_more",
+        "has_plain_members",
+        "is_outside",
+        "judges",
+        "recognises",
+        "units",
+    )
 
     def __init__(self, *, judges: bool = True, recognises: bool = True) -> None:
         self.judges, self.recognises = judges, recognises
         self.containers = limits.CONTAINERS
-        self.is_outside = self.has_plain_members = False
+        self.is_outside = self.has_plain_members = self.has_more = False
         self.units: list[RegisteringUnit] = []
         self._skipped: dict[str, tuple[int, int]] = {}
 

@@ -10,13 +10,15 @@ from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner import region
 from fatpack.scanner.found import Found, as_finding, recognise_all
-from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, Visit, host_of
+from fatpack.scanner.visit import ALL, ALL_OF_IT, ANYWHERE, DATA, SECTIONS, Visit, host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from fatpack.hosts.usual import Division
     from fatpack.io.source import View
+    from fatpack.layout import Order
     from fatpack.model import Container, Span
     from fatpack.runtime.registration.module_id import ModuleIds
 
@@ -25,6 +27,8 @@ _WITH_SECTIONS = ("elf", "coff", "pe", "macho")
 
 #: e_machine of ELF files that are read for what they register: x86-64, AArch64, and of i386 objects the entries
 _HOST_CODE = (b"\x3e\0", b"\xb7\0", b"\x03\0")
+
+_ORDERS: tuple[Order, ...] = ("little", "big")
 
 #: Sections that take others to be read.
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
@@ -248,20 +252,43 @@ class _Host:
         visit = self._visit
         if visit.search != ALL and _is_device_image(visit):
             return
-        if visit.search != SECTIONS:
+        view, is_whole, division = visit.view, visit.search >= ANYWHERE, None
+        if not is_whole:
+            division = hosts.divided_sections(visit.host, view, self._located)
+            tells = bool(division.open) or bool(hosts.sections(visit.host, view))
+            if self._is_damaged or not tells:  # it does not say where its data is
+                is_whole, visit.progress.has_more = visit.search == DATA, True
+        if is_whole or division is None:
             from fatpack.deep import between
 
-            yield from _searched(visit, between(self._searched_ranges, len(visit.view)), may_be_cut=self._is_damaged)
+            yield from _searched(visit, between(self._searched_ranges, len(view)), may_be_cut=self._is_damaged)
             return
-        division = hosts.divided_sections(visit.host, visit.view, self._located)
+        yield from self._in_data(division) if visit.search == DATA or _is_program(visit) else self._unusual(division)
+
+    def _unusual(self, division: Division) -> Iterator[Found | Finding]:
+        """Yield the containers in sections whose names say nothing; take note of data that is left."""
+        progress = self._visit.progress
         for name, (count, total) in division.open.items():
-            visit.progress.skip(name, count, total)
+            progress.skip(name, count, total)
+        progress.has_more = progress.has_more or bool(division.data)
+        yield from self._among(division.unusual, has_data=False)
+
+    def _in_data(self, division: Division) -> Iterator[Found | Finding]:
+        """Yield the containers and the device images in sections whose names say nothing, and in data."""
+        for name, (count, total) in division.open.items():
+            if name not in division.data:
+                self._visit.progress.skip(name, count, total)
+        data = [place for places in division.data.values() for place in places]
+        yield from self._among([*division.unusual, *data], has_data=True)
+
+    def _among(self, places: Sequence[tuple[int, int]], *, has_data: bool) -> Iterator[Found | Finding]:
+        """Yield what is in some places, as far as they were not searched yet."""
         searched = set(self._searched_ranges)
-        if not all(place in searched for place in division.unusual):
+        if not all(place in searched for place in places):
             from fatpack.deep import between, common
 
-            rest = list(between(self._searched_ranges, len(visit.view)))
-            yield from _searched(visit, common(division.unusual, rest), may_be_cut=False)
+            rest = list(between(self._searched_ranges, len(self._visit.view)))
+            yield from _searched(self._visit, common(places, rest), may_be_cut=False, has_data=has_data)
 
 
 def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -287,6 +314,20 @@ def _has_host_code(visit: Visit) -> bool:
 def _is_linked(visit: Visit) -> bool:
     """Return whether an ELF file is a program or a library: e_type is 2 or 3."""
     return visit.host == "elf" and visit.view.head(16, 2) != b"\1\0"
+
+
+#: e_type of programs and libraries in ELF, and filetype of those in Mach-O
+_ELF_PROGRAMS = (2, 3)
+_MACH_O_PROGRAMS = (2, 6, 8)
+
+
+def _is_program(visit: Visit) -> bool:
+    """Return whether a host is a linked program or library, whose data may hold device code that it loads by itself."""
+    if visit.host == "elf":
+        return any(visit.view.head(16, 2) == type.to_bytes(2, order) for type in _ELF_PROGRAMS for order in _ORDERS)
+    if visit.host == "macho":
+        return any(visit.view.head(12, 4) == type.to_bytes(4, order) for type in _MACH_O_PROGRAMS for order in _ORDERS)
+    return visit.host == "pe"
 
 
 def _is_device_image(visit: Visit) -> bool:
@@ -320,6 +361,8 @@ def _raw(visit: Visit) -> Iterator[Found | Finding]:
     is_searched = visit.search == ALL or (visit.search == ANYWHERE and not foreign.is_compressed(view))
     if is_searched:
         yield from _searched(visit, None, may_be_cut=True)
+    elif visit.search == ANYWHERE:
+        visit.progress.skip(ALL_OF_IT, 1, len(view))
     refused = foreign.refusal(view, is_searched)
     if refused is not None:
         yield refused
@@ -368,16 +411,20 @@ def _may_be_raw(site: Site) -> bool:
     return (site.section or "").startswith(".llvm.offloading") and formats.sniff(site.data.head(0, 24)) is None
 
 
-def _searched(visit: Visit, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool) -> Iterator[Found | Finding]:
+def _searched(
+    visit: Visit, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool, has_data: bool = False
+) -> Iterator[Found | Finding]:
     """Yield the containers in some ranges of a file, by default all of it, each with the section it lies in.
 
-    Where everything is searched, device images that are in no container come behind them.
+    Where everything or data of a host (``has_data``) is searched, device images that are in no container come behind
+    them.
     """
     from fatpack.deep import Sections, search
 
     view, sections, inside = visit.view, None, _Inside(visit)
     ranges = [(0, len(view))] if ranges is None else list(ranges)
-    for item in _with_bare_images(search(view, ranges, may_be_cut=may_be_cut), visit, ranges):
+    found = search(view, ranges, may_be_cut=may_be_cut)
+    for item in _with_bare_images(found, visit, ranges) if has_data or visit.search == ALL else found:
         if isinstance(item, Finding):
             yield item
             continue
@@ -393,17 +440,16 @@ def _searched(visit: Visit, ranges: Iterable[tuple[int, int]] | None, *, may_be_
 def _with_bare_images(
     items: Iterable[tuple[Container, View] | Finding], visit: Visit, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Container, View] | Finding]:
-    """Yield what a search has found, and then, where all is searched, the images between these containers."""
+    """Yield what a search has found, and then the images between these containers."""
     found: list[tuple[int, int]] = []
     start = visit.view.start
     for item in items:
         if not isinstance(item, Finding):
             found.append((item[1].start - start, item[1].end - start))
         yield item
-    if visit.search == ALL:
-        from fatpack.deep import bare, between, common
+    from fatpack.deep import bare, between, common
 
-        yield from bare.search(visit.view, common(ranges, list(between(found, len(visit.view)))))
+    yield from bare.search(visit.view, common(ranges, list(between(found, len(visit.view)))))
 
 
 def _found(

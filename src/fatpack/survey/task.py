@@ -37,7 +37,7 @@ class Task(Record):
 class TaskOptions(Record):
     """How all files of a survey are read: the rows, their format, and the limits of the driver's process."""
 
-    rows: RowOptions = RowOptions(thorough=False)
+    rows: RowOptions = RowOptions()
     format: str = "parquet"
     inflated: int | None = None
     limits: tuple[tuple[str, int], ...] = ()

@@ -116,8 +116,7 @@ class Leaf(Record):
     """A file in which device code may be, open until the next is asked for; or why there is none to be read.
 
     ``parts`` lead to it from what was named. With ``package`` it stands for a package of that kind, behind the files in
-    it, and ``findings`` are what is wrong with that; there is no view then. A file that was named itself, and is no
-    package, ``is_named``.
+    it, and ``findings`` are what is wrong with that; there is no view then.
     """
 
     path: str
@@ -127,7 +126,6 @@ class Leaf(Record):
     package: str = ""
     size: int | None = None
     findings: tuple[Finding, ...] = ()
-    is_named: bool = False
 
 
 class Node(Record):
@@ -135,7 +133,6 @@ class Node(Record):
 
     ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
     ``said`` takes up what is wrong with how it is stored in the package around it, which comes behind all nodes of it.
-    A file that was named itself ``is_named``.
     """
 
     path: str
@@ -146,7 +143,6 @@ class Node(Record):
     depth: int = 0
     leaf: Leaf | None = None
     said: Said | None = None
-    is_named: bool = False
 
     def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
@@ -180,7 +176,7 @@ def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         yield Leaf(node.path, node.parts, error=error)
         return
     if not kind:
-        yield Leaf(node.path, node.parts, view, size=len(view), is_named=node.is_named)
+        yield Leaf(node.path, node.parts, view, size=len(view))
         return
     for member in in_package(view, kind, node, rules, counts):
         yield from member.leaves(rules, counts)
@@ -271,7 +267,7 @@ def batches_in(view: View, path: str, rules: Rules, counts: Counts) -> Iterator[
         yield [Node(path, (), None, leaf=Leaf(path, (), error=error))]
         return
     if not kind:
-        yield [Node(path, (), None, leaf=Leaf(path, parts_of(path)[-1:], view, size=len(view), is_named=True))]
+        yield [Node(path, (), None, leaf=Leaf(path, parts_of(path)[-1:], view, size=len(view)))]
         return
     package = Node(path, (), None)
     yield from batched(in_package(view, kind, package, rules, counts))

@@ -101,14 +101,14 @@ class _Reading:
             return
         if is_file and not kind:
             again = lambda: open_source(path, budget=self.budget)  # noqa: E731  # closed below, opened when read
-            self._waiting.append(Node(path, parts_of(path)[-1:], again, len(view), is_named=True))
+            self._waiting.append(Node(path, parts_of(path)[-1:], again, len(view)))
             return
         yield from self.waiting()
         if kind:
             is_local = view.source.fileno() is not None
             yield from self.made(batches_in(view, title, self._rules, self._counts), is_local=is_local)
         else:
-            yield from self.one(Leaf(str(title), parts_of(path)[-1:], view, size=len(view), is_named=True))
+            yield from self.one(Leaf(str(title), parts_of(path)[-1:], view, size=len(view)))
 
     def one(self, leaf: Leaf) -> Iterator[Any]:
         """Yield what is made of a leaf here, if it is one of those that are chosen."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.builders import offered
+from tests.builders import offered, sycl
 from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, ptx
 from tests.laws.rooms import FIXTURES
 
@@ -251,3 +253,19 @@ def test_a_verdict_counts_as_people_do(runs: int, fails: int, unknown: int, said
     outcomes = ["runs"] * runs + ["fails"] * fails + ["unknown"] * unknown
     units = [UnitAnswer("cuda", None, outcome, "C2", "", True, (), places=(place,)) for outcome in outcomes]
     assert verdict(device("sm_90"), units, "", {}).startswith(f"sm_90: {said}")
+
+
+@pytest.mark.parametrize("table", [None, b""])
+def test_sycl_images_of_a_program_are_no_code_for_a_link(table: bytes | None, tmp_path: Path) -> None:
+    """dpnp's and oneMKL's libraries have such sections: what is in them was linked, and runs after compiling."""
+    path = tmp_path / "dpnp.so"
+    path.write_bytes(sycl.program([sycl.Stored(sycl.spirv())], table=table))
+    (answer,) = fatpack.explain(path, "pvc").devices
+    assert [(unit.outcome, unit.rule) for unit in answer.units] == [("compiles", "Y2")]
+    assert fatpack.check(path, require=["pvc"])
+
+
+def test_a_file_of_spirv_is_taken_as_spirv() -> None:
+    (answer,) = fatpack.explain(FIXTURES / "kernels" / "add_one.llvm22.spv", "pvc").devices
+    assert [(unit.outcome, unit.rule) for unit in answer.units] == [("compiles", "Y2")]
+    assert answer.units[0].mends == ()

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.builders import fatbin, linked_elf, offered
+from tests.builders import elf, fatbin, linked_elf, offered
 from tests.builders.packages import zipped
 from tests.builders.policy_files import container, cubin, library
 from tests.laws.rooms import FIXTURES
@@ -149,6 +149,25 @@ def test_every_unit_must_serve_and_per_library_one(folder: Path) -> None:
     assert "in 1 of 3 units" in item.message
     assert checked("x.so", "sm_80", per="library")
     assert not checked("x.so", "sm_75", per="library")
+
+
+def test_a_library_that_chooses_its_own_container_is_judged_as_a_library(folder: Path) -> None:
+    """cuFFT has 24,453 containers in .ldata, of which each serves few devices, and one of an empty device link."""
+    made = elf.Elf(type=3)
+    made.add(".nv_fatbin", container("52", kernels=()))
+    made.add(".ldata", container("70") + container("90") + bytes(8) + container("p70"))
+    made.add(".data", (FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin").read_bytes())
+    Path("libchosen.so").write_bytes(made.build())
+    for device in ("sm_70", "sm_80", "sm_90", "sm_120"):
+        answer = fatpack.explain("libchosen.so", device).devices[0]
+        assert [unit.count for unit in answer.units] == [1]
+        assert answer.is_served
+        assert "chooses among 4 containers by itself" in answer.units[0].reason
+        assert checked("libchosen.so", device)
+    answer = fatpack.explain("libchosen.so", "sm_60").devices[0]
+    assert answer.verdict.startswith("sm_60: the library fails: ")
+    (item,) = checked("libchosen.so", "sm_60").violations
+    assert (item.units, len(item.holes)) == (1, 1)
 
 
 def test_one_library_stands_not_in_for_another(folder: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     from fatpack.survey.engines.dask import Dask
 
     out = tmp_path / "out"
-    options = TaskOptions(RowOptions(thorough=False), "parquet")
+    options = TaskOptions(RowOptions(), "parquet")
     victims = [worker.pid for worker in list(cluster.workers.values())[:1]]
 
     def kill_in_the_middle(done: int, totals: Totals) -> None:

@@ -15,7 +15,7 @@ from fatpack.survey.driver import survey
 from fatpack.survey.engines.local import Local
 from fatpack.survey.task import Result, Task, TaskOptions
 
-OPTIONS = TaskOptions(RowOptions(thorough=False), "jsonl")
+OPTIONS = TaskOptions(RowOptions(), "jsonl")
 
 
 class Killing(Local):

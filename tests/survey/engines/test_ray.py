@@ -59,7 +59,7 @@ def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     from fatpack.survey.engines.ray import Ray
 
     out = tmp_path / "out"
-    options = TaskOptions(RowOptions(thorough=False), "parquet")
+    options = TaskOptions(RowOptions(), "parquet")
     killed: list[int] = []
 
     def kill_in_the_middle(done: int, totals: Totals) -> None:

@@ -194,9 +194,8 @@ class _Listing(Record):
     def __call__(self, leaf: Leaf) -> LibraryFacts | None:
         images: list[ImageFacts] = []
         problem, code = "", 0
-        options = self.options if leaf.is_named else self.options.replace(thorough=False)
         end = ToItsEnd()
-        for row in rows_of_leaf(leaf, options):
+        for row in rows_of_leaf(leaf, self.options):
             missed = end.missed(row)
             if missed is not None:
                 problem, code = row.error or missed.problem, missed.exit_code
@@ -254,7 +253,7 @@ class _Reading(Record):
         found: dict[tuple[str, ImagePlace], Content] = {}
         if leaf.view is None or leaf.path not in self.wanted:
             return found
-        options = self.options.replace(positions=self.wanted[leaf.path], thorough=leaf.is_named)
+        options = self.options.replace(positions=self.wanted[leaf.path])
         kernels: list[KernelFacts] = []
         key: tuple[str, ImagePlace] = ("", ("", "", -1))
         image: Content | None = None

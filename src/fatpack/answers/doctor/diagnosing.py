@@ -75,7 +75,7 @@ class _Making(Record):
         try:
             if is_member:
                 content, record = _content(leaf, notes)
-            found = examine(view, deep=self.deep, is_named=leaf.is_named)
+            found = examine(view, deep=self.deep)
         except (FatpackError, OSError) as error:
             return _unread(leaf.path, error, notes, size=leaf.size)
         if isinstance(content, Finding):

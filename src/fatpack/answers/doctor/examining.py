@@ -49,16 +49,10 @@ class Examined(Record):
     reach: reach.Extent | None = None
 
 
-def examine(view: View, *, deep: bool = False, is_named: bool = True) -> Examined:
-    """Examine a file. Damage is noted; raises what reading raises (``OSError``, FormatError where a package ends).
-
-    A file that was not named itself (``is_named``) is not searched to its last byte if nothing was found in it.
-    """
+def examine(view: View, *, deep: bool = False) -> Examined:
+    """Examine a file. Damage is noted; raises what reading raises (``OSError``, FormatError where a package ends)."""
     examination = _Examination(view, deep)
-    examination.run(is_quick=not is_named)
-    if not is_named and not examination.notes.counts.get("containers") and examination.notes.state != "healthy":
-        examination = _Examination(view, deep)  # something is wrong: it is searched as if it was named itself
-        examination.run(is_quick=False)
+    examination.run()
     host, notes = examination.host, examination.notes
     odd = naming.problem(view, view.source.name, has_device_code=bool({"containers", "images"} & set(notes.counts)))
     if odd is not None and notes.state == "healthy":
@@ -81,10 +75,10 @@ class _Examination:
         self._room = view.source.budget.inflatable
         self._seen: set[tuple[Source, int, int]] = set()
 
-    def run(self, *, is_quick: bool) -> None:
+    def run(self) -> None:
         """Examine the file."""
         notes = self.notes
-        found = scan(self._view, deep=self._deep, is_quick=is_quick)
+        found = scan(self._view, deep=self._deep)
         scanned = registration.Scanned()
         members: set[tuple[int, ...]] = set()
         made_ahead = with_processes(found, self._elsewhere, cost_elsewhere)

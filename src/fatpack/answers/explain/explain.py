@@ -163,7 +163,16 @@ class _Asking:
         images = tuple((one.candidate, one.form, one.count, one.has_kernel) for one in unit.images)
         name = library.library if library else ""
         loads = cuda_runtime if unit.runtime == "cuda" else None
-        alike = (name, unit.format, unit.runtime, unit.bundle_version, unit.waits, unit.place.container is None, loads)
+        alike = (
+            name,
+            unit.format,
+            unit.runtime,
+            unit.bundle_version,
+            unit.waits,
+            unit.place.container is None,
+            loads,
+            unit.own,
+        )
         key = (alike, images)
         if key not in self._answers:
             self._answers[key] = (self._answer(unit, name, loads), [])

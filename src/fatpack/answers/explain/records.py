@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.facts.units import UnitPlace
+from fatpack.facts.units import UnitPlace, is_in_data
 from fatpack.facts.unlooked import Unlooked
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
@@ -90,6 +90,15 @@ class UnitAnswer(Record):
     def count(self) -> int:
         """How many units answer so."""
         return len(self.places)
+
+    @property
+    def noun(self) -> str:
+        """How a unit is called: a program of kpack archives, a library that chooses by itself, image, or container."""
+        if self.runtime == "kpack":
+            return "program"
+        if all(is_in_data(place.section or "", self.format) for place in self.places):
+            return "library"
+        return "image" if all(place.container is None for place in self.places) else "container"
 
 
 class RuleAnswer(Record):

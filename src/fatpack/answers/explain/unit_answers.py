@@ -33,6 +33,9 @@ def answered(unit: Unit, device: Device, settings: Settings, kernel: str) -> tup
         choices = tuple(
             one.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None) for one in choices
         )
+    if unit.own > 1:
+        whole = f"the library chooses among {unit.own} containers by itself"
+        choices = tuple(one.replace(reason=f"{whole}; {one.reason}") for one in choices)
     choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
     taken = [unit.images[number] for one in choices for number in one.may]
     answer = UnitAnswer(

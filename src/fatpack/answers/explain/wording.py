@@ -73,7 +73,7 @@ def _why(unit: UnitAnswer) -> str:
 
 def _which(count: int, total: int, noun: str) -> str:
     if total == 1:
-        return f"the only {noun}"
+        return "the library" if noun == "library" else f"the only {noun}"
     return all_of(total, noun) if count == total else f"{count} of {counted(total, noun)}"
 
 
@@ -85,6 +85,5 @@ def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
 
 
 def _noun(units: Sequence[UnitAnswer]) -> str:
-    if all(one.runtime == "kpack" for one in units):
-        return "program"
-    return "image" if all(place.container is None for one in units for place in one.places) else "container"
+    nouns = {one.noun for one in units}
+    return nouns.pop() if len(nouns) == 1 else "container"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.trees.leaves import Leaf
 
 #: how much is read of a file for its kernels
-OPTIONS = RowOptions(each_kernel=True, thorough=False)
+OPTIONS = RowOptions(each_kernel=True)
 
 #: Forms whose readers name every kernel
 NAMING = ("cubin", "ptx", "code-object")

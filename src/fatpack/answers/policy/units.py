@@ -5,6 +5,7 @@ CUDA fat binary, bundle     each container: each source file that was compiled, 
 LLVM offload binaries, CIR  all that lie side by side in one section: the link sorts them
 SYCL                        all images of one file; of SYCLBIN files those of each abstract module
 kpack                       all that the archives of a folder hold for one program: an archive often has one device
+data of a library           all in it: nothing registers these containers, and the library chooses one by itself
 loose images                all that lie in one folder, or are members of one archive
 ==========================  ======================================================================================
 
@@ -145,9 +146,13 @@ def units(rows: Sequence[ImageRow]) -> tuple[UnitRows, ...]:
         vendor = vendor_of(row)
         is_input = row.section in _LINKER_INPUT and has_linked
         if vendor and not row.containers and not is_input:
-            found.setdefault((_place(row), row.offload, vendor), []).append(row)
+            offload = seen.runtime_of(row, vendor) if seen.is_own(row) else row.offload
+            found.setdefault((_place(row), offload, vendor), []).append(row)
+    owners = {key[-1] for key, images in found.items() if seen.is_own(images[0])}
     return tuple(
-        UnitRows(images[0].path, str(key[-1]), images[0].offload or "", tuple(images)) for key, images in found.items()
+        UnitRows(images[0].path, str(key[-1]), images[0].offload or "", tuple(images))
+        for key, images in found.items()
+        if not (key[-1] in owners and seen.is_left_by_link(images))
     )
 
 
@@ -155,11 +160,13 @@ def _place(row: ImageRow) -> object:
     around = (row.position or "").rpartition("/")[0]
     if row.container is None:
         return "loose"
+    if seen.is_own(row):
+        return "own", around, row.member
     if row.container_format == "rocm-kpack":
         return row.binary
     if row.offload == "sycl" and row.module is None:
         return "sycl"
-    if row.container_format in _SIDE_BY_SIDE:
+    if row.container_format in _SIDE_BY_SIDE or seen.is_side_by_side(row):
         return around, row.member, row.section_index, row.section
     return around, row.container, row.module
 

@@ -50,7 +50,7 @@ def read(view: View, path: str) -> Given:
     found: list[Found] = []
     findings: list[Finding] = []
     try:
-        for item in scan(view, is_quick=True):
+        for item in scan(view):
             scanned.take(item)
             if isinstance(item, Found):
                 found.append(item)

@@ -89,7 +89,7 @@ def command(
     ('x.whl!libx.so'), or bytes in a file as -v prints their address (lib.so#offset=0x1000&size=0x200). Of a folder, a
     package (wheel, zip, tar, deb, rpm) or a pattern in quotes ('lib/**/*.so') every file with device code is shown,
     others are counted: files whose names say that they are source code, text or pictures (.py, .h, .json, …) by name,
-    and the rest is searched where device code is kept. --deep searches everything.
+    and the rest is searched as if it was named alone. --deep searches everything.
 
     The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes; the last number
     is the image's size after decompression. The exit code is 1 if there are warnings, 3 if something is damaged, and 4

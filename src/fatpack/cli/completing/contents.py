@@ -83,7 +83,7 @@ def _held(word: str, what: str) -> Iterator[tuple[str, ...]]:
         if alone is not None:
             yield _of_image(view, alone, what)
             return
-        for item in scan(view, is_quick=what != "kernel", judges=False):
+        for item in scan(view, judges=False):
             if isinstance(item, Found):
                 yield from (_words(image, what) for image in item.images)
 

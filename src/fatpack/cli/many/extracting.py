@@ -122,7 +122,7 @@ class _Extraction:
         """Return what to write of a leaf. Raises FatpackError, ``OSError``."""
         request, name = self._request, leaf.parts[-1] if leaf.parts else "image"
         unreadable: list[Unreadable] = []
-        items = tuple(scan(view, deep=request.deep, is_quick=True))
+        items = tuple(scan(view, deep=request.deep))
         if request.containers:
             extracts = plan_containers(items, request.selector, name)
         else:

@@ -1,7 +1,7 @@
 """What ``fatpack inspect`` shows of folders, patterns and packages: the record of each file with device code.
 
 Each is what ``inspect`` of that file alone shows, but for its path. Other files are counted, unless something is wrong
-with them. They are searched where device code is kept; ``--deep`` searches them to their last byte.
+with them. They are searched as if they were named alone.
 """
 
 from __future__ import annotations
@@ -52,11 +52,8 @@ class Showing(Record):
 
     def _of(self, path: str, view: View) -> Shown:
         try:
-            record = self._record(view, self.options.replace(thorough=False))
+            record = self._record(view, self.options)
             count = image_count(record)
-            if count is None and _is_worth_telling(record):
-                record = self._record(view, self.options)  # as if it was named itself
-                count = image_count(record)
         except (FatpackError, OSError) as error:
             return self._shown(failure(path, error), exit_code(error))
         found = (*record["findings"], *record.get("unlisted_findings", ()))
@@ -99,10 +96,6 @@ def image_count(record: dict[str, Any]) -> int | None:
     else:
         inside = sum(len(container["images"]) for container in containers)
     return inside + len(members) + bool(record["image"])
-
-
-def _is_worth_telling(record: dict[str, Any]) -> bool:
-    return any(item["severity"] != "note" for item in (*record["findings"], *record.get("unlisted_findings", ())))
 
 
 def _package(leaf: Leaf) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class _Making(Record):
             return self._made(record, code, is_file=False) if code else Shown(is_file=False)
         assert leaf.view is not None
         try:
-            record = registration(leaf.view, thorough=False)
+            record = registration(leaf.view)
         except (FatpackError, OSError) as error:
             return self._made(failed(leaf.path, error), exit_code(error))
         record["path"], size = leaf.path, len(leaf.view)

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def rows_in(
     path: str, view: View | None, options: RowOptions, exclude: tuple[str, ...], summaries: list[Summary]
 ) -> Iterator[AnyRow]:
-    """Yield the rows of an open package, or without a view, of a folder or pattern; add what was met there.
-
-    A file is searched to its last byte only if ``options`` ask for that of every file.
-    """
+    """Yield the rows of an open package, or without a view, of a folder or pattern; add what was met there."""
     summary = Summary(path, kind_of(path, view))
     summaries.append(summary)
     rules, meter = Rules(exclude, options.deep), FilesMeter()

@@ -66,10 +66,11 @@ def divide(view: View, elf: ElfFile | None) -> Division:
     Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. ``elf`` is
     the file as it was read already, if it could be. Of a damaged file it is what can be read of it.
     """
-    from fatpack.hosts.usual import Division, is_open
+    from fatpack.hosts.usual import Division, is_data, is_open
 
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
+    data: dict[str, list[tuple[int, int]]] = {}
     try:
         elf = elf or ElfFile(view)
         reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(view)
@@ -84,11 +85,13 @@ def divide(view: View, elf: ElfFile | None) -> Division:
             elif is_open(kind):
                 count, total = opened.get(kind, (0, 0))
                 opened[kind] = count + 1, total + size
+                if is_data(kind):
+                    data.setdefault(kind, []).append((start, end))
         if reached < present:
             unusual.append((reached, present))
     except FormatError:
         pass  # the host has reported it
-    return Division(unusual, opened)
+    return Division(unusual, opened, data)
 
 
 #: names of sections and where each starts → their stems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.findings import finding, unread
 from fatpack.hosts import Site, without_overlaps
-from fatpack.hosts.macho.names import expected, is_open, is_usual
+from fatpack.hosts.macho.names import expected, is_data, is_open, is_usual
 from fatpack.hosts.macho.read import MachOFile, Section
 
 TYPE_CHECKING = False
@@ -83,17 +83,20 @@ def divided_sections(view: View, _places: object = None) -> Division:
 
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
+    data: dict[str, list[tuple[int, int]]] = {}
     for section in _whole_sections(view):
         if not is_usual(section.name):
             unusual.append((section.offset, section.end))
         elif is_open(section.name):
             count, size = opened.get(section.title, (0, 0))
             opened[section.title] = count + 1, size + section.size
+            if is_data(section.name):
+                data.setdefault(section.title, []).append((section.offset, section.end))
     try:
         file = MachOFile(view)
     except FormatError:
-        return Division(unusual, opened)
+        return Division(unusual, opened, data)
     reached = max((part.at + part.size for part in parts(file)), default=file.commands_end)
     if max(reached, file.commands_end) < len(view):
         unusual.append((max(reached, file.commands_end), len(view)))
-    return Division(unusual, opened)
+    return Division(unusual, opened, data)

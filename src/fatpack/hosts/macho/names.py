@@ -31,6 +31,9 @@ _OPEN = frozenset(
     b" __static_data".split()
 )
 
+#: Of these what is code.
+_CODE = frozenset(b"__text __StaticInit __textcoal_nt".split())
+
 #: What has a form of its own, which leaves no place for a container.
 _FORMED = frozenset(
     # what the dynamic linker reads, and what programs start and end with
@@ -68,6 +71,11 @@ def expected(segment: bytes, name: bytes) -> Expects | None:
 def is_open(name: bytes) -> bool:
     """Return whether anything may be in sections of this name: code and data of the host."""
     return name in _OPEN
+
+
+def is_data(name: bytes) -> bool:
+    """Return whether sections of this name are data of the host, where libraries embed device code as well."""
+    return name in _OPEN and name not in _CODE
 
 
 def is_usual(name: bytes) -> bool:

@@ -160,9 +160,8 @@ def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
 
 
 def _count(unit: UnitAnswer, places: tuple[UnitPlace, ...]) -> str:
-    noun = "program" if unit.runtime == "kpack" else "image" if unit.places[0].container is None else "container"
     files = len({place.path for place in places})
-    return counted(len(places), noun) + (f" of {files} files" if files > 1 else "")
+    return counted(len(places), unit.noun) + (f" of {files} files" if files > 1 else "")
 
 
 def told_words(told: Told) -> str:

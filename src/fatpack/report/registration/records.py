@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 SCHEMA = "fatpack.runtime/1"
 
 
-def registration(view: View, *, thorough: bool = True) -> dict[str, Any]:
-    """Return the record of one file. Without ``thorough`` one in which nothing is found is not searched for more."""
-    scanned = judgement.Scanned(scan(view, is_quick=not thorough))
+def registration(view: View) -> dict[str, Any]:
+    """Return the record of one file."""
+    scanned = judgement.Scanned(scan(view))
     found = list(judgement.parts(view, scanned))
     verdict = judgement.verdict(scanned.findings, found)
     findings = FindingList()

@@ -71,6 +71,28 @@ def descriptors(file: Memory, tables: Sequence[Table]) -> tuple[Descriptor, ...]
     return tuple(found.values())[:_MOST]
 
 
+def images_at(file: Memory, place: int) -> list[DeviceImage]:
+    """Return the images in the section that starts at a place in the view, in the order of their bytes.
+
+    The pointers to their begin and end follow each other in a record, which nothing else does that leads there: each is
+    an image of OpenMP if the record is none of SYCL's. None overlaps another.
+    """
+    word, found = file.word, dict[int, DeviceImage]()
+    for section in file.sections:
+        if section.data.start - file.view.start != place or not _holds_images(section):
+            continue
+        for at, begin in _into(file, section):
+            end = file.pointer_at(at + word) or 0
+            if begin < end <= section.end and len(found) < _MOST_IMAGES:
+                found.setdefault(begin, DeviceImage(at, 4 * word, begin, end, ""))
+        found.update((each.begin, each) for each in _records(file, section))
+    kept: list[DeviceImage] = []
+    for _, image in sorted(found.items()):
+        if not kept or image.begin >= kept[-1].end:
+            kept.append(image)
+    return kept
+
+
 def _openmp(file: Memory, tables: Sequence[Table]) -> Iterator[Descriptor]:
     """Yield the descriptors of OpenMP: of the places that hold where entries begin, the third word of a record."""
     word, left, looks = file.word, _MOST_IMAGES, _MOST_LOOKS

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding, Label
     from fatpack.runtime.evidence.compared import Kernels
     from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.memory import Memory
     from fatpack.runtime.evidence.programs.code.program import Program
     from fatpack.runtime.evidence.units import RegisteringUnit
 
@@ -166,23 +167,30 @@ def labelled(view: View, host: str) -> Iterator[Label]:
     from fatpack.runtime.evidence.records import labels
 
     try:
-        kind, elf = _kind(view, host)
-        if kind == _PROGRAM and elf is not None:
-            from fatpack.runtime.evidence.programs.elf_code import ElfProgram
-
-            if elf.layouts.word == _WORD:
-                yield from labels.labels(ElfProgram(elf))
-        elif host == "pe":
-            from fatpack.runtime.evidence.programs import pe_code
-
-            program = pe_code.PeProgram(view)
-            yield from labels.labels(program) if program.machine else ()
-        elif kind == _OBJECT:
-            from fatpack.runtime.evidence.objects import reading
-
-            yield from labels.labels(reading.read(view, host))
+        file = laid_out(view, host)
+        if file is not None:
+            yield from labels.labels(file)
     except FormatError:
         return
+
+
+def laid_out(view: View, host: str) -> Memory | None:
+    """Return a host file as it lies in memory, None for what is not read. Raises FormatError."""
+    kind, elf = _kind(view, host)
+    if kind == _PROGRAM and elf is not None:
+        from fatpack.runtime.evidence.programs.elf_code import ElfProgram
+
+        return ElfProgram(elf) if elf.layouts.word == _WORD else None
+    if host == "pe":
+        from fatpack.runtime.evidence.programs import pe_code
+
+        program = pe_code.PeProgram(view)
+        return program if program.machine else None
+    if kind != _OBJECT:
+        return None
+    from fatpack.runtime.evidence.objects import reading
+
+    return reading.read(view, host)
 
 
 def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:

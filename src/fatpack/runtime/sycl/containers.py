@@ -1,4 +1,8 @@
-"""The containers of a SYCL program: its sections of images, cut up by its table."""
+"""The containers of a SYCL program: its sections of images, cut up by its table.
+
+A section of LLVM's may hold images without a container, of SYCL or OpenMP, in objects too: the records with which the
+linker wrapper registers them lead there.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,7 @@ def containers(
                 yield finding("FP1005", site.data.span(), text)
         if not extents:
             if site.expects != hosts.IMAGES:
-                yield site
+                yield from _registered(view, host, site)
                 continue
             extents = linked.by_frames(site.data)
             text = f"no row of {image_table.NAME} leads into {site.section}: where one image ends is a guess"
@@ -84,6 +88,32 @@ def containers(
             properties = PropertySets(view, host, site.index or 0, site.data, data.start - site.data.start)
         container = linked.container(id, site.index or 0, data, extents, symbols.replace(only=id), properties)
         yield Assembled(container, data, site.section, site.index)
+
+
+def _registered(view: View, host: str, site: Site) -> Iterator[Assembled | Site]:
+    """Yield the images in a section that records lead to; the section as it is if they lead to none."""
+    from fatpack.deep import bare
+    from fatpack.runtime.evidence import descriptors, judging
+
+    try:
+        file = judging.laid_out(view, host)
+    except FormatError:
+        file = None  # the host has reported it
+    found = [] if file is None else descriptors.images_at(file, site.data.start - view.start)
+    if file is None or not found:
+        yield site
+        return
+    of_sycl: list[linked.Extent] = []
+    for image in found:
+        at, size = file.place(image.begin) - (site.data.start - view.start), image.end - image.begin
+        if image.version:
+            of_sycl.append(linked.Extent(at, size, image.target))
+        else:
+            data = site.data.slice(at, size)
+            yield Assembled(bare.alone(data, offload="openmp"), data, site.section, site.index)
+    if of_sycl:
+        data, extents = _narrowed(site.data, of_sycl)
+        yield Assembled(linked.container(_id(site), site.index or 0, data, extents), data, site.section, site.index)
 
 
 def _extents(view: View, site: Site, rows: Sequence[Row]) -> list[linked.Extent]:

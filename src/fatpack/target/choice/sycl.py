@@ -35,6 +35,9 @@ _TRIPLES = {
     "cuda": ("nvptx64",),
 }
 
+#: what clang calls SPIR-V for 64 bits, and a file of it alone says of itself → what DPC++ calls it
+_SAME = {"spirv64": "spir64"}
+
 #: of SPIR-V, OpenCL takes the last, all else the first
 _TAKES_LAST = ("opencl-cpu", "opencl-gpu")
 
@@ -48,7 +51,7 @@ def choose(images: Sequence[Candidate], device: str, adapter: str, *, is_module:
         found = [
             number
             for number, image in enumerate(images)
-            if image.triple.partition("-")[0] == kind and (adapter == "cuda" or image.arch in ("", device))
+            if _kind(image) == kind and (adapter == "cuda" or image.arch in ("", device))
         ]
         if not found:
             continue
@@ -61,9 +64,15 @@ def choose(images: Sequence[Candidate], device: str, adapter: str, *, is_module:
     return Answer("fails", None, "Y4", f"no image is for {device}", ERROR)
 
 
+def _kind(image: Candidate) -> str:
+    """Return the architecture of an image's triple, as DPC++ calls it."""
+    kind = image.triple.partition("-")[0]
+    return _SAME.get(kind, kind)
+
+
 def judge(image: Candidate, device: str, adapter: str) -> Judgement:
     """Return whether an adapter may take one image for a device; the arguments are those of :func:`choose`."""
-    kind = image.triple.partition("-")[0]
+    kind = _kind(image)
     if kind not in _TRIPLES[adapter]:
         return Judgement(False, "Y2", f"the adapter takes no {kind or 'image without a triple'}")
     if adapter == "cuda":
