@@ -102,7 +102,17 @@ class Image(LateRecord):
         return type(self), _picklable(self._values())
 
 
-_put_target, _put_form, _put_data, _put_size, _put_stored_size, _put_span, _put_compression, *_ = Image._setters
+(
+    _put_target,
+    _put_form,
+    _put_data,
+    _put_size,
+    _put_stored_size,
+    _put_span,
+    _put_compression,
+    _put_attrs,
+    _put_record,
+) = Image._setters
 _put_late = LateRecord._late.__set__  # the slot, not its value
 _new = object.__new__
 
