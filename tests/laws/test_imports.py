@@ -72,8 +72,8 @@ def test_what_lies_in_a_folder_does_not_go_round_in_a_circle(folder: str) -> Non
     around = house.circle(graph)
     assert not around, (
         f"in {folder}, imports go round in a circle: {' → '.join(house.names(around))}. Imports inside functions "
-        f"count, those for annotations do not. Move what both sides need into the lower of them, or into a module below "
-        f"both; or let the caller hand it in.\n" + "\n".join(house.arrows(around, EVERY))
+        f"count, those for annotations do not. Move what both sides need into the lower of them, or into a module "
+        f"below both; or let the caller hand it in.\n" + "\n".join(house.arrows(around, EVERY))
     )
 
 

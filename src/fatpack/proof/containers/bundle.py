@@ -1,23 +1,19 @@
 """HIP's bundles as a proof reads them: ``__CLANG_OFFLOAD_BUNDLE__``, not compressed.
 
-::
-
-    0x00  magic, 24 bytes   0x18  number of entries u64
-    each entry: offset of the image u64, its size u64, length of the ID u64, the ID
-    then the images, with zeros between them
-
-Offsets count from the magic, and everything is little-endian (clang/docs/ClangOffloadBundler.rst, LLVM 22.1). A bundle
-is read as one stream, once, so one that is inflated takes no memory.
+The table, then the images with zeros between them. Offsets count from the magic, and everything is little-endian
+(clang/docs/ClangOffloadBundler.rst, LLVM 22.1). A bundle is read as one stream, once, so one that is inflated takes no
+memory.
 """
 
 from __future__ import annotations
 
-import struct
 from hashlib import sha256
 from itertools import pairwise
 
+from construct import Bytes, Int64ul, Struct
+
 from fatpack import magics
-from fatpack.proof.containers.facts import Container, Image
+from fatpack.proof.containers.facts import Container, Image, reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -26,8 +22,12 @@ if TYPE_CHECKING:
 
     from fatpack.proof.memory import Memory
 
-_COUNT, _ENTRY = struct.Struct("<Q"), struct.Struct("<QQQ")
-_START = len(magics.BUNDLE) + _COUNT.size
+_HEADER = Struct("magic" / Bytes(len(magics.BUNDLE)), "count" / Int64ul * "number of entries")
+_START = _HEADER.sizeof()
+
+#: What precedes the ID of an entry.
+_ENTRY = Struct("offset" / Int64ul * "of the image", "size" / Int64ul * "of the image", "title_size" / Int64ul)
+_READ_ENTRY = reader(_ENTRY)
 
 #: LIMIT: bytes of the table in front of the images. A table of a hundred targets takes 8 KB.
 MOST_TABLE = 1 << 20
@@ -64,7 +64,7 @@ def read_bundle(memory: Memory, address: int, end: int) -> Container | None:
 
 def table_size(entries: Iterable[Entry]) -> int:
     """Return how many bytes magic and table take."""
-    return _START + sum(_ENTRY.size + len(entry.title) for entry in entries)
+    return int(_START) + sum(_READ_ENTRY.size + len(entry.title) for entry in entries)
 
 
 def table(read: Callable[[int, int], bytes]) -> list[Entry] | None:
@@ -72,19 +72,19 @@ def table(read: Callable[[int, int], bytes]) -> list[Entry] | None:
     head = read(0, _START)
     if len(head) < _START:
         return None
-    (count,) = _COUNT.unpack_from(head, len(magics.BUNDLE))
+    count = _HEADER.parse(head).count
     entries: list[Entry] = []
     at = _START
     while len(entries) < count:
-        data = read(at, _ENTRY.size)
-        if len(data) < _ENTRY.size or at > MOST_TABLE:
+        data = read(at, _READ_ENTRY.size)
+        if len(data) < _READ_ENTRY.size or at > MOST_TABLE:
             return None
-        offset, size, length = _ENTRY.unpack(data)
-        title = read(at + _ENTRY.size, length) if length <= _LONGEST_ID else b""
+        offset, size, length = _READ_ENTRY.unpack(data)
+        title = read(at + _READ_ENTRY.size, length) if length <= _LONGEST_ID else b""
         if len(title) < length or length > _LONGEST_ID:
             return None
         entries.append(Entry(title, offset, size))
-        at += _ENTRY.size + length
+        at += _READ_ENTRY.size + length
     return entries
 
 

@@ -1,17 +1,13 @@
 """Compressed bundles (CCOB) as a proof reads them: inflated, image by image, without keeping what was inflated.
 
-::
-
-    0x00  magic "CCOB"   0x04  version u16   0x06  method u16: 0 zlib, 1 zstd
-    version 2: size u32, inflated size u32   version 3: size u64, inflated size u64   then the MD5's first 8 bytes
-
 (llvm/lib/Object/OffloadBundle.cpp, LLVM 22.1.) Version 1 does not say how long it is, and is not read here.
 """
 
 from __future__ import annotations
 
-import struct
 from hashlib import md5
+
+from construct import Bytes, Int16ul, Int32ul, Int64ul, Struct
 
 from fatpack import codec
 from fatpack.errors import FormatError, LimitExceeded
@@ -27,8 +23,18 @@ if TYPE_CHECKING:
     from fatpack.proof.memory import Memory
 
 _METHODS = {0: "zlib", 1: "zstd"}
-#: version → header: magic, version, method, size, inflated size, hash
-_HEADERS = {2: struct.Struct("<4sHHII8s"), 3: struct.Struct("<4sHHQQ8s")}
+#: version → header
+_HEADERS = {
+    version: Struct(
+        "magic" / Bytes(4) * "CCOB",
+        "version" / Int16ul,
+        "method" / Int16ul,
+        "size" / number * "bytes of header and compressed data",
+        "inflated" / number,
+        "hash" / Bytes(8) * "the first half of the MD5 of what is inflated",
+    )
+    for version, number in ((2, Int32ul), (3, Int64ul))
+}
 
 
 def read_compressed(memory: Memory, address: int, end: int) -> Container | None:
@@ -38,20 +44,21 @@ def read_compressed(memory: Memory, address: int, end: int) -> Container | None:
     """
     version = memory.number(address + 4, 2)
     layout = _HEADERS.get(version or 0)
-    head = None if layout is None else memory.read(address, layout.size)
+    head = None if layout is None else memory.read(address, layout.sizeof())
     if layout is None or head is None:
         return None
-    _, _, number, size, inflated, digest = layout.unpack(head)
-    if size < layout.size or address + size > end or number not in _METHODS:
+    header, least = layout.parse(head), layout.sizeof()
+    if header.size < least or address + header.size > end or header.method not in _METHODS:
         return None
-    stored = memory.stored(address + layout.size, size - layout.size)
-    memory.charge(size)
+    stored = memory.stored(address + least, header.size - least)
+    memory.charge(header.size)
     if stored is None:
         return None
-    images = _images(stored, _METHODS[number], inflated, digest)
+    method = _METHODS[header.method]
+    images = _images(stored, method, header.inflated, header.hash)
     if images is None:
         return None
-    return Container("clang-offload-bundle", address, address + size, images, b"", f"{_METHODS[number]} v{version}")
+    return Container("clang-offload-bundle", address, address + header.size, images, b"", f"{method} v{version}")
 
 
 def _images(stored: View, method: str, size: int, digest: bytes) -> tuple[Image, ...] | None:

@@ -1,34 +1,46 @@
 """CUDA fat binaries as a proof reads them.
 
-::
-
-    0x00  magic   0x04  version u16, 1   0x06  size of this header u16   0x08  bytes of all entries u64
-    each entry: 64 bytes, a variable area up to its header's size, then the image with its padding
-
-    0x00  kind u16          0x04  size of the header u32    0x08  size of the image with padding u64
-    0x10  compressed size u32                               0x1c  number of the architecture u32
-    0x28  flags u64         0x38  inflated size u64
-
+A header, then entries: 64 bytes, a variable area up to the size of the entry's header, the image with its padding.
 Everything is little-endian. NVIDIA documents none of it: ``fatpack.formats.cuda_fatbin`` says how it is known.
 """
 
 from __future__ import annotations
 
-import struct
 from hashlib import sha256
+
+from construct import Bytes, Int16ul, Int32ul, Int64ul, Struct
 
 from fatpack import codec
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.proof.containers.facts import Container, Image
+from fatpack.proof.containers.facts import Container, Image, reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.proof.memory import Memory
 
-_HEADER = struct.Struct("<4sHHQ")
-#: kind, version, header size, padded size, compressed size, -, -, sm, identifier…, flags, key, inflated size
-_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+_HEADER = Struct(
+    "magic" / Bytes(4),
+    "version" / Int16ul * "1",
+    "size" / Int16ul * "bytes of this header",
+    "entries_size" / Int64ul * "bytes of all entries",
+)
+_READ_HEADER = reader(_HEADER)
+
+_ENTRY = Struct(
+    "kind" / Int16ul,
+    "version" / Int16ul,
+    "header_size" / Int32ul * "bytes of this and of the variable area",
+    "padded" / Int64ul * "bytes of the image with its padding",
+    "compressed" / Int32ul * "bytes of the image as compressed, 0 if it is not",
+    "options" / Bytes(8),
+    "sm" / Int32ul * "number of the architecture",
+    "identifier" / Bytes(8),
+    "flags" / Int64ul,
+    "key" / Bytes(8),
+    "inflated" / Int64ul * "bytes of a compressed image when it is inflated",
+)
+_READ_ENTRY = reader(_ENTRY)
 
 #: kind → what the image is
 _KINDS = {0x01: "ptx", 0x02: "cubin", 0x08: "ltoir", 0x40: "ptx", 0x80: "tileir"}
@@ -47,12 +59,12 @@ _ALIGN = 8
 
 def read_fatbin(memory: Memory, address: int, end: int) -> Container | None:
     """Return the fat binary at an address, None unless its entries fill it exactly and it ends before ``end``."""
-    data = memory.read(address, _HEADER.size)
-    if data is None or address + _HEADER.size > end:
+    data = memory.read(address, _READ_HEADER.size)
+    if data is None or address + _READ_HEADER.size > end:
         return None
-    _, version, size, entries_size = _HEADER.unpack(data)
+    _, version, size, entries_size = _READ_HEADER.unpack(data)
     at, stop = address + size, address + size + entries_size
-    if version != 1 or size < _HEADER.size or stop > end:
+    if version != 1 or size < _READ_HEADER.size or stop > end:
         return None
     head = memory.read(address, size)
     images, inner = [], []
@@ -63,20 +75,18 @@ def read_fatbin(memory: Memory, address: int, end: int) -> Container | None:
         images.append(image[0])
         at = image[1]
         inner.append(at - image[0].size)
-    kept = (head or b"")[:8] + (head or b"")[_HEADER.size :]
+    kept = (head or b"")[:8] + (head or b"")[_READ_HEADER.size :]
     return Container("cuda-fatbin", address, stop, tuple(images), kept, inner=tuple(inner))
 
 
 def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:
     """Return the image of the entry at an address, and where the entry ends."""
-    if at + _ENTRY.size > stop:
-        return None
-    data = memory.read(at, _ENTRY.size)
+    data = memory.read(at, _READ_ENTRY.size) if at + _READ_ENTRY.size <= stop else None
     if data is None:
         return None
-    kind, _, header_size, padded, compressed, *_, sm, _, _, flags, _, inflated = _ENTRY.unpack(data)
+    kind, _, header_size, padded, compressed, _, sm, _, flags, _, inflated = _READ_ENTRY.unpack(data)
     start, next_at = at + header_size, at + header_size + padded
-    if header_size < _ENTRY.size or header_size > _LONGEST_HEADER or next_at > stop or compressed > padded:
+    if header_size < _READ_ENTRY.size or header_size > _LONGEST_HEADER or next_at > stop or compressed > padded:
         return None
     stored = memory.stored(at, header_size + padded)
     if stored is None:
@@ -104,10 +114,9 @@ def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:
 
 def _uncompressed(rest: bytes) -> bytes:
     """Return the header of an entry without what says how the image is stored: sizes, and flags of compression."""
-    fields = list(_ENTRY.unpack_from(rest))
-    fields[3] = fields[4] = fields[13] = 0
-    fields[11] &= ~_COMPRESSED
-    return _ENTRY.pack(*fields) + rest[_ENTRY.size :]
+    entry = _ENTRY.parse(rest)
+    unpacked = {**entry, "padded": 0, "compressed": 0, "inflated": 0, "flags": entry.flags & ~_COMPRESSED}
+    return bytes(_ENTRY.build(unpacked)) + rest[_READ_ENTRY.size :]
 
 
 def _content(stored: View | None, method: str, inflated: int) -> tuple[int, str]:
