@@ -241,6 +241,10 @@ class _Host:
         """Yield an image that a record registers without a container around it, as one of its own."""
         from fatpack.deep import bare
 
+        if (site.section or "").startswith(".llvm.offloading"):  # its record says where it ends
+            container = bare.alone(site.data, offload="openmp")
+            yield _found(container, site.data, self._visit, site.section, site.index, self._inside)
+            return
         for item in bare.search(self._visit.view, [place]):
             if isinstance(item, Finding):
                 yield item

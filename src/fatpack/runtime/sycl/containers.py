@@ -92,7 +92,6 @@ def containers(
 
 def _registered(view: View, host: str, site: Site) -> Iterator[Assembled | Site]:
     """Yield the images in a section that records lead to; the section as it is if they lead to none."""
-    from fatpack.deep import bare
     from fatpack.runtime.evidence import descriptors, judging
 
     try:
@@ -109,8 +108,7 @@ def _registered(view: View, host: str, site: Site) -> Iterator[Assembled | Site]
         if image.version:
             of_sycl.append(linked.Extent(at, size, image.target))
         else:
-            data = site.data.slice(at, size)
-            yield Assembled(bare.alone(data, offload="openmp"), data, site.section, site.index)
+            yield Site(site.data.slice(at, size), site.section, site.index, expects=hosts.IMAGE)
     if of_sycl:
         data, extents = _narrowed(site.data, of_sycl)
         yield Assembled(linked.container(_id(site), site.index or 0, data, extents), data, site.section, site.index)
