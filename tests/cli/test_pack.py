@@ -199,6 +199,22 @@ def test_slips_are_pointed_out(folder: Path, fatpack: Fatpack, option: str, doub
 
 
 @pytest.mark.parametrize(
+    ("output", "options", "magic"),
+    [
+        ("y.fatbin", (), b"\x50\xed\x55\xba"),
+        ("k.bundle", (), b"__CLANG_OFFLOAD_BUNDLE__"),
+        ("k.bundle", ("--format=offload-binary",), b"\x10\xff\x10\xad"),
+        ("k.bin", (), b"\x10\xff\x10\xad"),
+    ],
+)
+def test_the_format_is_that_of_the_suffix(
+    folder: Path, fatpack: Fatpack, output: str, options: tuple[str, ...], magic: bytes
+) -> None:
+    assert fatpack("pack", f"{A},kind={'elf' if output == 'y.fatbin' else 'openmp'}", "-o", output, *options).code == 0
+    assert Path(output).read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize(
     "triple",
     [
         "nvptx64-nvidia-cuda--",

@@ -61,7 +61,7 @@ def make(
     allow_any_output(force)
     check_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}
-    chosen = chosen_packing(packing)
+    chosen = chosen_packing(packing, output)
     source, address = _opened(file)
     with source:
         view = _place(file, source.view(), address)

@@ -53,7 +53,7 @@ def make(
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
         raise UsageError("there is nothing to pack", hint=hint)
-    chosen = chosen_packing(packing)
+    chosen = chosen_packing(packing, output)
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:

@@ -109,8 +109,8 @@ packing_options = (
         "--format",
         name="format_name",
         type=Choice(list(FORMATS)),
-        default="offload-binary",
-        help="Container format.",
+        help="Container format. Default: what the suffix of -o says (.fatbin, .bundle, .cir, .kpack, .syclbin), else "
+        "offload-binary.",
     ),
     option(
         "--container-version",
@@ -195,9 +195,18 @@ packing_options = (
 )
 
 
-def chosen_packing(packing: Mapping[str, Any]) -> Packing:
-    """Return what the options say. Raises UsageError for an option that means nothing for the format."""
-    name, compress = packing["format_name"], packing["compress"]
+def _of_suffix(output: str | None) -> str:
+    """Return the format whose files have the suffix of an output, offload binaries for any other."""
+    suffix = (output or "").rpartition(".")[2].lower()
+    return next((name for name, row in FORMATS.items() if row.extension == suffix), "offload-binary")
+
+
+def chosen_packing(packing: Mapping[str, Any], output: str | None = None) -> Packing:
+    """Return what the options say; where they name no format, that of the output's suffix.
+
+    Raises UsageError for an option that means nothing for the format.
+    """
+    name, compress = packing["format_name"] or _of_suffix(output), packing["compress"]
     if compress and "compression" not in _KEYS[name]:
         if name == "cir":
             raise UsageError("CIR containers are text, and are not compressed", hint="leave out --compress")
