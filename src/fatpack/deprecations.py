@@ -1,6 +1,6 @@
-"""Public names and options on their way out: until they go they work, and say what takes their place.
+"""Public names on their way out: until they go they work, and say what takes their place.
 
-``docs/stability.md`` has the promise. Python names warn with ``DeprecationWarning``, options on stderr.
+``docs/stability.md`` has the promise. They warn with ``DeprecationWarning``.
 """
 
 from __future__ import annotations

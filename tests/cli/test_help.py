@@ -12,8 +12,8 @@ from tests.cli.conftest import Ran
 from fatpack.cli.commands import COMMANDS, GROUPS, command
 from fatpack.cli.commands.completion import LINES
 from fatpack.cli.commands.examples import EXAMPLES
-from fatpack.cli.grammar.clicked import _ELSEWHERE
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
+from fatpack.cli.completing.shells import SCRIPTS
+from fatpack.cli.grammar.command import ELSEWHERE
 from fatpack.cli.limiting import LIMITS
 
 Fatpack = Callable[..., Ran]
@@ -53,9 +53,6 @@ def test_no_help_sends_to_a_page_that_is_not_installed(name: str, fatpack: Fatpa
 def test_help_ends_with_examples(name: str, fatpack: Fatpack) -> None:
     shown = fatpack("help", name).out.partition("\nExamples:\n")[2].splitlines()
     assert shown[::2] == [f"  fatpack {words}" for words, _ in EXAMPLES[name]]
-    # Where words are left to click, the page is the same.
-    if name not in ("tool", "help"):
-        assert fatpack(name, "x", "--help").out.endswith("\n".join(shown) + "\n")
 
 
 def test_a_stand_in_tells_of_itself(fatpack: Fatpack) -> None:
@@ -118,8 +115,8 @@ def test_what_other_tools_call_an_option_leads_to_ours(fatpack: Fatpack, words: 
 
 def test_words_of_other_tools_are_none_of_ours() -> None:
     for name in COMMANDS:
-        spellings = {spelling for option in command(name).options for spelling in option.spellings}
-        assert not {word for word in _ELSEWHERE if word in spellings}, name
+        spellings = {spelling for option in command(name).options for spelling in option.opts}
+        assert not {word for word in ELSEWHERE if word in spellings}, name
 
 
 def test_completion_without_a_shell_says_what_to_type(fatpack: Fatpack) -> None:

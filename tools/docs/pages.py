@@ -12,7 +12,7 @@ from fatpack import formats, hosts, packages
 from fatpack.cli.commands import COMMANDS
 from fatpack.cli.commands.completion import LINES
 from fatpack.cli.commands.help import page
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
+from fatpack.cli.completing.shells import SCRIPTS
 from fatpack.cli.limiting import LIMITS, default
 from fatpack.doc import Doc
 from fatpack.facts import columns as rows

@@ -1,11 +1,13 @@
-"""Whether what is there fits together: what ``fatpack check`` does for stages of a unit, and for kpack archives."""
+"""Whether what is there fits options: what ``fatpack check`` does for stages of a unit, and for kpack archives."""
 
 from __future__ import annotations
 
 import os
 
-from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FILE, TARGET
+import click
+
+from fatpack.cli.grammar.command import option_group
+from fatpack.cli.grammar.param_types import FILE, TARGET
 from fatpack.cli.terminal import write_document
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import code_of
@@ -19,26 +21,28 @@ if TYPE_CHECKING:
 VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
 
 #: What is compared where no policy is, and what belongs to that alone.
-fitting_options = (
-    option("--stages", is_flag=True, help="PATHs are files of one unit: what did later stages lose of earlier ones?"),
-    option(
+fitting_options = option_group(
+    click.option(
+        "--stages", is_flag=True, help="PATHs are files of one unit: what did later stages lose of earlier ones?"
+    ),
+    click.option(
         "--kpack",
         is_flag=True,
         help="PATH is a folder: check that its programs find their device code in kpack archives.",
     ),
-    option(
+    click.option(
         "--device",
         multiple=True,
         type=TARGET,
         metavar="TARGET",
         help="With --kpack: a device that must be served, as gfx90a:xnack-; repeatable. Default: all of the archives.",
     ),
-    option(
+    click.option(
         "--newer-loader",
         is_flag=True,
         help="With --kpack: only loaders since rocm-systems#9874 count, which try all archives, not one.",
     ),
-    option(
+    click.option(
         "--kpack-path",
         multiple=True,
         type=FILE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.cli.grammar.declared import Command
+    from fatpack.cli.grammar.command import Command
 
 #: What ``fatpack --help`` says of them all.
 DESCRIPTION = """Pack, inspect, extract and edit the files in which GPU device code travels.

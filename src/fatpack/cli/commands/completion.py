@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
-from fatpack.cli.grammar.declared import argument, takes
-from fatpack.cli.grammar.kinds import Choice
+import click
+
+from fatpack.cli.completing.shells import SCRIPTS
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import Choice
 from fatpack.errors import UsageError
 
 SHELLS = Choice(SCRIPTS)
@@ -19,7 +21,8 @@ LINES = {
 }
 
 
-@takes(argument("shells", SHELLS, metavar=SHELLS.metavar, is_many=True))
+@click.command("completion", cls=Command)
+@click.argument("shells", type=SHELLS, metavar=SHELLS.metavar, nargs=-1)
 def command(shells: tuple[str, ...]) -> int:
     """Print the script by which a shell completes commands, options, names, files and what is in them.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -21,25 +23,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("file", INPUT),
-    *selector_options,
-    *packing_options,
-    option(
-        "-o",
-        "--output",
-        type=FILE,
-        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin, .kpack or .syclbin.',
-    ),
-    option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed."),
-    max_inflated_option,
-    max_output_option,
-    deep_option,
-    limit_option,
-    color_option,
-    force_option,
-    quiet_option,
+@click.command("convert", cls=Command)
+@click.argument("file", type=INPUT)
+@selector_options
+@packing_options
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin, .kpack or .syclbin.',
 )
+@click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
+@max_inflated_option
+@max_output_option
+@deep_option
+@limit_option
+@color_option
+@force_option
+@quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
     """Convert the images of FILE, or the selected ones, into another container.
 

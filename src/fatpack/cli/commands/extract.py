@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import click
+
 from fatpack.cli.extracting import Request, extract_range, make_plan, report_checked, report_problems, run
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -28,24 +30,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("file", INPUT),
-    *selector_options,
-    option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.'),
-    option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory."),
-    option("--containers", is_flag=True, help="Write whole containers as stored, instead of their images."),
-    exclude_option,
-    option("--archive", is_flag=True, help="Write one archive with all selected images; name it with -o."),
-    option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file."),
-    option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches."),
-    max_inflated_option,
-    max_output_option,
-    deep_option,
-    limit_option,
-    color_option,
-    force_option,
-    quiet_option,
-)
+@click.command("extract", cls=Command)
+@click.argument("file", type=INPUT)
+@selector_options
+@click.option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.')
+@click.option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory.")
+@click.option("--containers", is_flag=True, help="Write whole containers as stored, instead of their images.")
+@exclude_option
+@click.option("--archive", is_flag=True, help="Write one archive with all selected images; name it with -o.")
+@click.option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches.")
+@max_inflated_option
+@max_output_option
+@deep_option
+@limit_option
+@color_option
+@force_option
+@quiet_option
 def command(**options: Any) -> int:
     """Extract device images from any supported file, and print what was written.
 

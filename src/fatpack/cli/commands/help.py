@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+import click
+
 from fatpack.cli import commands
-from fatpack.cli.grammar import help_page
-from fatpack.cli.grammar.declared import argument, takes
-from fatpack.cli.grammar.kinds import Words
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import Words
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -34,14 +35,15 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     return TOOLS
 
 
-@takes(argument("names", Words(lambda: [*commands.COMMANDS, LIMITS], given=_names), metavar="[COMMAND]", is_many=True))
+@click.command("help", cls=Command)
+@click.argument("names", type=Words(lambda: [*commands.COMMANDS, LIMITS], given=_names), metavar="[COMMAND]", nargs=-1)
 def command(names: tuple[str, ...]) -> int:
     """Show what a command takes, or without a name all commands.
 
     `fatpack help tool NAME` shows what a stand-in takes, `fatpack help limits` the names and numbers for --limit.
     """
     if not names:
-        sys.stdout.write(overview())
+        click.echo(page(""))
         return 0
     if names[0] == "tool" and len(names) == _TOOL:
         from fatpack.cli.tools import run
@@ -55,7 +57,7 @@ def command(names: tuple[str, ...]) -> int:
         return 0
     if name not in commands.COMMANDS:
         raise UsageError(f"no command {name!r}", hint=instead_of(name))
-    sys.stdout.write(page(name))
+    click.echo(page(name))
     return 0
 
 
@@ -91,20 +93,26 @@ def instead_of(name: str) -> str:
     return f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands.COMMANDS)}"
 
 
-def overview(path: str = "fatpack", width: int | None = None) -> str:
-    """Return the help of the program: its commands in groups."""
-    grouped = {title: {name: commands.COMMANDS[name] for name in names} for title, names in commands.GROUPS.items()}
-    return help_page.overview(path, commands.DESCRIPTION, grouped, width or help_page.width())
+def write_overview(formatter: click.HelpFormatter) -> None:
+    """Write the help of the program: its commands in groups."""
+    formatter.write_usage("fatpack", "[OPTIONS] COMMAND [ARGS]...")
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(commands.DESCRIPTION)
+    with formatter.section("Options"):
+        formatter.write_dl([("--version", "Show the version and exit."), ("-h, --help", "Show this message and exit.")])
+    left = max(map(len, commands.COMMANDS))
+    for title, names in commands.GROUPS.items():
+        with formatter.section(title):
+            formatter.write_dl([(name.ljust(left), commands.COMMANDS[name]) for name in names])
 
 
 def page(name: str, width: int | None = None) -> str:
-    """Return the help of a command, with examples."""
-    shown = help_page.command_page(f"fatpack {name}", commands.command(name), width or help_page.width())
-    return shown + examples_of(name)
+    """Return the help of a command, with examples, or with "" the overview."""
+    from fatpack.cli.app import group
 
-
-def examples_of(name: str) -> str:
-    """Return the examples of a command, as its help ends."""
-    from fatpack.cli.commands.examples import EXAMPLES
-
-    return help_page.examples(EXAMPLES.get(name, ()))
+    context = click.Context(group, info_name="fatpack", terminal_width=width, **group.context_settings)
+    if not name:
+        return group.get_help(context)
+    command = commands.command(name)
+    return command.get_help(click.Context(command, parent=context, info_name=name))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset, Several
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT, Choice, Offset, Several
 from fatpack.cli.messages import say
 from fatpack.cli.options import (
     color_option,
@@ -29,41 +31,38 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option(
-        "--schema",
-        is_flag=True,
-        help="Print the JSON schema of this output, with --by or --rows of theirs, and exit.",
-    ),
-    option("--bytes", name="as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is."),
-    option("--at", type=Offset(), metavar="OFFSET", help="Print what the byte at this offset is."),
-    max_inflated_option,
-    deep_option,
-    limit_option,
-    option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads."),
-    option(
-        "--by",
-        type=Several(KEYS),
-        multiple=True,
-        help="Print one table of totals over all files: images, bytes stored and inflated. As --by arch,form,file.",
-    ),
-    option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}; --schema explains them."),
-    option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: what has a row."),
-    option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image, or of what every kernel does."),
-    option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout."),
-    force_option,
-    option("--runtime", is_flag=True, help="Show what programs register and launch."),
-    option("--inflate", is_flag=True, help="Look into large compressed containers too."),
-    option("--verify", is_flag=True, help="Check compressed bundles against their hashes too."),
-    exclude_option,
-    option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ."),
-    option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names."),
-    color_option,
-    schema=SCHEMA,
-    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"},
+@click.command("inspect", cls=Command, schema=SCHEMA, schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"})
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option(
+    "--schema", is_flag=True, help="Print the JSON schema of this output, with --by or --rows of theirs, and exit."
 )
+@click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is.")
+@click.option("--at", type=Offset(), metavar="OFFSET", help="Print what the byte at this offset is.")
+@max_inflated_option
+@deep_option
+@limit_option
+@click.option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads.")
+@click.option(
+    "--by",
+    type=Several(KEYS),
+    multiple=True,
+    help="Print one table of totals over all files: images, bytes stored and inflated. As --by arch,form,file.",
+)
+@click.option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}; --schema explains them.")
+@click.option(
+    "--rows-of", type=Choice(TABLES), default="images", help="With --rows: what has a row.", show_default=True
+)
+@click.option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image, or of what every kernel does.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout.")
+@force_option
+@click.option("--runtime", is_flag=True, help="Show what programs register and launch.")
+@click.option("--inflate", is_flag=True, help="Look into large compressed containers too.")
+@click.option("--verify", is_flag=True, help="Check compressed bundles against their hashes too.")
+@exclude_option
+@click.option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ.")
+@click.option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names.")
+@color_option
 def command(
     files: tuple[str, ...],
     *,

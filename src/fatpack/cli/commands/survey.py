@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, Choice, Number
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT, Choice
 from fatpack.cli.messages import StatusLine, duration, say, tell_abandoned
 from fatpack.cli.options import (
     check_name,
@@ -34,32 +36,32 @@ if TYPE_CHECKING:
 _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not supported", MALFORMED: "with damage"}
 
 
-@takes(
-    argument("sources", INPUT, metavar="SOURCES...", is_many=True),
-    option("--from", name="lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line."),
-    option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
-    option(
-        "--format",
-        type=Choice(FORMATS),
-        default="parquet",
-        help=f"Of the tables, {SCHEMA}: fatpack inspect --rows=jsonl --schema explains them.",
-    ),
-    option("--rows-of", type=Choice(TABLES), default="images", help="What has a row."),
-    option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers."),
-    option("--digests", is_flag=True, help="Add the SHA-256 of every image, or of what every kernel does."),
-    option("--inflate", is_flag=True, help="Look into compressed images too."),
-    deep_option,
-    exclude_option,
-    option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte."),
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option("--engine", type=Choice(ENGINES), default="local", help="Where files are read."),
-    option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray."),
-    option("--workers", type=Number(1), metavar="N", help="Processes for local. Default: one per core."),
-    option("--part-files", type=Number(1), metavar="N", help="Files in one table. Default: 10000."),
-    quiet_option,
+@click.command("survey", cls=Command)
+@click.argument("sources", type=INPUT, metavar="SOURCES...", nargs=-1)
+@click.option("--from", "lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line.")
+@click.option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="Where the tables go; given again, it goes on.")
+@click.option(
+    "--format",
+    type=Choice(FORMATS),
+    default="parquet",
+    help=f"Of the tables, {SCHEMA}: fatpack inspect --rows=jsonl --schema explains them.",
+    show_default=True,
 )
+@click.option("--rows-of", type=Choice(TABLES), default="images", help="What has a row.", show_default=True)
+@click.option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers.")
+@click.option("--digests", is_flag=True, help="Add the SHA-256 of every image, or of what every kernel does.")
+@click.option("--inflate", is_flag=True, help="Look into compressed images too.")
+@deep_option
+@exclude_option
+@click.option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte.")
+@max_inflated_option
+@limit_option
+@color_option
+@click.option("--engine", type=Choice(ENGINES), default="local", help="Where files are read.", show_default=True)
+@click.option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for local. Default: one per core.")
+@click.option("--part-files", type=click.IntRange(1), metavar="N", help="Files in one table. Default: 10000.")
+@quiet_option
 def command(
     sources: tuple[str, ...],
     lists: tuple[str, ...],

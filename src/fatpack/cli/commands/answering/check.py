@@ -1,14 +1,16 @@
-"""``fatpack check``: whether files keep to a policy, whether what is installed or made of one source fits together."""
+"""``fatpack check``: whether files keep to a policy, whether what is installed or made of one source fits options."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+import click
+
 from fatpack.cli.answering.fitting import fitting_options
 from fatpack.cli.answering.policy_options import policy_options, settings
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT, Choice
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT, Choice
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -29,34 +31,30 @@ if TYPE_CHECKING:
 OUTPUTS = ("text", "json", "github", "junit", "sarif")
 
 
-@takes(
-    argument("paths", INPUT, metavar="PATH...", is_many=True),
-    *policy_options,
-    exclude_option,
-    deep_option,
-    option(
-        "--kernels",
-        is_flag=True,
-        help="Name the kernels that lack something of large libraries too, which takes longer.",
-    ),
-    option(
-        "--output",
-        type=Choice(OUTPUTS),
-        help="What a policy's outcome is printed as; github also appends to the file of GITHUB_STEP_SUMMARY.",
-    ),
-    *fitting_options,
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option(
-        "-v",
-        "--verbose",
-        count=True,
-        help="Show all units and kernels; with --stages those of each stage, with --kpack what each program gets.",
-    ),
-    schema=SCHEMA,
+@click.command("check", cls=Command, schema=SCHEMA)
+@click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
+@policy_options
+@exclude_option
+@deep_option
+@click.option(
+    "--kernels", is_flag=True, help="Name the kernels that lack something of large libraries too, which takes longer."
+)
+@click.option(
+    "--output",
+    type=Choice(OUTPUTS),
+    help="What a policy's outcome is printed as; github also appends to the file of GITHUB_STEP_SUMMARY.",
+)
+@fitting_options
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@max_inflated_option
+@limit_option
+@color_option
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    help="Show all units and kernels; with --stages those of each stage, with --kpack what each program gets.",
 )
 def command(
     paths: tuple[str, ...],

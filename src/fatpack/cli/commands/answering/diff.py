@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import click
+
 from fatpack.answers.diff.facts import DIFFERENCES, KINDS, SCHEMA
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT, Words
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT, Words
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -21,30 +23,28 @@ from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines
 
 
-@takes(
-    argument("releases", INPUT, metavar="OLD NEW", is_many=True),
-    option(
-        "--kernels",
-        is_flag=True,
-        help="Compare kernels too, by what they do: images that were only built anew are no difference.",
-    ),
-    option("--demangle", is_flag=True, help="With --kernels: names of C++ as people write them."),
-    option(
-        "--fail-on",
-        type=Words(lambda: KINDS),
-        metavar="KINDS",
-        help=f"What exits 1, with commas between: of {', '.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
-    ),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    deep_option,
-    exclude_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option("-v", "--verbose", count=True, help="Show libraries that are the same too, and all kernels."),
-    schema=SCHEMA,
+@click.command("diff", cls=Command, schema=SCHEMA)
+@click.argument("releases", type=INPUT, metavar="OLD NEW", nargs=-1)
+@click.option(
+    "--kernels",
+    is_flag=True,
+    help="Compare kernels too, by what they do: images that were only built anew are no difference.",
 )
+@click.option("--demangle", is_flag=True, help="With --kernels: names of C++ as people write them.")
+@click.option(
+    "--fail-on",
+    type=Words(lambda: KINDS),
+    metavar="KINDS",
+    help=f"What exits 1, with commas between: of {', '.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
+)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@deep_option
+@exclude_option
+@max_inflated_option
+@limit_option
+@color_option
+@click.option("-v", "--verbose", count=True, help="Show libraries that are the same too, and all kernels.")
 def command(
     releases: tuple[str, ...],
     *,

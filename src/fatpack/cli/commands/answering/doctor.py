@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -20,19 +22,17 @@ from fatpack.outcomes import FINE
 from fatpack.report.answers.doctor import SCHEMA, checks, render
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--list", name="lists", is_flag=True, help="Print all that is verified, and against what, and exit."),
-    schema_option,
-    max_inflated_option,
-    deep_option,
-    limit_option,
-    color_option,
-    exclude_option,
-    option("-v", "--verbose", count=True, help="Show all findings, and what was not met at all."),
-    schema=SCHEMA,
-)
+@click.command("doctor", cls=Command, schema=SCHEMA)
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option("--list", "lists", is_flag=True, help="Print all that is verified, and against what, and exit.")
+@schema_option
+@max_inflated_option
+@deep_option
+@limit_option
+@color_option
+@exclude_option
+@click.option("-v", "--verbose", count=True, help="Show all findings, and what was not met at all.")
 def command(
     files: tuple[str, ...],
     *,

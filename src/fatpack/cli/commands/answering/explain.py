@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import click
+
 from fatpack.answers.explain.records import SCHEMA
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DEVICE, INPUT, KERNEL, Words
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DEVICE, INPUT, KERNEL, Words
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -30,38 +32,36 @@ def _variables() -> Iterable[str]:
     return (f"{name}=" for name in VARIABLES)
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option(
-        "--device",
-        name="devices",
-        multiple=True,
-        type=DEVICE,
-        metavar="NAME",
-        help="The device: sm_87, 8.7, 'RTX 4090', gfx1031, gfx90a:xnack-, pvc, this-machine. Repeatable.",
-    ),
-    option("--driver", metavar="VERSION", help="NVIDIA's driver on Linux, as 535 or 535.104.05."),
-    option("--cuda", metavar="VERSION", help="The CUDA version that nvidia-smi prints for the driver, as 12.2."),
-    option("--rocm", metavar="VERSION", help="The version of ROCm, as 6.2."),
-    option(
-        "--env",
-        name="variables",
-        multiple=True,
-        type=Words(_variables),
-        metavar="NAME=VALUE",
-        help="A variable that the program will find, as CUDA_FORCE_PTX_JIT=1 or HSA_XNACK=1. Repeatable.",
-    ),
-    option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose stored name matches."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    deep_option,
-    exclude_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option("-v", "--verbose", count=True, help="Show all that runs, every place, and the rules with their sources."),
-    schema=SCHEMA,
+@click.command("explain", cls=Command, schema=SCHEMA)
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    type=DEVICE,
+    metavar="NAME",
+    help="The device: sm_87, 8.7, 'RTX 4090', gfx1031, gfx90a:xnack-, pvc, this-machine. Repeatable.",
 )
+@click.option("--driver", metavar="VERSION", help="NVIDIA's driver on Linux, as 535 or 535.104.05.")
+@click.option("--cuda", metavar="VERSION", help="The CUDA version that nvidia-smi prints for the driver, as 12.2.")
+@click.option("--rocm", metavar="VERSION", help="The version of ROCm, as 6.2.")
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    type=Words(_variables),
+    metavar="NAME=VALUE",
+    help="A variable that the program will find, as CUDA_FORCE_PTX_JIT=1 or HSA_XNACK=1. Repeatable.",
+)
+@click.option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose stored name matches.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@deep_option
+@exclude_option
+@max_inflated_option
+@limit_option
+@color_option
+@click.option("-v", "--verbose", count=True, help="Show all that runs, every place, and the rules with their sources.")
 def command(
     files: tuple[str, ...],
     *,

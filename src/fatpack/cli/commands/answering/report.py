@@ -6,8 +6,10 @@ import os
 import sys
 from io import BytesIO
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT, Choice
 from fatpack.cli.messages import Held, StatusLine, say
 from fatpack.cli.options import (
     check_name,
@@ -29,30 +31,29 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import AnyRow
 
 
-@takes(
-    argument("paths", INPUT, metavar="PATH...", is_many=True),
-    option(
-        "-o",
-        "--output",
-        type=FILE,
-        metavar="FILE",
-        help='Where it goes; "-" is stdout. A name that ends in .md gets Markdown, any other the page.',
-    ),
-    force_option,
-    option(
-        "--svg",
-        type=Choice(("treemap", "coverage", "bytes")),
-        help="Write one picture: bytes by kernel, kernels by architecture, or the bytes of a file.",
-    ),
-    option("--markdown", is_flag=True, help="Write tables for a pull request. Default: to stdout."),
-    option("--demangle", is_flag=True, help="List kernels by the names that people write: scale(float*, int)."),
-    exclude_option,
-    deep_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    quiet_option,
+@click.command("report", cls=Command)
+@click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help='Where it goes; "-" is stdout. A name that ends in .md gets Markdown, any other the page.',
 )
+@force_option
+@click.option(
+    "--svg",
+    type=Choice(("treemap", "coverage", "bytes")),
+    help="Write one picture: bytes by kernel, kernels by architecture, or the bytes of a file.",
+)
+@click.option("--markdown", is_flag=True, help="Write tables for a pull request. Default: to stdout.")
+@click.option("--demangle", is_flag=True, help="List kernels by the names that people write: scale(float*, int).")
+@exclude_option
+@deep_option
+@max_inflated_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     paths: tuple[str, ...],
     *,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, INPUT, TARGET, TRIPLE, Number
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, INPUT, TARGET, TRIPLE
 from fatpack.cli.options import (
     color_option,
     limit_option,
@@ -19,33 +21,32 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("file", INPUT),
-    argument("command", metavar="-- COMMAND...", is_many=True),
-    *selector_options,
-    option("--add", is_flag=True, help="Put each result beside the image that it was made of."),
-    option("--replace", is_flag=True, help="Put each result in the place of the image that it was made of."),
-    option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Keep the results as files here."),
-    option(
-        "--set-arch",
-        type=TARGET,
-        metavar="ARCH",
-        help="With --add and --replace: the architecture that the results are for.",
-    ),
-    option(
-        "--set-triple",
-        type=TRIPLE,
-        metavar="TRIPLE",
-        help="The same for the triple. Default: what each result says of itself.",
-    ),
-    option("--jobs", "-j", type=Number(1), metavar="N", help="Run N at once. Default: one for each core."),
-    *output_options,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
+@click.command("map", cls=Command)
+@click.argument("file", type=INPUT)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1)
+@selector_options
+@click.option("--add", is_flag=True, help="Put each result beside the image that it was made of.")
+@click.option("--replace", is_flag=True, help="Put each result in the place of the image that it was made of.")
+@click.option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Keep the results as files here.")
+@click.option(
+    "--set-arch",
+    type=TARGET,
+    metavar="ARCH",
+    help="With --add and --replace: the architecture that the results are for.",
 )
+@click.option(
+    "--set-triple",
+    type=TRIPLE,
+    metavar="TRIPLE",
+    help="The same for the triple. Default: what each result says of itself.",
+)
+@click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Run N at once. Default: one for each core.")
+@output_options
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     file: str,
     command: tuple[str, ...],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DEVICE, DIRECTORY, FILE, HELD_TARGET, INPUT, Choice, Number
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DEVICE, DIRECTORY, FILE, HELD_TARGET, INPUT, Choice
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import (
     color_option,
@@ -24,64 +26,66 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option(
-        "--for",
-        name="for_",
-        multiple=True,
-        type=DEVICE,
-        metavar="DEVICE,…",
-        help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
-    ),
-    option(
-        "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
-    ),
-    option(
-        "--drop",
-        multiple=True,
-        type=HELD_TARGET,
-        metavar="PATTERN,…",
-        help="Take these out: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
-    ),
-    option(
-        "--keep-ptx",
-        type=Choice(("none", "newest", "all")),
-        help="PTX and SPIR-V beside what devices take. Default: newest with --for and --keep, else all.",
-    ),
-    option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none."),
-    option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then."),
-    option(
-        "--mode",
-        type=Choice(("auto", "shrink", "zero")),
-        default="auto",
-        help="Linked files lose the bytes (shrink), or get zeros there (zero); auto does the first where it can.",
-    ),
-    option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows."),
-    option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."),
-    option("--level", type=Number(0, 22), metavar="N", help="With --recompress: the level."),
-    option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.'),
-    option("-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."),
-    option("--in-place", is_flag=True, help="Change each FILE itself, after the result was proved."),
-    option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file."),
-    force_option,
-    option("--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."),
-    option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90."),
-    option("--certificate", type=FILE, help="Prove the result, and write what was proved as JSON."),
-    option("--verify", is_flag=True, help="Prove of two files, BEFORE AFTER, that nothing but device code went."),
-    option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests."),
-    option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
-    option("--dry-run", is_flag=True, help="Only print what would be done."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}."),
-    schema_option,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
-    schema=SLIM,
-    schemas={"verify": "fatpack.certificate/1"},
+@click.command("slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"})
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option(
+    "--for",
+    "for_",
+    multiple=True,
+    type=DEVICE,
+    metavar="DEVICE,…",
+    help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
 )
+@click.option(
+    "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    type=HELD_TARGET,
+    metavar="PATTERN,…",
+    help="Take these out: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
+)
+@click.option(
+    "--keep-ptx",
+    type=Choice(("none", "newest", "all")),
+    help="PTX and SPIR-V beside what devices take. Default: newest with --for and --keep, else all.",
+)
+@click.option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none.")
+@click.option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then.")
+@click.option(
+    "--mode",
+    type=Choice(("auto", "shrink", "zero")),
+    default="auto",
+    help="Linked files lose the bytes (shrink), or get zeros there (zero); auto does the first where it can.",
+    show_default=True,
+)
+@click.option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows.")
+@click.option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method.")
+@click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
+@click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
+@click.option(
+    "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
+)
+@click.option("--in-place", is_flag=True, help="Change each FILE itself, after the result was proved.")
+@click.option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file.")
+@force_option
+@click.option(
+    "--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."
+)
+@click.option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90.")
+@click.option("--certificate", type=FILE, help="Prove the result, and write what was proved as JSON.")
+@click.option("--verify", is_flag=True, help="Prove of two files, BEFORE AFTER, that nothing but device code went.")
+@click.option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests.")
+@click.option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
+@schema_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
 
