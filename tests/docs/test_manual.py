@@ -10,7 +10,7 @@ import pytest
 from tests import reference
 
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.offered import offered
 from fatpack.cli.tools.versions import FOLLOWED

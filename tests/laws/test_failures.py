@@ -36,6 +36,8 @@ REFUSED: dict[str, list[tuple[list[str], int]]] = {
     "link-inputs": [([], 2), (["gone.o"], 5), (["-l", "gone"], 2), (["pkg.bin", "-d", ""], 2)],
     "targets": [(["bogus"], 2), (["--runs-on"], 2), (["sm_90", "--boards"], 2)],
     "check": [(["a.cubin", "--require", "RTX 9999"], 2), (["a.cubin", "--config", "gone.toml"], 5), ([], 2)],
+    "check-stages": [([], 2), (["a.cubin"], 2), (["a.cubin", "gone"], 5)],
+    "check-kpack": [([], 2), (["gone"], 5), ([".", "--device", "RTX 9999"], 2)],
     "diff": [(["a.cubin"], 2), (["a.cubin", "b.cubin", "--fail-on", "moon"], 2), ([], 2)],
     "explain": [(["a.cubin", "--device", "RTX 9999"], 2), (["a.cubin"], 2), ([], 2)],
     "doctor": [(["*.none"], 2), ([], 2)],

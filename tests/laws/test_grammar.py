@@ -12,8 +12,8 @@ from tests.command_lines import parsed
 from tests.effort import some
 
 from fatpack.cli.commands import COMMANDS, GROUPS, command
-from fatpack.cli.commands.examples import EXAMPLES
 from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.grammar.param_types import Choice, Offset, Several, Size
 from fatpack.cli.tools import TOOLS
 from fatpack.errors import FatpackError
@@ -77,7 +77,7 @@ def test_arguments_are_read_or_refused(name: str, capsys: pytest.CaptureFixture[
 
 
 def test_every_command_has_examples_and_a_group() -> None:
-    assert EXAMPLES.keys() == COMMANDS.keys(), "cli/commands/examples.py: one or two uses of every command"
+    assert EXAMPLES.keys() == COMMANDS.keys(), "cli/grammar/examples.py: one or two uses of every command"
     grouped = [name for names in GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(COMMANDS), "cli/commands/__init__.py: GROUPS has every command once"
 

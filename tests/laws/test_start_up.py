@@ -12,6 +12,7 @@ import pytest
 from tests.builders import kpack_site
 from tests.builders.sycl import Stored, program, spirv
 
+import fatpack
 from fatpack.cli.commands import COMMANDS
 from fatpack.cli.tools import TOOLS
 
@@ -70,6 +71,8 @@ NEEDED = {
     "targets": {"tomllib"},
     "explain": {"tomllib"},
     "check": {"tomllib"},
+    "check-stages": {"zstandard"},
+    "check-kpack": {"tomllib"},
     "doctor": {"tomllib"},
     "survey": {"subprocess", "tempfile"},
     "map": {"subprocess", "tempfile"},
@@ -111,7 +114,9 @@ PLAIN = {
     "link-inputs": ["link-inputs", FAT, "-L", "lib", "--whole-archive", FAT, "-qd", "out", "--llvm=22"],
     "explain": ["explain", FATBIN, "--device", "sm_90", "--cuda", "13.0", "-v"],
     "targets": ["targets", "sm_90a", "--runs-on"],
-    "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
+    "check": ["check", FATBIN, "--require", "sm_80", "--per", "library", "-v"],
+    "check-stages": ["check-stages", "k.fatbin", OBJECT, "-v"],
+    "check-kpack": ["check-kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "doctor": ["doctor", FATBIN, "-v"],
     "diff": ["diff", CONTAINER, CONTAINER, "--kernels", "-v"],
     "report": ["report", CONTAINER, "-o", "report.html", "--exclude=*.py", "-q"],
@@ -128,8 +133,10 @@ def test_every_command_has_a_plain_use() -> None:
 
 @pytest.mark.parametrize("arguments", [*PLAIN.values(), *([name, "--help"] for name in PLAIN)], ids=" ".join)
 def test_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path) -> None:
-    if arguments[0] == "check":
+    if arguments[0] == "check-kpack":
         kpack_site.sound(tmp_path / "installed")
+    with fatpack.open(OBJECT) as file:
+        (tmp_path / "k.fatbin").write_bytes(file.containers[0].view.tobytes())
     heavy = _loaded(*arguments, cwd=tmp_path) & (HEAVY - NEEDED.get(arguments[0], set()))
     assert not heavy, _advice(arguments, heavy)
 

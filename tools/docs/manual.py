@@ -15,7 +15,7 @@ import click
 from tools.docs import stand_ins
 
 from fatpack.cli import commands
-from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.versions import FOLLOWED
 

@@ -92,9 +92,10 @@ def _limited(arguments: list[str]) -> int:
     """
     _open_closed_streams()
     if "_FATPACK_COMPLETE" in os.environ:
+        from fatpack.cli.app import group
         from fatpack.cli.completing.shells import answer
 
-        return answer(os.environ["_FATPACK_COMPLETE"])
+        return answer(group, os.environ["_FATPACK_COMPLETE"])
     if arguments == ["--version"]:
         return _version()
     from fatpack.io.budget import Budget, opened_with

@@ -8,6 +8,7 @@ import click
 
 from fatpack import __version__
 from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.grammar.command import SETTINGS, short
 from fatpack.errors import UsageError
 from fatpack.outcomes import USAGE
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from click.shell_completion import CompletionItem
-
-#: LIMIT: columns of help. Longer lines are hard to read.
-_WIDEST = 100
 
 #: the option whose value @NAME is a preset, and no file
 _PRESETS = "--require"
@@ -56,15 +54,13 @@ class Group(click.Group):
         """Return the commands from the table, without importing any; after a dash the options."""
         from click.shell_completion import CompletionItem
 
-        from fatpack.cli.completing.shells import short
-
         rows = dict(COMMANDS)
         if incomplete.startswith("-"):
             rows = {"--version": "Show the version and exit.", "--help": "Show this message and exit."}
         return [CompletionItem(name, help=short(what)) for name, what in rows.items() if name.startswith(incomplete)]
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDEST})
+@click.group(cls=Group, context_settings=SETTINGS)
 @click.version_option(__version__, message="fatpack %(version)s")
 def group() -> None:
     """Behave as ``DESCRIPTION`` says."""
@@ -105,7 +101,7 @@ def _example(error: click.UsageError, words: Sequence[str]) -> str:
 
     It is one of an option whose value is missing, or of a command that takes options alone and was given a word.
     """
-    from fatpack.cli.commands.examples import EXAMPLES
+    from fatpack.cli.grammar.examples import EXAMPLES
 
     examples = EXAMPLES.get(words[0], ()) if words else ()
     if isinstance(error, click.BadOptionUsage):

@@ -10,8 +10,8 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli.app import group
-from fatpack.cli.completing.contents import held
 from fatpack.cli.completing.shells import Zsh
+from fatpack.cli.grammar.contents import held
 
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 CUBINS = FIXTURES / "cuda" / "cubin"

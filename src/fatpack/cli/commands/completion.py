@@ -24,10 +24,10 @@ LINES = {
 @click.command("completion", cls=Command)
 @click.argument("shells", type=SHELLS, metavar=SHELLS.metavar, nargs=-1)
 def command(shells: tuple[str, ...]) -> int:
-    """Print the script by which a shell completes commands, options, names, files and what is in them.
+    """Print the script by which a shell completes commands, options, names and files.
 
     Add one line to the start-up file of the shell. bash: eval "$(fatpack completion bash)"; zsh the same with zsh,
-    behind compinit; fish: fatpack completion fish | source. What --arch offers is what the file that was typed holds.
+    after compinit; fish: fatpack completion fish | source.
     """
     if not shells:
         from fatpack.cli.messages import say

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=FILE,
-    help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin, .kpack or .syclbin.',
+    help='Output file; "-" is stdout. Default: STEM.offload, STEM.bundle, ...',
 )
 @click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
 @max_inflated_option
@@ -42,15 +42,12 @@ if TYPE_CHECKING:
 @force_option
 @quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
-    """Convert the images of FILE, or the selected ones, into another container.
+    """Convert the images of FILE, or the selected ones, to another container format.
 
-    FILE is a container, or any file with containers in it, also one in a package (x.whl!libx.so) or a member of an
-    archive (libx.a(m.o)). If the other format cannot hold everything, the losses are
-    listed, nothing is written, and the exit code is 1; --lossy writes all the same.
-
-    What is damaged is reported and left out, and the exit code is 3.
-
-    Layout and compression are not carried over; set them with --bundle-align, --compress and so on.
+    FILE is a container, or any file with containers in it, also in a package (x.whl!libx.so) or an archive
+    (libx.a(m.o)). If the other format cannot hold everything, the losses are listed, nothing is written, and the exit
+    code is 1; --lossy writes anyway. Layout and compression are not kept: set them with --bundle-align, --compress and
+    so on.
     """
     from fatpack.cli.packing.converting import make
 

@@ -164,17 +164,11 @@ def command(
     quiet: bool,
     verbose: int,
 ) -> int:
-    """Collect the device images of a link line, and group them as clang-linker-wrapper does before the device link.
+    """Collect the device images of a link line, grouped as clang-linker-wrapper does before the device link.
 
-    Files and libraries are given as to a linker, in its order. The images of objects, bitcode and offload binaries are
-    linked. Of an archive only the images for a target that one of these has are linked, or all of them where
-    --whole-archive stands before it. Shared libraries have linked theirs. Libraries that no -L has are looked for in
-    the system's folders, below --sysroot if that is given. With -d every image becomes a file, and link-inputs.json
-    says which files are linked for which target.
-
-    Behind -- a linker's whole command line can stand: options that say nothing of device code, and files that are not
-    there, are ignored, as clang-linker-wrapper does. A library (-l) that is not found is an error, as it is there. If
-    anything is damaged, nothing is written: the program would lack kernels.
+    Give files and libraries as to a linker, in its order; after -- a linker's whole command line may follow. Of an
+    archive only the images for targets of other inputs are linked, unless --whole-archive is given. If anything is
+    damaged, nothing is written.
     """
     if schema:
         from fatpack.report.schemas import text

@@ -39,21 +39,23 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 @click.command("survey", cls=Command)
 @click.argument("sources", type=INPUT, metavar="SOURCES...", nargs=-1)
 @click.option("--from", "lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line.")
-@click.option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="Where the tables go; given again, it goes on.")
+@click.option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="The folder of the tables.")
 @click.option(
     "--format",
     type=Choice(FORMATS),
     default="parquet",
-    help=f"Of the tables, {SCHEMA}: fatpack inspect --rows=jsonl --schema explains them.",
+    help=f"Format of the tables, {SCHEMA}.",
     show_default=True,
 )
-@click.option("--rows-of", type=Choice(TABLES), default="images", help="What has a row.", show_default=True)
-@click.option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers.")
-@click.option("--digests", is_flag=True, help="Add the SHA-256 of every image, or of what every kernel does.")
-@click.option("--inflate", is_flag=True, help="Look into compressed images too.")
+@click.option(
+    "--rows-of", type=Choice(TABLES), default="images", help="Write a row per image or per kernel.", show_default=True
+)
+@click.option("--kernels", is_flag=True, help="Add the number of kernels and the most registers.")
+@click.option("--digests", is_flag=True, help="Add the SHA-256 of every image or kernel.")
+@click.option("--inflate", is_flag=True, help="Also decompress large containers.")
 @deep_option
 @exclude_option
-@click.option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte.")
+@click.option("--thorough", is_flag=True, help="Search every file to its last byte.")
 @max_inflated_option
 @limit_option
 @color_option
@@ -77,15 +79,10 @@ def command(
     quiet: bool,
     **reading: Any,
 ) -> int:
-    """Write one row per image (or kernel) of many files into a folder of tables, with one row per file.
+    """Write a folder of tables with one row per image (or kernel) of many files, and one row per file.
 
-    SOURCES are files, URLs, folders (all files below; links are not followed) and patterns in quotes ('lib/**/*.so').
-    With --from, each line of LIST is one ("-" is stdin). Files in folders whose names say that they are source code,
-    text or pictures (.py, .h, .json, …) are passed over and counted, unless --deep or --thorough is given.
-
-    Each file is a task of its own. A file that cannot be read is a row with its error. What is in the folder already is
-    not read again, unless the file changed or could not be read: the same command goes on where it was stopped.
-
+    SOURCES are files, URLs, folders and patterns in quotes ('lib/**/*.so'). A file that cannot be read is a row with
+    its error. Given again, the same command continues: files that were read are not read again, unless they changed.
     The exit code is the worst of all files, as of `fatpack inspect`; 1 if a pattern matches nothing.
     """
     check_name(output)

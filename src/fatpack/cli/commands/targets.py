@@ -36,12 +36,11 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 @schema_option
 @color_option
 def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: bool, schema: bool) -> None:
-    """List the names of GPU targets, or explain each NAME.
+    """Explain GPU names, or list all names.
 
-    A NAME is an architecture (sm_90a, compute_80), an AMD processor, target ID or alias (gfx90a:xnack+,
-    gfx9-4-generic, tahiti), an Intel device or CPU (pvc, xe-bmg-g21, skylake-avx512), a compute capability (8.0),
-    a triple (amdgcn-amd-amdhsa), or a board as it is sold ('RTX 4090', MI300X); --boards lists these. Case matters but
-    in their names.
+    NAME is an architecture (sm_90a, compute_80), an AMD processor or target ID (gfx90a:xnack+), an Intel device or CPU
+    (pvc, skylake-avx512), a compute capability (8.0), a triple (amdgcn-amd-amdhsa), or a board ('RTX 4090', MI300X).
+    Names are case-sensitive, except board names.
     """
     from fatpack.target import explain, listing
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 
+import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from fatpack.cli.completing.line import of_bash, unquoted
@@ -86,10 +87,6 @@ complete -c fatpack -f -a '(__fatpack_complete)'
 """
 
 
-#: LIMIT: characters of the description of an answer: it has a line of the terminal.
-_LONGEST = 70
-
-
 class Shell(ShellComplete):
     """A shell that asks: the words of its line are the arguments of the program."""
 
@@ -116,9 +113,10 @@ class Shell(ShellComplete):
 
     def _words_of_stand_in(self, args: list[str]) -> Sequence[str]:
         """Return the name of a stand-in and its arguments; none while the name is missing or stand-ins are placed."""
-        from fatpack.cli.commands import command
-
-        given = command("tool").make_context("tool", args, resilient_parsing=True).params
+        tool = self.cli.get_command(click.Context(self.cli), "tool") if isinstance(self.cli, click.Group) else None
+        if tool is None:
+            return ()
+        given = tool.make_context("tool", args, resilient_parsing=True).params
         is_placing = given.get("install") or given.get("uninstall") or given.get("which")
         return () if is_placing else given.get("words") or ()
 
@@ -170,13 +168,11 @@ SHELLS: tuple[type[Shell], ...] = (Bash, Zsh, Fish)
 SCRIPTS = {shell.name: shell.source_template for shell in SHELLS}
 
 
-def answer(instruction: str) -> int:
+def answer(group: click.Group, instruction: str) -> int:
     """Print the answers for a command line (``zsh_complete``), or the script (``zsh_source``); return the exit code.
 
     Nothing is said about a mistake: a word on stderr would be written into the line that is typed.
     """
-    from fatpack.cli.app import group
-
     name, _, action = instruction.partition("_")
     shell = next((each for each in SHELLS if each.name == name), None)
     if shell is None or action not in ("complete", "source"):
@@ -185,9 +181,3 @@ def answer(instruction: str) -> int:
     text = asked.source() if action == "source" else asked.complete()
     sys.stdout.write(text if not text or text.endswith("\n") else f"{text}\n")
     return 0
-
-
-def short(text: str) -> str:
-    """Return the first sentence of a text, if it is not too long for a line."""
-    text = " ".join(text.partition(". ")[0].split()).removesuffix(".")
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
+#: How all commands are read and printed. LIMIT: longer lines of help are hard to read.
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+#: LIMIT: characters of the description beside a word on TAB: it has a line of the terminal.
+_LONGEST = 70
+
 #: Where an option chooses devices or their code.
 _DEVICES = ("--arch", "--for", "--device", "--require")
 
@@ -45,8 +51,12 @@ def option_group(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-class ScopedOption(click.Option):
-    """An option whose value holds while the command runs: ``during`` makes a context manager of it.
+class SharedOption(click.Option):
+    """An option of most commands: their help names it alone, ``fatpack help options`` says what it does."""
+
+
+class ScopedOption(SharedOption):
+    """A shared option whose value holds while the command runs: ``during`` makes a context manager of it.
 
     The function of the command does not get the value.
     """
@@ -137,9 +147,27 @@ class Command(click.Command):
                 scope.enter_context(Waiting(self.name or "", quiet=bool(ctx.params.get("quiet"))))
             return super().invoke(ctx) or 0
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the page: usage, description, examples, options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_examples(formatter)
+        self.format_options(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the names of those that most commands share."""
+        params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        rows = [each.get_help_record(ctx) for each in params if not isinstance(each, SharedOption)]
+        with formatter.section("Options"):
+            formatter.write_dl([row for row in rows if row is not None])
+        shared = [max(each.opts, key=len) for each in params if isinstance(each, SharedOption)]
+        if shared:
+            with formatter.section("Shared options, see 'fatpack help options'"):
+                formatter.write_text(" ".join(shared))
+
+    def format_examples(self, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
-        from fatpack.cli.commands.examples import EXAMPLES
+        from fatpack.cli.grammar.examples import EXAMPLES
 
         lines = [f"  fatpack {words}\n      {what}\n" for words, what in EXAMPLES.get(self.name or "", ())]
         if lines:
@@ -149,8 +177,6 @@ class Command(click.Command):
         """Return the options that can still be given; a short spelling only if there is no long one."""
         from click.core import ParameterSource
         from click.shell_completion import CompletionItem
-
-        from fatpack.cli.completing.shells import short
 
         found = []
         for option in self.get_params(ctx):
@@ -162,6 +188,12 @@ class Command(click.Command):
             spellings = [each for each in option.opts if each.startswith("--")] or option.opts
             found += [CompletionItem(each, help=short(option.help or "")) for each in spellings]
         return [item for item in found if item.value.startswith(incomplete)]
+
+
+def short(text: str) -> str:
+    """Return the first sentence of a text, if it is not too long for a line of a terminal."""
+    text = " ".join(text.partition(". ")[0].split()).removesuffix(".")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
 
 
 def _asks_for_json(option: click.Option, value: object) -> bool:

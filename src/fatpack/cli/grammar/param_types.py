@@ -79,7 +79,7 @@ class Typed:
         """Return what the files hold: every ``arch``, for example; None if that cannot be told."""
         if not what or not self.files:
             return None
-        from fatpack.cli.completing.contents import held
+        from fatpack.cli.grammar.contents import held
 
         return held(what, self.files)
 

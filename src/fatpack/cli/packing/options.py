@@ -118,13 +118,12 @@ packing_options = option_group(
     click.option(
         "--container-version",
         type=click.IntRange(1, 3),
-        help="Version of the offload binary: 1 (default) as in LLVM 22, 2 as in LLVM 23, 3 for a later one.",
+        help="Version of an offload binary: 1 (LLVM 22, default), 2 (LLVM 23) or 3.",
     ),
     click.option(
         "--type",
         type=Choice(_types),
-        help="File type of the images of a bundle (default bc). A text type makes a text bundle, o with --host a "
-        "fat object.",
+        help="File type of the images in a bundle (default bc); o with --host makes a fat object.",
     ),
     click.option(
         "--bundle-align",
@@ -136,7 +135,7 @@ packing_options = option_group(
     click.option(
         "--compress",
         is_flag=True,
-        help="Compress the container: a bundle, a kpack archive, or an offload binary of version 3.",
+        help="Compress a bundle, a kpack archive, or an offload binary of version 3.",
     ),
     click.option("--compression", type=Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."),
     click.option(
@@ -151,7 +150,7 @@ packing_options = option_group(
     click.option(
         "--compress-mode",
         type=Choice(_modes),
-        help="How to compress the images of a fat binary; none compresses nothing, size also cubins.",
+        help="Compression of a fat binary, as of fatbinary; size also compresses cubins.",
     ),
     click.option(
         "--producer",

@@ -36,10 +36,9 @@ def command(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Put a finished CONTAINER into a copy of HOST: a relocatable object, or a member of an archive (libx.a(m.o)).
+    """Put a finished CONTAINER into a copy of HOST: an object, or a member of an archive (libx.a(m.o)).
 
-    Only the tables that must change differ from the host. Embed before linking: what is put into a linked file can be
-    inspected, but no program loads it.
+    Embed before linking: no program loads a container that is put into a linked file.
     """
     from fatpack import formats
     from fatpack.cli.editing import Destination, opened, refused

@@ -50,10 +50,9 @@ def command(
 ) -> int:
     """Remove all device code, or the selected images, from a copy of HOST.
 
-    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), a linked program or library, or a
-    container that is a file of its own. Such a container must keep an image, and so must one that code registers,
-    unless --allow-empty is given. In a linked file all that code can reach keeps its address. slim
-    chooses images by devices.
+    HOST is an object, an archive, a member of one (libx.a(m.o)), a linked program or library, or a container. `fatpack
+    slim --drop` removes architectures as --arch does here, and makes linked files smaller; use it for libraries and
+    wheels.
     """
     from fatpack.cli.editing import Destination, check_output, write_result
     from fatpack.cli.reporting import report

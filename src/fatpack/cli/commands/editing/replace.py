@@ -54,14 +54,10 @@ def command(
     quiet: bool,
     **selectors: Any,
 ) -> int:
-    """Replace one image in a copy of HOST by the image NEW: replace libx.a new.hsaco --arch gfx90a -o new.a.
+    """Replace one image of HOST by the image NEW, or without selectors all device code by the container NEW.
 
-    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
-    own. Exactly one image must match, unless --all is given. What HOST stores of it stays: target, ID, keys, place and
-    compression. So NEW must be what that says, unless --force is given.
-
-    Without selectors NEW is a container, which takes the place of all device code of an object, or of a member of an
-    archive; it must have the format of what is there.
+    HOST is an object, an archive, a member of one (libx.a(m.o)), or a container. Exactly one image must match, unless
+    --all is given. NEW must be for the same target as the image that it replaces, unless --force is given.
     """
     from fatpack.cli.editing import Destination, opened, refused
     from fatpack.ops.edit.embed import replace

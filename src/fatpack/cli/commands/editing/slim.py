@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     multiple=True,
     type=DEVICE,
     metavar="DEVICE,…",
-    help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
+    help="Keep the images that these GPUs would load: sm_86, 'RTX 4090', this-machine. Repeatable.",
 )
 @click.option(
     "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
@@ -44,40 +44,38 @@ if TYPE_CHECKING:
     multiple=True,
     type=HELD_TARGET,
     metavar="PATTERN,…",
-    help="Take these out: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
+    help="Remove these: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
 )
 @click.option(
     "--keep-ptx",
     type=Choice(("none", "newest", "all")),
-    help="PTX and SPIR-V beside what devices take. Default: newest with --for and --keep, else all.",
+    help="PTX and SPIR-V to keep. Default: newest with --for and --keep, else all.",
 )
 @click.option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none.")
-@click.option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then.")
+@click.option("--allow-empty", is_flag=True, help="Let containers become empty; their kernels fail then.")
 @click.option(
     "--mode",
     type=Choice(("auto", "shrink", "zero")),
     default="auto",
-    help="Linked files lose the bytes (shrink), or get zeros there (zero); auto does the first where it can.",
+    help="Shrink linked files, or fill the freed bytes with zeros; auto shrinks if it can.",
     show_default=True,
 )
-@click.option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows.")
+@click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
 @click.option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method.")
 @click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
 )
-@click.option("--in-place", is_flag=True, help="Change each FILE itself, after the result was proved.")
-@click.option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file.")
+@click.option("--in-place", is_flag=True, help="Change each FILE itself.")
+@click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file.")
 @force_option
-@click.option(
-    "--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."
-)
-@click.option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90.")
-@click.option("--certificate", type=FILE, help="Prove the result, and write what was proved as JSON.")
-@click.option("--verify", is_flag=True, help="Prove of two files, BEFORE AFTER, that nothing but device code went.")
-@click.option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests.")
-@click.option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after.")
+@click.option("--build-tag", metavar="TAG", help="Build tag of a changed wheel or conda package: 1sm90.")
+@click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
+@click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
+@click.option("--verify", is_flag=True, help="Compare BEFORE AFTER: only device code may be missing.")
+@click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
+@click.option("--deflated", is_flag=True, help="Also print the compressed size in a wheel.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
 @schema_option
@@ -87,18 +85,13 @@ if TYPE_CHECKING:
 @color_option
 @quiet_option
 def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
-    """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
+    """Remove GPU code for architectures you do not need.
 
-    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder,
-    of which -d DIR gets a copy of everything. Of each container those images stay that the runtime of a device would
-    take, and the newest PTX for devices to come. In a linked file all that code can reach keeps its address, and the
-    freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels and conda packages
-    too, from the two files alone.
-
-    A file of which a container would be left with nothing is refused, and the kernels in it are named.
-
-    The exit code is 0 if all is done. It is 1 if a file was refused, if no file has anything for a device that
-    --for names or something stays that --drop names (the result is written), or if --verify finds a difference.
+    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder.
+    --for keeps the images that the named devices would load, and the newest PTX for later devices; --drop removes
+    architectures. `fatpack remove` removes images by any property, in objects and containers. If a container would
+    become empty, the file is refused (--allow-empty overrides). The exit code is 1 if a file was refused, --for
+    matched nothing, or --drop could not remove everything.
     """
     if schema:
         sys.stdout.write(text("slim"))
