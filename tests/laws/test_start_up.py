@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from shutil import copyfile
 import pytest
 from tests.builders import kpack_site
 from tests.builders.sycl import Stored, program, spirv
+from tests.reference import tool
 
 import fatpack
 from fatpack.cli.commands import COMMANDS
@@ -202,6 +204,39 @@ def test_what_builds_call_in_loops_loads_next_to_nothing(arguments: list[str], t
     needed = TOOL_NEEDED.get(arguments[1], set()) if arguments[0] == "tool" else set()
     heavy = _loaded(*arguments, cwd=tmp_path) & ((HEAVY | TOOL_HEAVY) - needed)
     assert not heavy, _advice(arguments, heavy)
+
+
+#: What people type, on a small file, and the instructions that the whole command may take, in bare starts: 6, of which
+#: click takes 4.5. Editors and readers of tables of names are still above it.
+TYPED = {
+    "inspect": (["inspect", CONTAINER], 6),
+    "extract": (["extract", CONTAINER, "--directory", "out", "--force"], 6.1),
+    "embed": (["embed", HOST, CONTAINER, "--output", "fat.o"], 6.4),
+    "pack": (["pack", f"--image=file={CUBIN},arch=sm_80,kind=cuda", "--output", "x.bin"], 6.6),
+    "convert": (["convert", CONTAINER, "--format=bundle", "--lossy", "--output", "x.bundle"], 7.4),
+    "remove": (["remove", FAT, "--container", "0", "--dry-run"], 8.2),
+    "targets": (["targets", "sm_90a"], 7.7),
+    "help": (["--help"], 5.3),
+}
+
+
+def _instructions(*words: str, cwd: Path) -> int:
+    command = [tool("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, "-I", *words]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
+    assert done.returncode in (0, 1), done.stderr
+    return int(re.findall(r"Collected : ([0-9]+)", done.stderr)[0])
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", TYPED)
+def test_commands_start_within_their_budget(name: str, tmp_path: Path) -> None:
+    words, most = TYPED[name]
+    _loaded(*words, cwd=tmp_path)  # modules are compiled once
+    bare = _instructions("-c", "pass", cwd=tmp_path)
+    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.cli import main; sys.exit(main())"
+    taken = _instructions("-c", program, *words, *(["--force"] if "--output" in words else []), cwd=tmp_path)
+    assert taken <= most * bare, f"fatpack {name}: {taken / bare:.2f} bare starts, at most {most} are allowed"
 
 
 #: In a program: what is compiled, and how long all of it is.

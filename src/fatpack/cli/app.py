@@ -8,7 +8,7 @@ import click
 
 from fatpack import __version__
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.grammar.command import SETTINGS, short
+from fatpack.cli.grammar.command import SETTINGS, eager_flag, help_flag, short
 from fatpack.errors import UsageError
 from fatpack.outcomes import USAGE
 
@@ -24,6 +24,10 @@ _PRESETS = "--require"
 
 class Group(click.Group):
     """The commands, each of which is imported when it is called."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """Return the option ``--help``."""
+        return help_flag()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names in the order of the documentation."""
@@ -60,10 +64,9 @@ class Group(click.Group):
         return [CompletionItem(name, help=short(what)) for name, what in rows.items() if name.startswith(incomplete)]
 
 
-@click.group(cls=Group, context_settings=SETTINGS)
-@click.version_option(__version__, message="fatpack %(version)s")
-def group() -> None:
-    """Behave as ``DESCRIPTION`` says."""
+_VERSION = eager_flag(["--version"], "Show the version and exit.", lambda _: f"fatpack {__version__}")
+
+group = Group("fatpack", params=[_VERSION], context_settings=SETTINGS)
 
 
 def expand(arguments: Sequence[str]) -> list[str]:

@@ -51,6 +51,27 @@ def option_group(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def eager_flag(spellings: Sequence[str], text: str, show: Callable[[click.Context], str]) -> click.Option:
+    """Return an option that prints something and exits, whatever else is given.
+
+    Click's own (``help_option``, ``version_option``) look for translations first, which loads ``locale``.
+    """
+
+    def print_and_exit(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(show(ctx), color=ctx.color)
+            ctx.exit()
+
+    return click.Option(
+        list(spellings), is_flag=True, is_eager=True, expose_value=False, callback=print_and_exit, help=text
+    )
+
+
+def help_flag() -> click.Option:
+    """Return the option ``--help``."""
+    return eager_flag(SETTINGS["help_option_names"], "Show this message and exit.", click.Context.get_help)
+
+
 class SharedOption(click.Option):
     """An option of most commands: their help names it alone, ``fatpack help options`` says what it does."""
 
@@ -115,6 +136,10 @@ class Command(click.Command):
             takes_value = not (option.is_flag or option.count)
             value = (text if equals else "".join(words[at + 1 : at + 2])) if takes_value else True
             yield option.name or "", value
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option ``--help``; a command that runs other tools leaves it to them."""
+        return help_flag() if self.add_help_option else None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; for an option of another tool, name ours."""
