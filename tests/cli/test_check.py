@@ -30,8 +30,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Printed:
-    def _run(*arguments: str) -> tuple[int, str]:
-        code = main(["check", *arguments])
+    def _run(command: str, *arguments: str) -> tuple[int, str]:
+        code = main([command, *arguments])
         printed = capsys.readouterr()
         return code, printed.out + printed.err
 
@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Printed:
 
 
 def document(run: Printed, *arguments: str) -> dict[str, Any]:
-    code, printed = run("--kpack", "site", "--json", *arguments)
+    code, printed = run("check-kpack", "site", "--json", *arguments)
     found: dict[str, Any] = json.loads(printed)
     jsonschema.validate(found, json.loads(text("check")))
     assert found["exit_code"] == code
@@ -47,7 +47,7 @@ def document(run: Printed, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_sound_folder(site: Site, run: Printed) -> None:
-    code, printed = run("--kpack", "site")
+    code, printed = run("check-kpack", "site")
     assert code == 0
     assert printed.splitlines() == [
         "site: 2 programs with 3 markers, 4 archives with 6 code objects",
@@ -60,7 +60,7 @@ def test_a_sound_folder(site: Site, run: Printed) -> None:
 def test_what_each_program_gets(site: Site, run: Printed) -> None:
     site.manifest("core/.kpack/x.kpm")
     site.write("core/readme.md", b"")
-    _, printed = run("--kpack", "site", "-v", "--device=gfx1100")
+    _, printed = run("check-kpack", "site", "-v", "--device=gfx1100")
     assert printed.splitlines() == [
         "site: 2 programs with 3 markers, 4 archives with 6 code objects, 1 manifest",
         "  gfx1100  3 of 3 code objects found",
@@ -74,7 +74,7 @@ def test_what_each_program_gets(site: Site, run: Printed) -> None:
 
 def test_something_missing_is_told_with_its_place(site: Site, run: Printed) -> None:
     (site.root / "core/.kpack/y_gfx1100.kpack").unlink()
-    code, printed = run("--kpack", "site")
+    code, printed = run("check-kpack", "site")
     assert code == 1
     assert "  gfx1100  2 of 3 code objects found  1 missing" in printed
     assert (
@@ -118,7 +118,7 @@ def test_variables_are_named_and_not_read(site: Site, run: Printed, monkeypatch:
     monkeypatch.setenv("ROCM_KPACK_PATH", "/nowhere")
     monkeypatch.setenv("ROCM_KPACK_DISABLE", "1")
     monkeypatch.setenv("ROCM_KPACK_PATH_PREFIX", "")
-    code, printed = run("--kpack", "site")
+    code, printed = run("check-kpack", "site")
     assert code == 0
     assert "  ROCM_KPACK_PATH is set: the runtime minds it, and this check does not" in printed
     assert document(run)["kpack"]["environment"] == ["ROCM_KPACK_PATH", "ROCM_KPACK_DISABLE"]
@@ -127,32 +127,31 @@ def test_variables_are_named_and_not_read(site: Site, run: Printed, monkeypatch:
 def test_a_folder_without_programs_is_called_as_it_was_typed(site: Site, run: Printed) -> None:
     (site.root.parent / "empty").mkdir()
     (site.root.parent / "link").symlink_to("empty")
-    code, printed = run("--kpack", "link")
+    code, printed = run("check-kpack", "link")
     assert code == 1
     assert "  warning FP3110: link: no program looks for kpack archives among 0 files; " in printed
     (site.root.parent / "link2").symlink_to("nowhere")
-    assert run("--kpack", "link2") == (5, "fatpack: error: link2: No such file or directory\n")
+    assert run("check-kpack", "link2") == (5, "fatpack: error: link2: No such file or directory\n")
 
 
 def test_archives_in_the_place_of_others(site: Site, run: Printed) -> None:
     names = ["core/lib/libx.so#0", "core/lib/libx.so#1", "core/lib/liby.so#0"]
     Site(site.root.parent).archive("all.kpack", [(name, "gfx906") for name in names])
-    assert run("--kpack", "site", "--device=gfx906")[0] == 1
-    assert run("--kpack", "site", "--device=gfx906", "--kpack-path=all.kpack")[0] == 0
+    assert run("check-kpack", "site", "--device=gfx906")[0] == 1
+    assert run("check-kpack", "site", "--device=gfx906", "--kpack-path=all.kpack")[0] == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "no file is given"),
-        (["site"], "nothing says what site is to be checked for"),
-        (["--stages", "site"], "1 file given, several of one unit were expected"),
-        (["--stages", "a", "b", "--require", "sm_80"], "--require is for policies"),
-        (["--kpack", "site", "--output", "sarif"], "--output is for policies"),
-        (["a", "b", "--device", "gfx90a"], "go with --kpack"),
-        (["--kpack"], "0 folders given"),
-        (["--kpack", "site", "site"], "2 folders given"),
-        (["--kpack", "site", "--device", "gfx90b"], "unknown target 'gfx90b'"),
+        (["check"], "no file is given"),
+        (["check", "site"], "no rules given: add --require, --forbid or --max-size"),
+        (["check", "a", "b"], "fatpack check a ... --require sm_80,sm_90+ptx; fatpack check-stages compares"),
+        (["check-stages", "site"], "1 file given, several of one build were expected"),
+        (["check-stages"], "0 files given"),
+        (["check-kpack"], "Missing argument 'FOLDER'"),
+        (["check-kpack", "site", "site"], "unexpected extra argument (site)"),
+        (["check-kpack", "site", "--device", "gfx90b"], "unknown target 'gfx90b'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(site: Site, run: Printed, arguments: list[str], words: str) -> None:
@@ -161,12 +160,12 @@ def test_what_cannot_be_meant_is_refused(site: Site, run: Printed, arguments: li
 
 
 def test_a_folder_that_is_none_is_refused(site: Site, run: Printed) -> None:
-    assert run("--kpack", "nowhere")[0] == 5
-    assert run("--kpack", "site/core/lib/libx.so")[0] == 5
+    assert run("check-kpack", "nowhere")[0] == 5
+    assert run("check-kpack", "site/core/lib/libx.so")[0] == 5
 
 
 def test_the_schema_is_printed(run: Printed) -> None:
-    assert json.loads(run("--schema")[1])["title"] == "fatpack.check/1"
+    assert json.loads(run("check-stages", "--schema")[1])["title"] == "fatpack.check/1"
 
 
 def test_stages_of_a_unit(run: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,21 +173,21 @@ def test_stages_of_a_unit(run: Printed, tmp_path: Path, monkeypatch: pytest.Monk
     shutil.copy(FIXTURES / "cuda_fatbin" / "hosts" / "single.o", "fat.o")
     with fatpack.open("fat.o") as file:
         Path("k.fatbin").write_bytes(file.containers[0].view.tobytes())
-    assert run("k.fatbin", "fat.o") == (
+    assert run("check-stages", "k.fatbin", "fat.o") == (
         0,
         "containers  k.fatbin  sm_80, sm_90  3 kernels\n"
         "objects     fat.o     sm_80, sm_90  3 kernels, 3 launched, 3 registered\n"
         "every stage has what those before it have\n",
     )
     fatpack.remove("fat.o", "less.o", fatpack.Selector(arch="sm_90"))
-    code, printed = run("less.o", "k.fatbin", "--json")
+    code, printed = run("check-stages", "less.o", "k.fatbin", "--json")
     found = json.loads(printed)
     jsonschema.validate(found, json.loads(text("check")))
     assert (code, found["exit_code"]) == (1, 1)
     assert [(item["what"], item["arch"], item["had"], item["stage"]) for item in found["lost"]] == [
         ("arch", "sm_90", "containers", "objects")
     ]
-    code, printed = run("k.fatbin", "less.o", "-v")
+    code, printed = run("check-stages", "k.fatbin", "less.o", "-v")
     assert "less.o: no device code for sm_90; k.fatbin has 3 kernels for it: _Z5scale" in printed
 
 
@@ -198,16 +197,16 @@ def test_a_damaged_file_of_a_unit_is_an_error_and_one_of_no_stage_a_finding(run:
     whole.write_bytes(data)
     cut.write_bytes(data[: len(data) // 2])
     other.write_text("nothing")
-    assert run(str(whole), str(cut))[0] == 3
-    code, printed = run(str(whole), str(other))
+    assert run("check-stages", str(whole), str(cut))[0] == 3
+    code, printed = run("check-stages", str(whole), str(other))
     assert code == 1
     assert "x.txt: of no stage" in printed
-    assert run(str(whole), str(tmp_path / "none.o"))[0] == 5
-    assert run("--stages", str(whole), str(tmp_path))[0] == 5
+    assert run("check-stages", str(whole), str(tmp_path / "none.o"))[0] == 5
+    assert run("check-stages", str(whole), str(tmp_path))[0] == 5
 
 
 def test_json_says_why_nothing_was_compared(run: Printed, tmp_path: Path) -> None:
-    for arguments in (["a.o", "b.o"], ["--stages", "a.o", "b.o"], ["--kpack", "nowhere"]):
+    for arguments in (["check-stages", "a.o", "b.o"], ["check-kpack", "nowhere"]):
         code, printed = run(*arguments, "--json")
         document, _, said = printed.rpartition("fatpack: error: ")
         found = json.loads(document)
@@ -226,7 +225,7 @@ def test_what_is_wrong_with_a_registration_is_no_all_clear(run: Printed, tmp_pat
         at, size = pointers["sh_offset"], pointers["sh_size"]
     data = host.read_bytes()
     broken.write_bytes(data[:at] + bytes(size) + data[at + size :])
-    code, printed = run(str(container), str(broken))
+    code, printed = run("check-stages", str(container), str(broken))
     assert "b.o at 0x" in printed
     assert "FP3043" in printed
     assert "b.o: 3 kernels of k.fatbin not registered here" in printed
@@ -237,15 +236,10 @@ def test_two_programs_are_no_stages_of_a_unit(site: Site, run: Printed) -> None:
     first, second = library("80"), library("90")
     Path("a.so").write_bytes(first)
     Path("b.so").write_bytes(second)
-    code, printed = run("a.so", "b.so")
-    assert code == 2
-    assert "nothing says what a.so and 1 other file are to be checked for" in printed
-    assert "fatpack check a.so ... --require" in printed
-    # Who asks for it is told what can be compared, and damage is damage.
-    assert run("--stages", "a.so", "b.so")[0] == 1
+    assert run("check-stages", "a.so", "b.so")[0] == 1
     Path("b.so").write_bytes(second[:-100])
-    code, printed = run("a.so", "b.so")
+    code, printed = run("check-stages", "a.so", "b.so")
     assert (code, "FP1001" in printed) == (3, True)
     # A container and a program that has it are two stages.
     Path("a.fatbin").write_bytes(container("80"))
-    assert run("a.fatbin", "a.so")[0] != 2
+    assert run("check-stages", "a.fatbin", "a.so")[0] == 0

@@ -146,8 +146,8 @@ def test_lines_stay_readable(place: Path, fatpack: Fatpack) -> None:
 
 def test_forms_that_cannot_be_meant(place: Path, fatpack: Fatpack) -> None:
     for arguments, words in (
-        (["x.so"], "nothing says what x.so is to be checked for; fatpack check x.so --require"),
-        (["x.so", "--output", "sarif"], "nothing says what x.so"),
+        (["x.so"], "no rules given: add --require, --forbid or --max-size; fatpack check x.so --require"),
+        (["x.so", "--output", "sarif"], "no rules given"),
         (["--require", "sm_80"], "no file is given"),
         (["x.so", "--require", "sm_80,,sm_90"], "empty item"),
         (["x.so", "--require", "compute_90!"], "write compute_90, or sm_90!"),
@@ -338,7 +338,7 @@ def test_code_for_linkers_is_called_so(place: Path, fatpack: Fatpack) -> None:
 def test_without_a_policy_the_advice_can_be_typed(place: Path, fatpack: Fatpack) -> None:
     (place / "a b").mkdir()
     ran = fatpack("check", "a b/x.so")
-    assert "nothing says what x.so is to be checked for; fatpack check 'a b/x.so' --require" in ran.err
+    assert "no rules given: add --require, --forbid or --max-size; fatpack check 'a b/x.so' --require" in ran.err
     assert len(ran.err) < 200
 
 

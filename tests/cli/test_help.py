@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 
-from fatpack.cli.commands import COMMANDS, GROUPS, command
+from fatpack.cli.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, command
 from fatpack.cli.commands.completion import LINES
-from fatpack.cli.commands.examples import EXAMPLES
-from fatpack.cli.grammar.clicked import _ELSEWHERE
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
+from fatpack.cli.completing.shells import SCRIPTS
+from fatpack.cli.grammar.command import ELSEWHERE, SharedOption
+from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.limiting import LIMITS
 
 Fatpack = Callable[..., Ran]
@@ -27,13 +27,57 @@ def test_help_is_what_the_option_prints(fatpack: Fatpack) -> None:
             assert fatpack("help", name).out == fatpack(name, "--help").out
 
 
-def test_the_overview_has_every_command_in_its_group(fatpack: Fatpack) -> None:
-    lines = fatpack("help").out.splitlines()
+def test_the_overview_is_one_screen(fatpack: Fatpack) -> None:
+    lines = fatpack("--help").out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    start = lines.index("Commands:") + 1
+    assert [line.split()[0] for line in lines[start : start + len(MAIN)]] == list(MAIN)
+    assert {"fatpack help commands", "fatpack help options"} <= {line[2:24].strip() for line in lines}
+
+
+def test_a_page_has_every_command_in_its_group(fatpack: Fatpack) -> None:
+    lines = fatpack("help", "commands").out.splitlines()
     starts = [lines.index(f"{title}:") for title in GROUPS]
     assert starts == sorted(starts)
     for (title, names), start, end in zip(GROUPS.items(), starts, [*starts[1:], len(lines)], strict=True):
         shown = [line.split()[0] for line in lines[start + 1 : end] if line[:3].strip()]
         assert shown == list(names), title
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == len(COMMANDS) + 2 * len(GROUPS) - 1, "a command takes more than its line"
+
+
+def test_shared_options_are_explained_in_one_place(fatpack: Fatpack) -> None:
+    page = fatpack("help", "options").out
+    for name in COMMANDS:
+        shared = [each for each in command(name).options if isinstance(each, SharedOption)]
+        shown = fatpack("help", name).out
+        for option in shared:
+            spelling = max(option.opts, key=len)
+            assert f"  {spelling}" in page or f", {spelling}" in page
+            own, _, named = shown.partition("Shared options, see 'fatpack help options':\n")
+            assert spelling in named.split(), (name, spelling)
+            assert option.help is None or " ".join(option.help.split()) not in " ".join(own.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *((word, "inspect") for word in ("info", "ls", "dump")),
+        ("verify", "doctor"),
+        *((word, "slim") for word in ("strip", "shrink")),
+        *((word, "pack") for word in ("merge", "link")),
+    ],
+)
+def test_words_of_other_tools_lead_to_commands(typed: str, meant: str, fatpack: Fatpack) -> None:
+    ran = fatpack(typed, "x")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"no command {typed!r}; did you mean {meant}?" in ran.err
+
+
+def test_synonyms_are_no_commands() -> None:
+    assert not SYNONYMS.keys() & COMMANDS.keys()
+    assert set(SYNONYMS.values()) <= COMMANDS.keys()
 
 
 def test_help_lists_the_limits_with_their_numbers(fatpack: Fatpack) -> None:
@@ -50,12 +94,9 @@ def test_no_help_sends_to_a_page_that_is_not_installed(name: str, fatpack: Fatpa
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_ends_with_examples(name: str, fatpack: Fatpack) -> None:
-    shown = fatpack("help", name).out.partition("\nExamples:\n")[2].splitlines()
+def test_examples_come_before_options(name: str, fatpack: Fatpack) -> None:
+    shown = fatpack("help", name).out.partition("\nExamples:\n")[2].partition("\n\nOptions:\n")[0].splitlines()
     assert shown[::2] == [f"  fatpack {words}" for words, _ in EXAMPLES[name]]
-    # Where words are left to click, the page is the same.
-    if name not in ("tool", "help"):
-        assert fatpack(name, "x", "--help").out.endswith("\n".join(shown) + "\n")
 
 
 def test_a_stand_in_tells_of_itself(fatpack: Fatpack) -> None:
@@ -66,7 +107,7 @@ def test_a_stand_in_tells_of_itself(fatpack: Fatpack) -> None:
     ("words", "said"),
     [
         (["inspct"], "no command 'inspct'; did you mean inspect?"),
-        (["zzz"], "no command 'zzz'; commands are pack, "),
+        (["zzz"], "no command 'zzz'; fatpack help commands lists all commands"),
         (["inspect", "pack"], "2 names given, one was expected; fatpack help inspect"),
     ],
 )
@@ -118,8 +159,8 @@ def test_what_other_tools_call_an_option_leads_to_ours(fatpack: Fatpack, words: 
 
 def test_words_of_other_tools_are_none_of_ours() -> None:
     for name in COMMANDS:
-        spellings = {spelling for option in command(name).options for spelling in option.spellings}
-        assert not {word for word in _ELSEWHERE if word in spellings}, name
+        spellings = {spelling for option in command(name).options for spelling in option.opts}
+        assert not {word for word in ELSEWHERE if word in spellings}, name
 
 
 def test_completion_without_a_shell_says_what_to_type(fatpack: Fatpack) -> None:

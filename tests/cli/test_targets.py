@@ -10,13 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fatpack.cli.commands.targets import SCHEMA, WIDTH, command
-from fatpack.cli.grammar.clicked import Clicked
 from fatpack.errors import TargetError, UsageError
 from fatpack.target.vocabulary import vocabulary
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(Clicked("targets", command), list(arguments))
+    return CliRunner().invoke(command, list(arguments))
 
 
 def output_of(*arguments: str) -> str:

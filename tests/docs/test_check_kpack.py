@@ -10,7 +10,7 @@ import pytest
 from tests.builders.kpack_site import sound
 
 from fatpack.cli import main
-from fatpack.cli.answering.fitting import VARIABLES
+from fatpack.cli.commands.answering.check_kpack import VARIABLES
 from fatpack.findings import CODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "check-kpack.md").read_text()

@@ -10,7 +10,7 @@ import pytest
 from tests import reference
 
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.offered import offered
 from fatpack.cli.tools.versions import FOLLOWED
@@ -57,10 +57,10 @@ def shown(path: Path, width: str = "1000") -> str:
 def test_a_page_says_what_help_says(name: str) -> None:
     text = shown(FOLDER / f"fatpack-{name}.1")
     declared = command(name)
-    assert " ".join(declared.description.split()) in text.replace("\u2010", "-")
+    assert " ".join((declared.help or "").split()) in text.replace("\u2010", "-")
     for option in declared.options:
-        assert all(spelling in text for spelling in option.spellings)
-        assert " ".join(option.help.split()) in text, option.spellings
+        assert all(spelling in text for spelling in option.opts)
+        assert " ".join((option.help or "").split()) in text, option.opts
     for words, _ in EXAMPLES[name]:
         assert f"fatpack {words}" in text
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests import reference
+from tests.command_lines import parsed
 from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
-from fatpack.cli.commands import command
-from fatpack.cli.grammar.plain import parsed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "survey.md").read_text(encoding="utf-8")
 CUBINS = FIXTURES / "cuda" / "cubin"
@@ -54,7 +53,7 @@ def test_the_commands_do_what_the_page_says(folder: Path, capsys: pytest.Capture
 def test_the_commands_for_clusters_can_be_typed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line for block in _blocks("sh") for line in block.splitlines() if line.startswith("fatpack")]
     for engine, line in zip(("dask", "ray"), lines, strict=True):
-        values = parsed(command("survey"), shlex.split(line)[2:])
+        values = parsed("survey", shlex.split(line)[2:])
         assert values is not None
         assert values["engine"] == engine
     distributed = reference.package("distributed")

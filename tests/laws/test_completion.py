@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from typing import Any
 
+import click
 import pytest
 from tools.docs import stand_ins
 
 from fatpack.cli import tools
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.grammar.kinds import Choice, FileName, Number, Offset, Pairs, Size, Text, Words
+from fatpack.cli.grammar.param_types import Choice, FileName, Offset, Pairs, Size, Words
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.llvm.command_line import Option as LlvmOption
 from fatpack.cli.tools.llvm.tool import Tool
@@ -37,19 +39,19 @@ FREE = {
 }
 
 
-def _kinds() -> dict[str, list[Text]]:
-    found: dict[str, list[Text]] = {}
+def _kinds() -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
     for name in COMMANDS:
         declared = command(name)
         for option in declared.options:
-            if option.takes_value:
-                found.setdefault(max(option.spellings, key=len), []).append(option.kind)
+            if not (option.is_flag or option.count):
+                found.setdefault(max(option.opts, key=len), []).append(option.type)
         for argument in declared.arguments:
-            found.setdefault(argument.name, []).append(argument.kind)
+            found.setdefault(argument.name or "", []).append(argument.type)
     return found
 
 
-def _is_offered(kind: Text) -> bool:
+def _is_offered(kind: Any) -> bool:
     if isinstance(kind, Words):
         return bool(kind.held or kind.given or list(kind.words()))
     return isinstance(kind, (FileName, Choice, Pairs))
@@ -59,7 +61,7 @@ def test_values_are_offered() -> None:
     kinds = _kinds()
     for name, those in kinds.items():
         for kind in those:
-            is_number = isinstance(kind, (Number, Offset, Size))
+            is_number = isinstance(kind, (click.types.IntRange, click.types.IntParamType, Offset, Size))
             assert is_number or _is_offered(kind) != (name in FREE), f"{name}: declare what it may be, or say why not"
     assert FREE.keys() <= kinds.keys(), "FREE has what is no option any more"
 

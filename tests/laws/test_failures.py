@@ -10,7 +10,6 @@ import pytest
 from tests.cli.conftest import Ran, fatpack, folder
 
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.grammar.asked import schema_asked
 from fatpack.report.schemas import text
 
 TYPE_CHECKING = False
@@ -37,6 +36,8 @@ REFUSED: dict[str, list[tuple[list[str], int]]] = {
     "link-inputs": [([], 2), (["gone.o"], 5), (["-l", "gone"], 2), (["pkg.bin", "-d", ""], 2)],
     "targets": [(["bogus"], 2), (["--runs-on"], 2), (["sm_90", "--boards"], 2)],
     "check": [(["a.cubin", "--require", "RTX 9999"], 2), (["a.cubin", "--config", "gone.toml"], 5), ([], 2)],
+    "check-stages": [([], 2), (["a.cubin"], 2), (["a.cubin", "gone"], 5)],
+    "check-kpack": [([], 2), (["gone"], 5), ([".", "--device", "RTX 9999"], 2)],
     "diff": [(["a.cubin"], 2), (["a.cubin", "b.cubin", "--fail-on", "moon"], 2), ([], 2)],
     "explain": [(["a.cubin", "--device", "RTX 9999"], 2), (["a.cubin"], 2), ([], 2)],
     "doctor": [(["*.none"], 2), ([], 2)],
@@ -52,23 +53,23 @@ def test_every_command_with_json_documents_its_failures() -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_schemas_of_a_command_take_a_failure(name: str) -> None:
     declared = command(name)
-    for schema in (declared.schema, *(schema for _, schema in declared.schemas)):
+    for schema in (declared.schema, *(schema for schema in declared.schemas.values())):
         document = {"schema": schema, "error": {"message": "gone", "exit_code": 5}, "exit_code": 5}
         jsonschema.validate(document, json.loads(text(schema.partition(".")[2].partition("/")[0])))
-    assert {option for option, _ in declared.schemas} <= {option.name for option in declared.options}
+    assert declared.schemas.keys() <= {option.name for option in declared.options}
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_failure_is_a_document_too(name: str, folder: Path, fatpack: Callable[..., Ran]) -> None:
     # --lint is an option of none: click refuses it before the command begins. A limit is refused on the way there.
     of_all = [(["a.cubin", "--lint"], 2), (["@gone"], 5)]
-    if any("--limit" in each.spellings for each in command(name).options):
+    if any("--limit" in each.opts for each in command(name).options):
         of_all.append((["a.cubin", "--limit", "moon=1"], 2))
     for words, code in (*REFUSED[name], *of_all):
         ran = fatpack(name, *words, "--json")
         document = json.loads(ran.out)
         kind = document["schema"].removeprefix("fatpack.").removesuffix("/1")
-        assert document["schema"] == schema_asked(command(name), [*words, "--json"])
+        assert document["schema"] == command(name).schema_asked([*words, "--json"])
         jsonschema.validate(document, json.loads(text(kind)))
         assert (ran.code, document["exit_code"], document["error"]["exit_code"]) == (code, code, code), words
         assert list(document) == ["schema", "error", "exit_code"]
@@ -96,4 +97,4 @@ def test_a_failure_is_a_document_too(name: str, folder: Path, fatpack: Callable[
 )
 def test_what_asks_for_json(words: str, schema: str) -> None:
     name, *rest = words.split()
-    assert schema_asked(command(name), rest) == schema
+    assert command(name).schema_asked(rest) == schema

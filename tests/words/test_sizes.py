@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fatpack.answers.policy import limits
-from fatpack.cli.grammar.kinds import Size
+from fatpack.cli.grammar.param_types import Size
 from fatpack.cli.limiting import _parsed
 from fatpack.errors import UsageError
 from fatpack.words.sizes import compared_words, size_of, size_words

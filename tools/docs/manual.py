@@ -11,17 +11,18 @@ import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+import click
 from tools.docs import stand_ins
 
 from fatpack.cli import commands
-from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.versions import FOLLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.cli.grammar.declared import Command, Option
+    from fatpack.cli.grammar.command import Command
 
 #: When the words of this module were last changed; man pages have a date.
 DATE = "2026-11-23"
@@ -70,14 +71,16 @@ def _overview(exit_codes: Iterable[Iterable[str]]) -> str:
 
 def _page(name: str, line: str, command: Command) -> str:
     lines = [*_title(f"fatpack-{name}", line.removesuffix("."))]
-    words = ["[OPTIONS]", *(each.metavar for each in command.arguments)]
+    context = click.Context(command, info_name=f"fatpack {name}")
+    words = ["[OPTIONS]", *(each.metavar or (each.name or "").upper() for each in command.arguments)]
     lines += [".SH SYNOPSIS", f".B fatpack {_escaped(name)}", *_text(" ".join(words)), ".SH DESCRIPTION"]
-    for number, paragraph in enumerate(command.description.split("\n\n")):
+    for number, paragraph in enumerate((command.help or "").split("\n\n")):
         lines += [*([".PP"] if number else []), *_text(paragraph)]
     lines += [".SH OPTIONS"]
     for option in command.options:
-        lines += [".TP", _spelled(option), *_text(_meaning(option))]
-    lines += [] if command.forwards else _HELP
+        spelled, meaning = option.get_help_record(context) or ("", "")
+        lines += [".TP", _spelled(spelled, option), *_text(meaning)]
+    lines += [] if command.runs_other_tools else _HELP
     lines += [".SH EXIT STATUS", *_text("0 if all is well; the other codes are in"), ".BR fatpack (1)."]
     lines += [".SH EXAMPLES"]
     for use, what in EXAMPLES[name]:
@@ -132,18 +135,11 @@ def _title(name: str, what: str) -> list[str]:
     ]
 
 
-def _spelled(option: Option) -> str:
+def _spelled(words: str, option: click.Option) -> str:
     """Return the line of an option's spellings: these bold, its value as it is."""
-    spelled = ", ".join(
-        rf"\fB{_escaped(each)}\fR" for each in sorted(option.spellings, key=lambda text: text[:2] == "--")
-    )
-    return f"{spelled} {_escaped(option.metavar)}" if option.takes_value else spelled
-
-
-def _meaning(option: Option) -> str:
-    facts = [f"default: {option.absent}"] if option.shows_default else []
-    facts += [text for text in (getattr(option.kind, "range", ""),) if text]
-    return f"{option.help} [{'; '.join(facts)}]" if facts else option.help
+    value = "" if option.is_flag or option.count else words.split(" ", len(option.opts))[-1]
+    spelled = ", ".join(rf"\fB{_escaped(each)}\fR" for each in sorted(option.opts, key=lambda text: text[:2] == "--"))
+    return f"{spelled} {_escaped(value)}" if value else spelled
 
 
 def _references(names: Iterable[str]) -> Iterator[str]:

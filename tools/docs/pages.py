@@ -11,8 +11,8 @@ from tools.docs.markdown import filled, kept, table
 from fatpack import formats, hosts, packages
 from fatpack.cli.commands import COMMANDS
 from fatpack.cli.commands.completion import LINES
-from fatpack.cli.commands.help import page
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
+from fatpack.cli.commands.help import page, shared_options
+from fatpack.cli.completing.shells import SCRIPTS
 from fatpack.cli.limiting import LIMITS, default
 from fatpack.doc import Doc
 from fatpack.errors import TargetError
@@ -158,6 +158,9 @@ def cli_page() -> str:
         "",
     ]
     lines += TERMINAL
+    shared = shared_options(width=100).removesuffix("\n")
+    lines += ["The rules that are too long for help are in [commands.md](commands.md).", ""]
+    lines += ["## fatpack help options", "", "```text", shared, "```", ""]
     for name in COMMANDS:
         shown = page(name, width=100)
         lines += [f"## fatpack {name}", "", "```text", shown.removesuffix("\n"), "```", ""]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from fatpack.ops.edit.removal import remove
 from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
@@ -31,7 +32,6 @@ from fatpack.model import Finding, Label
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.embed import embed, replace
-from fatpack.ops.edit.removal import remove
 from fatpack.report.bytes_text import labels as file_labels
 from fatpack.report.inspection import InspectOptions, inspection
 from fatpack.scanner import host_of

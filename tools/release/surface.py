@@ -18,10 +18,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
+
 import fatpack
 from fatpack import outcomes
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.grammar.declared import Argument
 from fatpack.cli.tools import TOOLS
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.findings import CODES
@@ -137,11 +138,11 @@ def _commands() -> list[str]:
     found = []
     for name in COMMANDS:
         found.append(f"command {name}")
-        for parameter in command(name).parameters:
-            if isinstance(parameter, Argument):
-                found.append(f"command {name}: {parameter.metavar}")
+        for parameter in command(name).params:
+            if isinstance(parameter, click.Argument):
+                found.append(f"command {name}: {parameter.metavar or (parameter.name or '').upper()}")
             else:
-                found += [f"command {name}: {spelling}" for spelling in parameter.spellings]
+                found += [f"command {name}: {spelling}" for spelling in parameter.opts]
     return found
 
 

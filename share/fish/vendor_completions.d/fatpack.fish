@@ -2,7 +2,7 @@
 function __fatpack_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    for line in (_FATPACK_COMPLETE=fish $words[1] $words[2..-1] "$current" 2>/dev/null)
+    for line in (_FATPACK_COMPLETE=fish_complete $words[1] $words[2..-1] "$current" 2>/dev/null)
         set -l parts (string split -m 2 \t -- $line)
         switch $parts[1]
             case plain

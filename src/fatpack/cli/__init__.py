@@ -1,6 +1,5 @@
-"""The command line. ``main`` decides what to import: click takes longer to load than most files to read.
-
-``--version``, ``tool``, help, and commands whose arguments are plain need no click, so they load none.
+"""The command line. ``main`` decides what to import: stand-ins and ``--version`` load no click, which takes longer than
+they do.
 """
 
 from __future__ import annotations
@@ -93,9 +92,10 @@ def _limited(arguments: list[str]) -> int:
     """
     _open_closed_streams()
     if "_FATPACK_COMPLETE" in os.environ:
-        from fatpack.cli.completing.asked import run as answer
+        from fatpack.cli.app import group
+        from fatpack.cli.completing.shells import answer
 
-        return answer(os.environ["_FATPACK_COMPLETE"], arguments)
+        return answer(group, os.environ["_FATPACK_COMPLETE"])
     if arguments == ["--version"]:
         return _version()
     from fatpack.io.budget import Budget, opened_with
@@ -115,49 +115,9 @@ def _run(arguments: list[str]) -> int:
         from fatpack.cli.tools import run as run_tool
 
         return run_tool(arguments[1:])
-    if arguments[:1] == ["inspect"] and _are_files(arguments[1:]):
-        from fatpack.cli.show import show
+    from fatpack.cli.app import run as run_app
 
-        if not sys.stderr.isatty():
-            return show(arguments[1:])
-        from fatpack.cli.messages import Waiting
-
-        with Waiting("inspect"):
-            return show(arguments[1:])
-    code = _run_plain(arguments)
-    if code is None:
-        from fatpack.cli.app import run as run_app
-
-        return run_app(arguments)
-    return code
-
-
-def _run_plain(arguments: list[str]) -> int | None:
-    """Run a command, or print help; None where it takes click to say what the arguments are, or what is wrong."""
-    from fatpack.cli.grammar.response_files import has_response_files
-
-    if has_response_files(arguments):
-        return None
-    from fatpack.cli import commands
-
-    name, *words = arguments or [""]
-    if words == [] and name in ("-h", "--help"):
-        from fatpack.cli.commands.help import overview
-
-        sys.stdout.write(overview())
-        return 0
-    if name not in commands.COMMANDS:
-        return None
-    if words in (["-h"], ["--help"]):
-        from fatpack.cli.commands.help import page
-
-        sys.stdout.write(page(name))
-        return 0
-    command = commands.command(name)
-    from fatpack.cli.grammar.plain import parsed
-
-    values = parsed(command, words)
-    return None if values is None else command(values)
+    return run_app(arguments)
 
 
 def _open_closed_streams() -> None:
@@ -173,11 +133,6 @@ def _open_closed_streams() -> None:
                 os.dup2(fd, number)
                 os.close(fd)
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
-
-
-def _are_files(arguments: Sequence[str]) -> bool:
-    """Return whether arguments can only be file names: neither options nor response files."""
-    return bool(arguments) and not any(word.startswith(("-", "@")) and word != "-" for word in arguments)
 
 
 def _is_placing(arguments: Sequence[str]) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import (
+import click
+
+from fatpack.cli.grammar.command import ScopedOption, SharedOption, option_group
+from fatpack.cli.grammar.param_types import (
     BUNDLE_ID,
     FILE,
     FORM,
@@ -14,7 +16,6 @@ from fatpack.cli.grammar.kinds import (
     OFFLOAD,
     TRIPLE,
     Choice,
-    Number,
     Size,
     Words,
 )
@@ -30,47 +31,38 @@ if TYPE_CHECKING:
     from fatpack.ops.choose.select import Selector
 
 #: The selectors; a command takes them as ``**selectors`` for :func:`selector`.
-selector_options = (
-    option(
+selector_options = option_group(
+    click.option(
         "--arch",
         multiple=True,
         type=HELD_TARGET,
         metavar="PATTERN,…",
-        help="Architecture: sm_90, sm_80,sm_90, compute_90 (PTX), 'sm_9*', or '!sm_90' for any other. "
-        "Repeatable, as the next three.",
+        help="Architecture: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90' (any other).",
     ),
-    option("--triple", multiple=True, type=TRIPLE, metavar="PATTERN,…", help="Target triple."),
-    option(
-        "--offload",
-        multiple=True,
-        type=OFFLOAD,
-        metavar="PATTERN,…",
-        help="Offload model: cuda, hip, openmp, sycl.",
+    click.option("--triple", multiple=True, type=TRIPLE, metavar="PATTERN,…", help="Target triple."),
+    click.option(
+        "--offload", multiple=True, type=OFFLOAD, metavar="PATTERN,…", help="Offload model: cuda, hip, openmp, sycl."
     ),
-    option(
-        "--form",
-        multiple=True,
-        type=FORM,
-        metavar="PATTERN,…",
-        help="What the image is: cubin, ptx, bitcode, …",
+    click.option(
+        "--form", multiple=True, type=FORM, metavar="PATTERN,…", help="What the image is: cubin, ptx, bitcode, …"
     ),
-    option("--kernel", type=KERNEL, metavar="REGEX", help="Images with a kernel whose name matches (5 s per image)."),
-    option(
+    click.option("--kernel", type=KERNEL, metavar="REGEX", help="Images with a kernel whose name matches."),
+    click.option(
         "--image",
-        name="position",
+        "position",
         metavar="N.M",
         help="The image at this position, as inspect prints it: 0.2 is --container 0 --index 2.",
     ),
-    option("--container", type=Number(0), metavar="N", help="The N-th container, from 0."),
-    option("--index", type=Number(0), metavar="M", help="The M-th image of its container, from 0."),
-    option(
+    click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
+    click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
+    click.option(
         "--id",
         multiple=True,
         type=BUNDLE_ID,
         metavar="BUNDLE-ID",
-        help="Per container: the image with this ID, else a compatible one. Repeatable.",
+        help="Select by bundle ID; falls back to a compatible image.",
     ),
-    option("--hip-openmp", is_flag=True, help="With --id: treat HIP and OpenMP IDs as equal."),
+    click.option("--hip-openmp", is_flag=True, help="With --id: treat HIP and OpenMP IDs as equal."),
 )
 
 
@@ -134,57 +126,89 @@ def allow_any_output(force: bool) -> None:
         budget_now().output = sys.maxsize
 
 
-max_inflated_option = option(
+max_inflated_option = click.option(
     "--max-inflated",
+    cls=ScopedOption,
     type=Size(),
     during=_inflated,
     metavar="SIZE",
-    help="The most bytes that the command inflates, as 128G (× 2^30) or 128GB (× 10^9). Default: 64G.",
+    help="Stop after decompressing this many bytes, as 128G. Default: 64G.",
 )
-max_output_option = option(
+max_output_option = click.option(
     "--max-output",
+    cls=ScopedOption,
     type=Size(),
     during=_written,
     metavar="SIZE",
-    help="The most bytes that the command writes. Default: 1G, or 100 times the input if that is more.",
+    help="Stop after writing this many bytes. Default: 1G, or 100 times the input if that is more.",
 )
-schema_option = option("--schema", is_flag=True, help="Print the JSON schema of this output and exit.")
-deep_option = option("--deep", is_flag=True, help="Search the host's own code too, and the data of objects.")
-exclude_option = option(
+schema_option = click.option(
+    "--schema", cls=SharedOption, is_flag=True, help="Print the JSON schema of the output of --json, and exit."
+)
+deep_option = click.option(
+    "--deep",
+    cls=SharedOption,
+    is_flag=True,
+    help="Also search the host program's code, and the data of objects (slow).",
+)
+exclude_option = click.option(
     "--exclude",
+    cls=SharedOption,
     multiple=True,
     metavar="PATTERN",
-    help="Leave out what a folder, pattern or package has of this name, or with / of this path in it. Repeatable.",
+    help="In folders and packages, skip files with this name (or, with a /, this path). Repeatable.",
 )
-limit_option = option(
+limit_option = click.option(
     "--limit",
+    cls=ScopedOption,
     multiple=True,
     type=Words(_limits),
     during=_raised,
     metavar="NAME=NUMBER",
-    help="Allow more than usual, for a file that you trust. Errors name the limits; fatpack help limits lists them.",
+    help="Raise a safety limit (see `fatpack help limits`). Repeatable.",
 )
-#: For commands that print text for people: what renders it gets ``fatpack.cli.terminal.style()``.
-color_option = option(
+#: For commands that print text for people: the renderer gets ``fatpack.cli.terminal.style()``.
+color_option = click.option(
     "--color",
+    cls=ScopedOption,
     type=Choice(("auto", "always", "never")),
     during=_coloured,
     metavar="WHEN",
-    help="Colour: auto (on a terminal), always or never. NO_COLOR and FORCE_COLOR count too. JSON never has any.",
+    help="Colour: auto (on a terminal), always or never. Without it NO_COLOR and FORCE_COLOR count.",
 )
 #: An output that already exists is refused without this, and one that is out of proportion (:func:`allow_any_output`).
-force_option = option("--force", "-f", is_flag=True, help="Overwrite outputs that exist; write any number of bytes.")
-quiet_option = option("--quiet", "-q", is_flag=True, help="Print only errors.")
+force_option = click.option(
+    "--force",
+    "-f",
+    cls=SharedOption,
+    is_flag=True,
+    help="Overwrite existing files, and lift the output-size limit.",
+)
+quiet_option = click.option("--quiet", "-q", cls=SharedOption, is_flag=True, help="Print only errors.")
+
+_SHARED = option_group(
+    force_option,
+    quiet_option,
+    color_option,
+    exclude_option,
+    deep_option,
+    schema_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+)
+
+
+def shared() -> list[click.Option]:
+    """Return the options that ``fatpack help options`` explains."""
+    return [each for each in click.command()(_SHARED(lambda: None)).params if isinstance(each, click.Option)]
+
 
 #: -o, --in-place, --break-links and --force; what they say is a ``Destination`` of :mod:`fatpack.cli.editing`.
-output_options = (
-    option("-o", "--output", type=FILE, help='Where to write the edited object; "-" is stdout.'),
-    option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
-    option(
-        "--break-links",
-        is_flag=True,
-        help="With --in-place: other names of HOST (hard links) keep the old file.",
-    ),
+output_options = option_group(
+    click.option("-o", "--output", type=FILE, help='Where to write the edited file; "-" is stdout.'),
+    click.option("--in-place", is_flag=True, help="Change the file itself."),
+    click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file."),
     force_option,
 )
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fatpack.cli.app import group
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.completing.answers import answers
+from fatpack.cli.completing.shells import Zsh
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.versions import FOLLOWED
 
@@ -41,7 +42,7 @@ def answer(folder: Path, *words: str) -> list[str]:
     done = subprocess.run(
         ["fatpack", *words],
         cwd=folder,
-        env=environment(folder, _FATPACK_COMPLETE="zsh"),
+        env=environment(folder, _FATPACK_COMPLETE="zsh_complete"),
         capture_output=True,
         text=True,
         check=False,
@@ -197,11 +198,10 @@ def test_placing_takes_a_folder_and_then_names(folder: Path) -> None:
     assert answer(folder, "tool", "--install", "in", "fatbinary", "cu") == ["plain,cuobjdump"]
 
 
-def test_every_option_of_every_command_is_offered(folder: Path) -> None:
+def test_every_option_of_every_command_is_offered() -> None:
     for name in COMMANDS:
-        declared = command(name)
-        offered = {each.value for each in answers([name], "-", lambda *_: None)}
-        wanted = {each for option in declared.options for each in option.spellings if each.startswith("--")}
+        offered = {item.value for item in Zsh(group, {}, "fatpack", "").get_completions([name], "-")}
+        wanted = {each for option in command(name).options for each in option.opts if each.startswith("--")}
         assert wanted <= offered, name
 
 

@@ -9,15 +9,16 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli.completing.answers import answers
-from fatpack.cli.completing.contents import held
+from fatpack.cli.app import group
+from fatpack.cli.completing.shells import Zsh
+from fatpack.cli.grammar.contents import held
 
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 CUBINS = FIXTURES / "cuda" / "cubin"
 
 
 def offered(*words: str) -> list[str]:
-    return [each.value for each in answers(words[:-1], words[-1], held)]
+    return [item.value for item in Zsh(group, {}, "fatpack", "").get_completions(list(words[:-1]), words[-1])]
 
 
 @pytest.mark.parametrize(

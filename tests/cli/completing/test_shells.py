@@ -15,7 +15,7 @@ import pytest
 from tests import reference
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
+from fatpack.cli.completing.shells import SCRIPTS
 
 pytestmark = pytest.mark.reference
 

@@ -120,7 +120,7 @@ def _amd(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iter
         yield f"ROCm 6.3 or newer, or --offload-arch={processor}"
         return
     if unit.runtime == "kpack":
-        yield f"install the archive for {processor}; fatpack check --kpack FOLDER says which one a program looks for"
+        yield f"install the archive for {processor}; fatpack check-kpack FOLDER says which one a program looks for"
         return
     generic = _generic(device.arch)
     also = (

@@ -44,12 +44,6 @@ class Checked(Record):
     not_compared: tuple[NotCompared, ...]
     findings: tuple[Finding, ...]
 
-    @property
-    def is_none(self) -> bool:
-        """Whether nothing was compared: all files are of one stage, or of none, and nothing else is wrong with them."""
-        kinds = len(self.stages) + bool(self.others)
-        return kinds < 2 and all(item.code == _NO_UNIT for item in self.findings)
-
 
 def check(paths: Sequence[str]) -> Checked:
     """Check the files of a unit. Raises OSError for a file that cannot be opened.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FILE, REQUIRED, TARGET, Choice, Words
+import click
+
+from fatpack.cli.grammar.command import option_group
+from fatpack.cli.grammar.param_types import FILE, REQUIRED, TARGET, Choice, Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,58 +21,59 @@ def _presets() -> Iterable[str]:
 
 
 #: What may stand in a policy, and where it is read from.
-policy_options = (
-    option(
+policy_options = option_group(
+    click.option(
         "--require",
         multiple=True,
         type=Words(REQUIRED.words, held="arch", beside=True, marked={"@": _presets}, accepted=REQUIRED.accepted),
         metavar="LIST",
-        help="Devices that every unit must serve, by the rules of their runtimes: sm_80,sm_120+ptx,gfx942 or "
-        "'RTX 4090'; 'sm_120!' demands machine code, compute_120 PTX; @NAME is a preset. Repeatable.",
+        help="Devices that the code must run on: sm_80,sm_120+ptx,gfx942 or 'RTX 4090'; 'sm_120!' demands machine "
+        "code, compute_120 PTX; @NAME is a preset. Repeatable.",
     ),
-    option(
+    click.option(
         "--forbid",
         multiple=True,
         type=TARGET,
         metavar="PATTERN",
-        help="No image may be for such an architecture, as sm_5*. Repeatable.",
+        help="Architectures that no image may be for, as sm_5*. Repeatable.",
     ),
-    option(
+    click.option(
         "--max-size",
         metavar="SIZE",
-        help="The most bytes that each PATH may have, as 850MB (millions), or 800M or 800MiB (× 2^20).",
+        help="The largest allowed size of each PATH, as 850MB or 800MiB.",
     ),
-    option("--max-growth", metavar="GROWTH", help="With --against: how much PATH may be larger, as 5% or 20MB."),
-    option("--against", type=FILE, metavar="OLD", help="With --max-growth: the file or folder that PATH was before."),
-    option("--uniform", is_flag=True, help="Every kernel must be there for every architecture of its library."),
-    option("--registered", is_flag=True, help="What libraries launch must be registered, and lead to images."),
-    option(
+    click.option("--max-growth", metavar="GROWTH", help="With --against: how much PATH may grow, as 5% or 20MB."),
+    click.option("--against", type=FILE, metavar="OLD", help="With --max-growth: the earlier file or folder."),
+    click.option("--uniform", is_flag=True, help="Every kernel must exist for every architecture of its library."),
+    click.option("--registered", is_flag=True, help="Kernels that libraries launch must be registered, with images."),
+    click.option(
         "--strict",
         is_flag=True,
-        help="With --registered: what could not be judged fails, as where code cannot be followed.",
+        help="With --registered: what could not be judged fails, as if code could not be read.",
     ),
-    option(
+    click.option(
         "--metadata",
         is_flag=True,
-        help="What packages declare must be in them: variant.json, extras and classifiers of wheels, __cuda_arch of "
-        "conda, X-ROCm-GPU-Architecture of Debian. Wheels and conda packages may lie unpacked in folders.",
+        help="Packages must contain the architectures that their metadata declares.",
     ),
-    option(
+    click.option(
         "--verify",
         is_flag=True,
-        help="Everything must be whole: every image is read to its end, and every checksum, hash and RECORD compared, "
-        "as fatpack doctor does it. Takes several times as long.",
+        help="Also verify every file completely, as `fatpack doctor` does (slow).",
     ),
-    option(
+    click.option(
         "--per",
         type=Choice(("unit", "library")),
-        help="What must serve a device: each unit, the default, or something in each library.",
+        help="Where --require must hold: in each unit (default), or in each library as a whole.",
     ),
-    option(
-        "--config", type=FILE, metavar="FILE", help="A TOML file with a policy, instead of the nearest pyproject.toml."
+    click.option(
+        "--config",
+        type=FILE,
+        metavar="FILE",
+        help="Read the policy from this TOML file, not from the nearest pyproject.toml.",
     ),
-    option("--no-config", is_flag=True, help="Read no pyproject.toml."),
-    option("--presets", name="list_presets", is_flag=True, help="List the presets, with what they require, and exit."),
+    click.option("--no-config", is_flag=True, help="Read no pyproject.toml."),
+    click.option("--presets", "list_presets", is_flag=True, help="List the presets, and exit."),
 )
 
 #: Settings of a policy by their options; all have the same names in ``[tool.fatpack.check]``.

@@ -4,55 +4,67 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.cli.grammar.declared import Command
+    from fatpack.cli.grammar.command import Command
 
-#: What ``fatpack --help`` says of them all.
-DESCRIPTION = """Pack, inspect, extract and edit the files in which GPU device code travels.
-
-Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
-0 fine, 1 warnings or nothing matched, 2 usage, 3 damaged input, 4 unsupported, 5 input/output error.
-"""
+#: The sentence of ``fatpack --help``.
+DESCRIPTION = "Inspect, check, extract, edit and shrink the GPU code inside libraries, objects and wheels."
 
 #: command, which is a module of this folder or of one in it → one line for the overview
 COMMANDS = {
-    "pack": "Pack device images into a container, or straight into a host object.",
-    "wrap": "Make an object that registers device images when it is linked.",
-    "extract": "Extract device images from any supported file.",
-    "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
-    "convert": "Convert between container formats without losing anything.",
+    "inspect": "Show the containers, images and kernels in a file.",
+    "check": "Check files against a policy (architectures, size).",
+    "explain": "Show which code a GPU would load from a file, and why.",
+    "slim": "Remove GPU code for architectures you do not need.",
+    "extract": "Write the images in a file to files of their own.",
+    "report": "Write an HTML report: bytes, kernels, coverage per GPU.",
+    "diff": "Compare the GPU code of two releases.",
+    "pack": "Put images into a container, or into a host object.",
+    "doctor": "Verify a file completely: decompress it, compare checksums.",
+    "check-stages": "Compare the files of one build, and find what a stage lost.",
+    "check-kpack": "Check that installed programs find their kpack archives.",
+    "targets": "Explain a GPU name, or list all names.",
+    "convert": "Convert a container to another format without loss.",
+    "wrap": "Make an object that registers images when it is linked.",
+    "link-inputs": "Collect the device images of a link line, grouped by target.",
+    "remove": "Remove all device code, or selected images, from a file.",
+    "replace": "Replace one image, or all device code, of a file.",
     "embed": "Put a finished container into a copy of an object.",
-    "remove": "Remove device code, or the selected images, from an object, archive or container.",
-    "replace": "Replace one image of an object, archive or container, or all device code of an object.",
-    "map": "Run a program for every selected image, and put back or keep what it makes.",
-    "slim": "Take device code that no device needs out of libraries, objects and archives.",
-    "link-inputs": "Collect the device images of a link line, grouped for the device link.",
-    "explain": "Say what a device loads of files, by which rule, and what mends it where nothing fits.",
-    "targets": "Explain a triple, architecture or device name, or list all names.",
-    "check": "Hold files against a policy; compare the stages of one unit, or programs with their kpack archives.",
-    "doctor": "Verify everything that can be verified in files, and say what cannot.",
-    "diff": "Tell what differs between two releases: libraries, architectures, kernels, bytes.",
-    "report": "Write a page, a picture or a text on what is in files: bytes, coverage, duplicates.",
-    "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
-    "tool": "Behave as another tool; without a name, list them.",
-    "completion": "Print the script by which bash, zsh or fish completes command lines.",
-    "help": "Show what a command takes.",
+    "map": "Run a program on each image (for example ptxas or nvdisasm).",
+    "survey": "Write a table with one row per image of many files.",
+    "tool": "Run as a drop-in replacement for cuobjdump, fatbinary, ...",
+    "completion": "Print the completion script for bash, zsh or fish.",
+    "help": "Show the help of a command, or all commands.",
 }
 
-#: How the overview groups the commands: each stands in one of these.
+#: The commands of ``fatpack --help``; ``fatpack help commands`` lists all.
+MAIN = ("inspect", "check", "explain", "slim", "extract", "report", "diff", "pack")
+
+#: How ``fatpack help commands`` groups the commands.
 GROUPS = {
-    "Look": ("inspect", "check", "explain", "diff", "report", "doctor", "targets"),
+    "Look": ("inspect", "explain", "report", "diff", "targets"),
+    "Check": ("check", "check-stages", "check-kpack", "doctor"),
+    "Take out": ("extract", "link-inputs"),
     "Make": ("pack", "convert", "wrap"),
-    "Take apart": ("extract", "link-inputs"),
-    "Change": ("embed", "replace", "remove", "map", "slim"),
-    "Fleets": ("survey",),
+    "Edit": ("slim", "remove", "replace", "embed", "map"),
+    "Many files": ("survey",),
     "Others": ("tool", "completion", "help"),
 }
 
+#: A word of other tools → the command that does it here.
+SYNONYMS = {
+    **dict.fromkeys(("info", "ls", "list", "show", "dump"), "inspect"),
+    "verify": "doctor",
+    **dict.fromkeys(("strip", "shrink", "prune", "trim"), "slim"),
+    **dict.fromkeys(("merge", "link", "bundle", "create"), "pack"),
+    **dict.fromkeys(("unpack", "unbundle"), "extract"),
+    **dict.fromkeys(("compare", "cmp"), "diff"),
+    **dict.fromkeys(("delete", "rm"), "remove"),
+}
 
 #: commands whose modules lie in a folder of their own
 _FOLDERS = {
     **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
-    **dict.fromkeys(("check", "diff", "doctor", "explain", "report"), "answering"),
+    **dict.fromkeys(("check", "check-stages", "check-kpack", "diff", "doctor", "explain", "report"), "answering"),
 }
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.completion_scripts import SCRIPTS
-from fatpack.cli.grammar.declared import argument, takes
-from fatpack.cli.grammar.kinds import Choice
+import click
+
+from fatpack.cli.completing.shells import SCRIPTS
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import Choice
 from fatpack.errors import UsageError
 
 SHELLS = Choice(SCRIPTS)
@@ -19,12 +21,13 @@ LINES = {
 }
 
 
-@takes(argument("shells", SHELLS, metavar=SHELLS.metavar, is_many=True))
+@click.command("completion", cls=Command)
+@click.argument("shells", type=SHELLS, metavar=SHELLS.metavar, nargs=-1)
 def command(shells: tuple[str, ...]) -> int:
-    """Print the script by which a shell completes commands, options, names, files and what is in them.
+    """Print the script by which a shell completes commands, options, names and files.
 
     Add one line to the start-up file of the shell. bash: eval "$(fatpack completion bash)"; zsh the same with zsh,
-    behind compinit; fish: fatpack completion fish | source. What --arch offers is what the file that was typed holds.
+    after compinit; fish: fatpack completion fish | source.
     """
     if not shells:
         from fatpack.cli.messages import say

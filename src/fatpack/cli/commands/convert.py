@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -21,35 +23,31 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("file", INPUT),
-    *selector_options,
-    *packing_options,
-    option(
-        "-o",
-        "--output",
-        type=FILE,
-        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin, .kpack or .syclbin.',
-    ),
-    option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed."),
-    max_inflated_option,
-    max_output_option,
-    deep_option,
-    limit_option,
-    color_option,
-    force_option,
-    quiet_option,
+@click.command("convert", cls=Command)
+@click.argument("file", type=INPUT)
+@selector_options
+@packing_options
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help='Output file; "-" is stdout. Default: STEM.offload, STEM.bundle, ...',
 )
+@click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
+@max_inflated_option
+@max_output_option
+@deep_option
+@limit_option
+@color_option
+@force_option
+@quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
-    """Convert the images of FILE, or the selected ones, into another container.
+    """Convert the images of FILE, or the selected ones, to another container format.
 
-    FILE is a container, or any file with containers in it, also one in a package (x.whl!libx.so) or a member of an
-    archive (libx.a(m.o)). If the other format cannot hold everything, the losses are
-    listed, nothing is written, and the exit code is 1; --lossy writes all the same.
-
-    What is damaged is reported and left out, and the exit code is 3.
-
-    Layout and compression are not carried over; set them with --bundle-align, --compress and so on.
+    FILE is a container, or any file with containers in it, also in a package (x.whl!libx.so) or an archive
+    (libx.a(m.o)). If the other format cannot hold everything, the losses are listed, nothing is written, and the exit
+    code is 1; --lossy writes anyway. Layout and compression are not kept: set them with --bundle-align, --compress and
+    so on.
     """
     from fatpack.cli.packing.converting import make
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import click
+
 from fatpack.cli.extracting import Request, extract_range, make_plan, report_checked, report_problems, run
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -28,37 +30,30 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("file", INPUT),
-    *selector_options,
-    option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.'),
-    option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory."),
-    option("--containers", is_flag=True, help="Write whole containers as stored, instead of their images."),
-    exclude_option,
-    option("--archive", is_flag=True, help="Write one archive with all selected images; name it with -o."),
-    option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file."),
-    option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches."),
-    max_inflated_option,
-    max_output_option,
-    deep_option,
-    limit_option,
-    color_option,
-    force_option,
-    quiet_option,
-)
+@click.command("extract", cls=Command)
+@click.argument("file", type=INPUT)
+@selector_options
+@click.option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.')
+@click.option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory.")
+@click.option("--containers", is_flag=True, help="Write whole containers instead of images: STEM.NUMBER.EXTENSION.")
+@exclude_option
+@click.option("--archive", is_flag=True, help="Write all selected images into one archive, named by -o.")
+@click.option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches.")
+@max_inflated_option
+@max_output_option
+@deep_option
+@limit_option
+@color_option
+@force_option
+@quiet_option
 def command(**options: Any) -> int:
-    """Extract device images from any supported file, and print what was written.
+    """Write the images in FILE to files of their own.
 
-    FILE is an object, a library, a container, "-", a URL, a member of an archive (libx.a(m.o)), a file in a package
-    (x.whl!libx.so), or an address as `inspect -v` prints it (lib.so#offset=0x1000&size=0x200). If any output
-    exists already, nothing is written, unless --force is given.
+    FILE is a file, a folder, a package, a pattern in quotes, a URL, a member of an archive (libx.a(m.o)), a file in a
+    package (x.whl!libx.so), or an address as `inspect -v` prints it (lib.so#offset=0x1000&size=0x200).
 
-    Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION. NUMBER counts all images of the file from 0, in the order in
-    which `inspect` lists them, whatever is selected; with --containers the files are STEM.NUMBER.EXTENSION, and it
-    counts containers. Unsafe characters become _.
-
-    Of a folder, a pattern in quotes or a package, all files with device code are taken; the folders in it are made
-    below DIR. --exclude leaves files and folders out.
+    Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION; NUMBER is the position of the image in `inspect`, from 0.
     """
     exclude = options.pop("exclude")
     request = Request.of(options)

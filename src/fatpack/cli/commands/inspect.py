@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset, Several
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT, Choice, Offset, Several
 from fatpack.cli.messages import say
 from fatpack.cli.options import (
     color_option,
@@ -29,41 +31,44 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option(
-        "--schema",
-        is_flag=True,
-        help="Print the JSON schema of this output, with --by or --rows of theirs, and exit.",
-    ),
-    option("--bytes", name="as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is."),
-    option("--at", type=Offset(), metavar="OFFSET", help="Print what the byte at this offset is."),
-    max_inflated_option,
-    deep_option,
-    limit_option,
-    option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads."),
-    option(
-        "--by",
-        type=Several(KEYS),
-        multiple=True,
-        help="Print one table of totals over all files: images, bytes stored and inflated. As --by arch,form,file.",
-    ),
-    option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}; --schema explains them."),
-    option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: what has a row."),
-    option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image, or of what every kernel does."),
-    option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout."),
-    force_option,
-    option("--runtime", is_flag=True, help="Show what programs register and launch."),
-    option("--inflate", is_flag=True, help="Look into large compressed containers too."),
-    option("--verify", is_flag=True, help="Check compressed bundles against their hashes too."),
-    exclude_option,
-    option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ."),
-    option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names."),
-    color_option,
-    schema=SCHEMA,
-    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"},
+@click.command("inspect", cls=Command, schema=SCHEMA, schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"})
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option(
+    "--schema", is_flag=True, help="Print the JSON schema of this output (of --by, --rows or --runtime), and exit."
 )
+@click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
+@click.option("--at", type=Offset(), metavar="OFFSET", help="Explain the byte at this offset.")
+@max_inflated_option
+@deep_option
+@limit_option
+@click.option("--kernels", is_flag=True, help="Show the registers, memory and threads of each kernel.")
+@click.option(
+    "--by",
+    type=Several(KEYS),
+    multiple=True,
+    help="Print one table of totals over all files, as --by arch,form,file.",
+)
+@click.option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}.")
+@click.option(
+    "--rows-of",
+    type=Choice(TABLES),
+    default="images",
+    help="With --rows: a row per image or per kernel.",
+    show_default=True,
+)
+@click.option("--digests", is_flag=True, help="With --rows: add the SHA-256 of every image or kernel.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
+@force_option
+@click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch, instead of images.")
+@click.option("--inflate", is_flag=True, help="Also decompress large containers.")
+@click.option("--verify", is_flag=True, help="Also compare compressed bundles with their hashes.")
+@exclude_option
+@click.option(
+    "--one-program", is_flag=True, help="FILEs are linked together: warn if their architectures or forms differ."
+)
+@click.option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names.")
+@color_option
 def command(
     files: tuple[str, ...],
     *,
@@ -83,32 +88,14 @@ def command(
     verbose: int,
     **reading: bool,
 ) -> int:
-    """Show hosts, containers, images and kernels of any file, with sizes, offsets and findings.
+    """Show the containers, images and kernels in files.
 
-    FILE may also be a URL (https://…, s3://…), a member of an archive (libx.a(m.o)), a file in a package
-    ('x.whl!libx.so'), or bytes in a file as -v prints their address (lib.so#offset=0x1000&size=0x200). Of a folder, a
-    package (wheel, zip, tar, deb, rpm) or a pattern in quotes ('lib/**/*.so') every file with device code is shown,
-    others are counted: files whose names say that they are source code, text or pictures (.py, .h, .json, …) by name,
-    and the rest is searched as if it was named alone. --deep searches everything.
+    FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a pattern in quotes ('lib/**/*.so'), a URL, a
+    member of an archive (libx.a(m.o)), a file in a package ('x.whl!libx.so'), or an address as -v prints it
+    (lib.so#offset=0x1000&size=0x200).
 
-    The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes; the last number
-    is the image's size after decompression. The exit code is 1 if there are warnings, 3 if something is damaged, and 4
-    if this version does not read something. What can be read is shown all the same.
-
-    Large compressed containers are listed without decompressing them: their images have no form and no kernels, and
-    damage in them goes unnoticed. --inflate, --kernels, --verify and --one-program look inside. --by arch and --by file
-    decompress nothing, whatever the size: an image that holds containers counts as one image. --kernels and --by kernel
-    read tables of images that nothing else reads. Damage in those is found, and changes the exit code, only then.
-
-    --rows writes a table for data frames and databases: a row per image, and one per file. It decompresses nothing
-    unless --digests, --kernels (how many there are, and the most registers), --rows-of kernels or --inflate ask for it.
-
-    Where nothing is missing, a line says what an object or a program registers. --runtime shows, instead of images,
-    which kernels host code registers and launches, with wrappers, offload entries and the constructors that lead there.
-    The code of linked programs for x86-64 is followed with capstone (pip install capstone).
-
-    With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
-    whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
+    The first column is CONTAINER.IMAGE, as `extract --container N --index M` takes it; the last is the size after
+    decompression. The exit code is 1 for warnings, 3 for damage, 4 for an unsupported part.
     """
     if schema:
         from fatpack.report.schemas import text

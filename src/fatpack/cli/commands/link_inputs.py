@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, TARGET, Choice
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, TARGET, Choice
 from fatpack.cli.messages import Meter, say, warn
 from fatpack.cli.options import (
     allow_any_output,
@@ -27,7 +29,7 @@ from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from fatpack.ops.link_inputs.plan import LinkPlan
@@ -37,43 +39,118 @@ if TYPE_CHECKING:
 _ADVICE = "; --whole-archive in front of an archive links all of its images"
 
 
-@takes(
-    argument("words", FILE, metavar="FILE...", is_many=True),
-    option("-L", name="folder", is_placed=True, type=DIRECTORY, help="A folder of libraries; =DIR is below --sysroot."),
-    option("-l", name="library", is_placed=True, metavar="NAME", help="libNAME.so or libNAME.a; -l:FILE is FILE."),
-    option("--whole-archive", is_placed=True, is_flag=True, help="Link all of the archives that follow."),
-    option(
-        "--no-whole-archive",
-        is_placed=True,
-        is_flag=True,
-        help="Of those that follow, only images for targets of objects.",
-    ),
-    option("--sysroot", type=DIRECTORY, metavar="DIR", help="The folder that = in -L stands for."),
-    option(
-        "--should-extract",
-        multiple=True,
-        type=TARGET,
-        metavar="ARCH",
-        help="Link images of archives for ARCH even if no object is for it. Repeatable.",
-    ),
-    option(
-        "--llvm",
-        type=Choice(VERSIONS),
-        default=VERSIONS[-1],
-        help="Group images as this LLVM does.",
-    ),
-    option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Write the images and link-inputs.json here."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    force_option,
-    quiet_option,
-    option("-v", "--verbose", count=True, help="Show the files of each group, and inputs that are not linked."),
-    schema=SCHEMA,
+class PositionalOption(click.Option):
+    """An option whose place among the files counts, as a linker's: it becomes a word of the last argument."""
+
+
+class LinkInputs(Command):
+    """The command, with the options whose place counts kept among the files."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments after the files and the options among them were put after a ``--``."""
+        return super().parse_args(ctx, self._arranged(args))
+
+    def _arranged(self, words: list[str]) -> list[str]:
+        """Return the other options, ``--``, and the files with the options among them in their order.
+
+        These are written as their first spelling, with the value as the next word. After a ``--`` nothing is changed.
+        """
+        options = {spelling: option for option in self.options for spelling in option.opts}
+        before: list[str] = []
+        line: list[str] = []
+        rest = iter(words)
+        for word in rest:
+            if word == "--":
+                line += ["--", *rest]
+            elif word[:1] != "-" or word == "-":
+                line.append(word)
+            else:
+                *flags, (spelling, attached) = _uses(word, options)
+                option = options.get(spelling)
+                value = attached
+                if option is not None and not _is_flag(option) and attached is None:
+                    value = next(rest, None)
+                    if value is None:
+                        return words  # click reports the missing value
+                if not isinstance(option, PositionalOption) or (attached is not None and _is_flag(option)):
+                    before += [word] if value is attached else [word, value or ""]
+                else:
+                    before += [flag for flag, _ in flags]
+                    line += [option.opts[0]] if value is None else [option.opts[0], value]
+        return [*before, "--", *line]
+
+
+def _uses(word: str, options: Mapping[str, click.Option]) -> Iterator[tuple[str, str | None]]:
+    """Yield the options in a word, each with the value that the word has for it: ``--a=x``, ``-ox``, ``-vv``."""
+    if word.startswith("--"):
+        spelling, equals, text = word.partition("=")
+        yield spelling, text if equals else None
+        return
+    for at, letter in enumerate(word[1:], 2):
+        spelling = f"-{letter}"
+        if spelling in options and not _is_flag(options[spelling]):
+            yield spelling, word[at:] or None
+            return
+        yield spelling, None
+
+
+def _is_flag(option: click.Option) -> bool:
+    return option.is_flag or option.count
+
+
+@click.command("link-inputs", cls=LinkInputs, schema=SCHEMA)
+@click.argument("words", type=FILE, metavar="FILE...", nargs=-1)
+@click.option(
+    "-L",
+    "folder",
+    cls=PositionalOption,
+    expose_value=False,
+    type=DIRECTORY,
+    help="A folder of libraries; =DIR is below --sysroot.",
 )
+@click.option(
+    "-l",
+    "library",
+    cls=PositionalOption,
+    expose_value=False,
+    metavar="NAME",
+    help="libNAME.so or libNAME.a; -l:FILE is FILE.",
+)
+@click.option(
+    "--whole-archive",
+    cls=PositionalOption,
+    expose_value=False,
+    is_flag=True,
+    help="Link all of the archives that follow.",
+)
+@click.option(
+    "--no-whole-archive",
+    cls=PositionalOption,
+    expose_value=False,
+    is_flag=True,
+    help="Of those that follow, only images for targets of objects.",
+)
+@click.option("--sysroot", type=DIRECTORY, metavar="DIR", help="The folder that = in -L stands for.")
+@click.option(
+    "--should-extract",
+    multiple=True,
+    type=TARGET,
+    metavar="ARCH",
+    help="Link images of archives for ARCH even if no object is for it. Repeatable.",
+)
+@click.option(
+    "--llvm", type=Choice(VERSIONS), default=VERSIONS[-1], help="Group images as this LLVM does.", show_default=True
+)
+@click.option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Write the images and link-inputs.json here.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@force_option
+@quiet_option
+@click.option("-v", "--verbose", count=True, help="Show the files of each group, and inputs that are not linked.")
 def command(
     words: tuple[str, ...],
     *,
@@ -87,17 +164,11 @@ def command(
     quiet: bool,
     verbose: int,
 ) -> int:
-    """Collect the device images of a link line, and group them as clang-linker-wrapper does before the device link.
+    """Collect the device images of a link line, grouped as clang-linker-wrapper does before the device link.
 
-    Files and libraries are given as to a linker, in its order. The images of objects, bitcode and offload binaries are
-    linked. Of an archive only the images for a target that one of these has are linked, or all of them where
-    --whole-archive stands before it. Shared libraries have linked theirs. Libraries that no -L has are looked for in
-    the system's folders, below --sysroot if that is given. With -d every image becomes a file, and link-inputs.json
-    says which files are linked for which target.
-
-    Behind -- a linker's whole command line can stand: options that say nothing of device code, and files that are not
-    there, are ignored, as clang-linker-wrapper does. A library (-l) that is not found is an error, as it is there. If
-    anything is damaged, nothing is written: the program would lack kernels.
+    Give files and libraries as to a linker, in its order; after -- a linker's whole command line may follow. Of an
+    archive only the images for targets of other inputs are linked, unless --whole-archive is given. If anything is
+    damaged, nothing is written.
     """
     if schema:
         from fatpack.report.schemas import text

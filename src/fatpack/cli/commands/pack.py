@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import option, takes
-from fatpack.cli.grammar.kinds import FILE, IMAGE, INPUT, Choice
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, IMAGE, INPUT, Choice
 from fatpack.cli.options import (
     color_option,
     force_option,
@@ -19,44 +21,38 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    option(
-        "--image",
-        name="images",
-        multiple=True,
-        type=IMAGE,
-        metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
-        help="An image and what it is for; repeatable. kind: cuda, hip, openmp or sycl; in bundles also host. "
-        "Bundles and CIR containers also take id=BUNDLE-ID instead of triple, arch and kind. Offload binaries "
-        "store any other key. Fat binaries need only file; there kind is elf, ptx, nvvm or tileir, they store "
-        "ident, cmdline, debug=yes and host, and check=no packs a file whose contents contradict the other "
-        "keys.",
-    ),
-    option(
-        "-o",
-        "--output",
-        type=FILE,
-        metavar="FILE",
-        help='Where to write; "-" is stdout. Default: named after the first image, or after the host.',
-    ),
-    option(
-        "--host",
-        type=INPUT,
-        metavar="OBJECT",
-        help="Put the container into a copy of this object, or of an archive: libx.a(m.o).",
-    ),
-    *packing_options,
-    option("--form", name="short_form", type=Choice(cir_forms), help="The same as --cir-form."),
-    option(
-        "--dry-run", is_flag=True, help="Write nothing; print what would be packed, and what is renamed in CIR modules."
-    ),
-    force_option,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
+@click.command("pack", cls=Command)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=IMAGE,
+    metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
+    help="An image and its target. kind: cuda, hip, openmp, sycl or host; in fat binaries elf, ptx, nvvm or tileir. "
+    "Repeatable.",
 )
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help='Output file; "-" is stdout.',
+)
+@click.option(
+    "--host",
+    type=INPUT,
+    metavar="OBJECT",
+    help="Put the container into a copy of this object or archive (libx.a(m.o)).",
+)
+@packing_options
+@click.option("--form", "short_form", type=Choice(cir_forms), help="The same as --cir-form.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; print what would be packed.")
+@force_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     images: tuple[str, ...],
     output: str | None,
@@ -67,14 +63,10 @@ def command(
     quiet: bool,
     **packing: Any,
 ) -> int:
-    """Pack device images into a container, or with --host into a copy of an object.
+    """Put images into a container, or with --host into a copy of an object.
 
-    For the same arguments the bytes are those of llvm-offload-binary 22 (23 with --container-version=2),
-    clang-offload-bundler 22 (--format=bundle) and fatbinary 13 (--format=fatbin).
-
-    Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin, STEM.cir, STEM.kpack
-    or STEM.syclbin, where STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where
-    STEM is the name of the host.
+    Without -o the output is named after the first image (STEM.offload, STEM.fatbin, ...) or after the host
+    (STEM.offload.o), in the current directory.
     """
     from fatpack.cli.packing.making import make
 

@@ -6,8 +6,10 @@ import os
 import re
 import time
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, Choice, Number
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT, Choice
 from fatpack.cli.messages import StatusLine, duration, say, tell_abandoned
 from fatpack.cli.options import (
     check_name,
@@ -36,32 +38,34 @@ if TYPE_CHECKING:
 _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not supported", MALFORMED: "with damage"}
 
 
-@takes(
-    argument("sources", INPUT, metavar="SOURCES...", is_many=True),
-    option("--from", name="lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line."),
-    option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
-    option(
-        "--format",
-        type=Choice(FORMATS),
-        default="parquet",
-        help=f"Of the tables, {SCHEMA}: fatpack inspect --rows=jsonl --schema explains them.",
-    ),
-    option("--rows-of", type=Choice(TABLES), default="images", help="What has a row."),
-    option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers."),
-    option("--digests", is_flag=True, help="Add the SHA-256 of every image, or of what every kernel does."),
-    option("--inflate", is_flag=True, help="Look into compressed images too."),
-    deep_option,
-    exclude_option,
-    option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte."),
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option("--engine", type=Choice(ENGINES), default="local", help="Where files are read."),
-    option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray."),
-    option("--workers", type=Number(1), metavar="N", help="Processes for local. Default: one per core."),
-    option("--part-files", type=Number(1), metavar="N", help="Files in one table. Default: 10000."),
-    quiet_option,
+@click.command("survey", cls=Command)
+@click.argument("sources", type=INPUT, metavar="SOURCES...", nargs=-1)
+@click.option("--from", "lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line.")
+@click.option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="The folder of the tables.")
+@click.option(
+    "--format",
+    type=Choice(FORMATS),
+    default="parquet",
+    help=f"Format of the tables, {SCHEMA}.",
+    show_default=True,
 )
+@click.option(
+    "--rows-of", type=Choice(TABLES), default="images", help="Write a row per image or per kernel.", show_default=True
+)
+@click.option("--kernels", is_flag=True, help="Add the number of kernels and the most registers.")
+@click.option("--digests", is_flag=True, help="Add the SHA-256 of every image or kernel.")
+@click.option("--inflate", is_flag=True, help="Also decompress large containers.")
+@deep_option
+@exclude_option
+@click.option("--thorough", is_flag=True, help="Search every file to its last byte.")
+@max_inflated_option
+@limit_option
+@color_option
+@click.option("--engine", type=Choice(ENGINES), default="local", help="Where files are read.", show_default=True)
+@click.option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for local. Default: one per core.")
+@click.option("--part-files", type=click.IntRange(1), metavar="N", help="Files in one table. Default: 10000.")
+@quiet_option
 def command(
     sources: tuple[str, ...],
     lists: tuple[str, ...],
@@ -77,15 +81,10 @@ def command(
     quiet: bool,
     **reading: Any,
 ) -> int:
-    """Write one row per image (or kernel) of many files into a folder of tables, with one row per file.
+    """Write a folder of tables with one row per image (or kernel) of many files, and one row per file.
 
-    SOURCES are files, URLs, folders (all files below; links are not followed) and patterns in quotes ('lib/**/*.so').
-    With --from, each line of LIST is one ("-" is stdin). Files in folders whose names say that they are source code,
-    text or pictures (.py, .h, .json, …) are passed over and counted, unless --deep or --thorough is given.
-
-    Each file is a task of its own. A file that cannot be read is a row with its error. What is in the folder already is
-    not read again, unless the file changed or could not be read: the same command goes on where it was stopped.
-
+    SOURCES are files, URLs, folders and patterns in quotes ('lib/**/*.so'). A file that cannot be read is a row with
+    its error. Given again, the same command continues: files that were read are not read again, unless they changed.
     The exit code is the worst of all files, as of `fatpack inspect`; 1 if a pattern matches nothing.
     """
     check_name(output)

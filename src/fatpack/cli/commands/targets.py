@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import TARGET
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import TARGET
 from fatpack.cli.options import color_option, schema_option
 from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError
@@ -26,22 +28,19 @@ WIDTH = 100
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-@takes(
-    argument("names", TARGET, metavar="[NAME]...", is_many=True),
-    option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run."),
-    option("--boards", is_flag=True, help="List the names of boards, as sold, with architecture and source."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    color_option,
-    schema=SCHEMA,
-)
+@click.command("targets", cls=Command, schema=SCHEMA)
+@click.argument("names", type=TARGET, metavar="[NAME]...", nargs=-1)
+@click.option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run.")
+@click.option("--boards", is_flag=True, help="List the names of boards, as sold, with architecture and source.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@color_option
 def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: bool, schema: bool) -> None:
-    """List the names of GPU targets, or explain each NAME.
+    """Explain GPU names, or list all names.
 
-    A NAME is an architecture (sm_90a, compute_80), an AMD processor, target ID or alias (gfx90a:xnack+,
-    gfx9-4-generic, tahiti), an Intel device or CPU (pvc, xe-bmg-g21, skylake-avx512), a compute capability (8.0),
-    a triple (amdgcn-amd-amdhsa), or a board as it is sold ('RTX 4090', MI300X); --boards lists these. Case matters but
-    in their names.
+    NAME is an architecture (sm_90a, compute_80), an AMD processor or target ID (gfx90a:xnack+), an Intel device or CPU
+    (pvc, skylake-avx512), a compute capability (8.0), a triple (amdgcn-amd-amdhsa), or a board ('RTX 4090', MI300X).
+    Names are case-sensitive, except board names.
     """
     from fatpack.target import explain, listing
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, Words
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, Words
 from fatpack.cli.tools import TOOLS, run, versions
-from fatpack.cli.tools.offered import offered, value_of
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -32,21 +33,24 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     return [*TOOLS, *with_versions]
 
 
-@takes(
-    option(
-        "--as", name="version", type=Words(_versions), metavar="VERSION", help="Follow this version of the original."
-    ),
-    option("--install", type=DIRECTORY, metavar="DIR", help="Place the stand-ins, or those named, in this folder."),
-    option("--uninstall", type=DIRECTORY, metavar="DIR", help="Remove them from this folder. Nothing else is touched."),
-    option("--which", is_flag=True, help="Tell what the names mean now: to PATH, to clang and to nvcc."),
-    option("-v", "--verbose", count=True, help="With --which: all names, with the files that they mean."),
-    argument(
-        "words",
-        Words(lambda: TOOLS, then=FILE, given=_names, options=offered, value_of=value_of),
-        metavar="NAME [ARGS]...",
-        is_many=True,
-    ),
-    forwards=True,
+@click.command(
+    "tool",
+    cls=Command,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    add_help_option=False,
+)
+@click.option("--as", "version", type=Words(_versions), metavar="VERSION", help="Follow this version of the original.")
+@click.option("--install", type=DIRECTORY, metavar="DIR", help="Place the stand-ins, or those named, in this folder.")
+@click.option(
+    "--uninstall", type=DIRECTORY, metavar="DIR", help="Remove the stand-ins, or those named, from this folder."
+)
+@click.option("--which", is_flag=True, help="Show the programs that the names start now, for PATH, clang and nvcc.")
+@click.option("-v", "--verbose", count=True, help="With --which: show all names, with their files.")
+@click.argument(
+    "words",
+    type=Words(lambda: TOOLS, given=_names),
+    metavar="NAME [ARGS]...",
+    nargs=-1,
 )
 def command(
     version: str | None,
@@ -56,11 +60,10 @@ def command(
     verbose: int,
     words: tuple[str, ...],
 ) -> int:
-    """Behave as another tool, or as one version of it: take its options, print its messages, exit as it does.
+    """Run as a drop-in replacement for cuobjdump, clang-offload-bundler, fatbinary, ...
 
-    NAME is one of those that `fatpack tool` lists. What --install places are links named after the tools, so that
-    compilers and build systems call them. A name may end in a version: llvm-offload-binary-23. No file that is
-    not fatpack is overwritten.
+    `fatpack tool` lists the names; a name may end in a version: llvm-offload-binary-23. --install places links named
+    after the tools, so that compilers and build systems call them. Only files of fatpack are overwritten.
     """
     if not (which or install is not None or uninstall is not None):
         return run([*(["--as", version] if version else []), *words])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, HOST_TRIPLE, IMAGE, INPUT, Choice
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, Choice
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
     allow_any_output,
@@ -34,58 +36,53 @@ if TYPE_CHECKING:
     from fatpack.ops.wrap.wrap import Wrapped
 
 
-@takes(
-    argument("files", INPUT, metavar="IMAGE|CONTAINER...", is_many=True),
-    option(
-        "--kind",
-        type=Choice(list(KINDS)),
-        help="The runtime that gets the images. Needed.",
-    ),
-    option(
-        "--image",
-        name="images",
-        multiple=True,
-        type=IMAGE,
-        metavar="file=F,triple=T[,arch=A][,key=value…]",
-        help="An image, and what it is for where its bytes do not say that; repeatable. fatpack pack --help lists the "
-        "keys; with --kind=cuda, kind is that of the image: elf, ptx, nvvm or tileir.",
-    ),
-    option("-o", "--output", type=FILE, metavar="FILE", help='Where to write; "-" is stdout. Default: STEM.wrapper.o.'),
-    option(
-        "--host-triple",
-        type=HOST_TRIPLE,
-        metavar="TRIPLE",
-        default=DEFAULT_HOST,
-        help="The host that is linked for. There are objects for ELF x86-64 and AArch64, and for COFF x86-64.",
-    ),
-    option(
-        "--emit",
-        type=Choice(list(EMITS)),
-        default="obj",
-        help="An object, or LLVM IR, which llc or clang compiles for any host.",
-    ),
-    option(
-        "--as",
-        name="llvm",
-        type=Choice(list(map(str, VERSIONS))),
-        default=str(DEFAULT_VERSION),
-        help="The version of clang that compiled the host objects (clang --version): 19 for all up to 20, 22 for 21 "
-        "and 22, 23 for later ones. Where it is unknown, fatpack inspect OBJECT says in its "
-        "line registered: whether it was 20 or before; 22 and 23 differ in offload binaries and SYCL's runtime.",
-    ),
-    option(
-        "--relocatable",
-        is_flag=True,
-        help="For OpenMP: the object goes into a link with -r, whose output is linked again later.",
-    ),
-    option("--dry-run", is_flag=True, help="Write nothing; print what would be registered."),
-    force_option,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
+@click.command("wrap", cls=Command)
+@click.argument("files", type=INPUT, metavar="IMAGE|CONTAINER...", nargs=-1)
+@click.option("--kind", type=Choice(list(KINDS)), help="The runtime that gets the images (required).")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=IMAGE,
+    metavar="file=F,triple=T[,arch=A][,key=value…]",
+    help="An image and its target, as for `fatpack pack`. Repeatable.",
 )
+@click.option("-o", "--output", type=FILE, metavar="FILE", help='Output file; "-" is stdout. Default: STEM.wrapper.o.')
+@click.option(
+    "--host-triple",
+    type=HOST_TRIPLE,
+    metavar="TRIPLE",
+    default=DEFAULT_HOST,
+    help="The host: ELF for x86-64 or AArch64, COFF for x86-64.",
+    show_default=True,
+)
+@click.option(
+    "--emit",
+    type=Choice(list(EMITS)),
+    default="obj",
+    help="Write an object, or LLVM IR for any host.",
+    show_default=True,
+)
+@click.option(
+    "--as",
+    "llvm",
+    type=Choice(list(map(str, VERSIONS))),
+    default=str(DEFAULT_VERSION),
+    help="Version of the clang that compiled the host objects: 19 (up to 20), 22 (21 and 22) or 23 (later).",
+    show_default=True,
+)
+@click.option(
+    "--relocatable",
+    is_flag=True,
+    help="For OpenMP: the object goes into a link with -r.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing; print what would be registered.")
+@force_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     files: tuple[str, ...],
     kind: str | None,
@@ -99,12 +96,10 @@ def command(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Make an object that registers device images when it is linked, without a compiler.
+    """Make an object that registers images when it is linked, as clang-linker-wrapper does, without a compiler.
 
-    What is given are images (cubins, PTX, code objects, SPIR-V, …), or the container that a runtime takes: a CUDA fat
-    binary, a HIP bundle, offload binaries for OpenMP and SYCL. Linked into a program or library, the object does what
-    clang-linker-wrapper's does: it hands the images to the runtime before main, with the offload entries of all
-    objects, and takes them back at the end.
+    The arguments are images (cubins, PTX, code objects, SPIR-V, ...) or the container that the runtime takes: a CUDA
+    fat binary, a HIP bundle, offload binaries for OpenMP and SYCL.
     """
     allow_any_output(force)
     check_name(output)

@@ -5,8 +5,10 @@ Which option is for which format follows from the formats' records of options: i
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import TARGET, Choice, Number, Words
+import click
+
+from fatpack.cli.grammar.command import option_group
+from fatpack.cli.grammar.param_types import TARGET, Choice, Words
 from fatpack.errors import UsageError
 from fatpack.ops.pack.formats import FORMATS
 from fatpack.record import Record
@@ -104,90 +106,85 @@ class Packing(Record):
 
 
 #: --format and what belongs to it; a command takes them as ``**packing`` for :func:`chosen_packing`.
-packing_options = (
-    option(
+packing_options = option_group(
+    click.option(
         "--format",
-        name="format_name",
+        "format_name",
         type=Choice(list(FORMATS)),
-        help="Container format. Default: what the suffix of -o says (.fatbin, .bundle, .cir, .kpack, .syclbin), else "
+        help="Container format. Default: from the suffix of -o (.fatbin, .bundle, .cir, .kpack, .syclbin), else "
         "offload-binary.",
     ),
-    option(
+    click.option(
         "--container-version",
-        type=Number(1, 3),
-        help="Version of the offload binary: 1 (default) as in LLVM 22, 2 as in LLVM 23, 3 for a later one.",
+        type=click.IntRange(1, 3),
+        help="Version of an offload binary: 1 (LLVM 22, default), 2 (LLVM 23) or 3.",
     ),
-    option(
+    click.option(
         "--type",
         type=Choice(_types),
-        help="File type of the images of a bundle (default bc). A text type makes a text bundle, o with --host a "
-        "fat object.",
+        help="File type of the images in a bundle (default bc); o with --host makes a fat object.",
     ),
-    option(
+    click.option(
         "--bundle-align",
-        name="align",
-        type=Number(1, (1 << 32) - 1),
+        "align",
+        type=click.IntRange(1, (1 << 32) - 1),
         metavar="N",
         help="Alignment of images in a bundle, in bytes.",
     ),
-    option(
+    click.option(
         "--compress",
         is_flag=True,
-        help="Compress the container: a bundle, a kpack archive, or an offload binary of version 3.",
+        help="Compress a bundle, a kpack archive, or an offload binary of version 3.",
     ),
-    option("--compression", type=Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."),
-    option(
+    click.option("--compression", type=Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."),
+    click.option(
         "--compression-level",
-        name="level",
-        type=Number(),
+        "level",
+        type=click.INT,
         help="With --compress: the level. Default: zstd 5 (bundles and kpack 3), zlib 6.",
     ),
-    option(
-        "--ccob-version",
-        type=Number(1, 3),
-        help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2.",
+    click.option(
+        "--ccob-version", type=click.IntRange(1, 3), help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2."
     ),
-    option(
+    click.option(
         "--compress-mode",
         type=Choice(_modes),
-        help="How to compress the images of a fat binary; none compresses nothing, size also cubins.",
+        help="Compression of a fat binary, as of fatbinary; size also compresses cubins.",
     ),
-    option(
+    click.option(
         "--producer",
         type=Choice(_producers),
         help="Compress a fat binary as fatbinary of this CUDA version. Default: 13.0.",
     ),
-    option("--compress-all", is_flag=True, help="Also compress the cubins of a fat binary."),
-    option("--concat", is_flag=True, help="Compress the images of a fat binary as one (--producer=13.5)."),
-    option(
+    click.option("--compress-all", is_flag=True, help="Also compress the cubins of a fat binary."),
+    click.option("--concat", is_flag=True, help="Compress the images of a fat binary as one (--producer=13.5)."),
+    click.option(
         "--minify-ptx",
         is_flag=True,
         help="Strip comments and blanks from PTX, as fatbinary does. Default: PTX unchanged.",
     ),
-    option(
+    click.option(
         "--include-ptx",
         type=Words(_which_ptx),
         metavar="none|newest|oldest|all|ARCH,…",
         help="Which PTX goes into a fat binary. Default: all.",
     ),
-    option("--cir-form", type=Choice(cir_forms), help="Form of a CIR container (default attribute)."),
-    option(
+    click.option("--cir-form", type=Choice(cir_forms), help="Form of a CIR container (default attribute)."),
+    click.option(
         "--cir-ids",
         metavar="ID,…",
         help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
     ),
-    option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to."),
-    option(
-        "--kpack-family",
-        metavar="NAME",
-        help="Family of the architectures in a kpack archive, such as gfx94X.",
+    click.option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to."),
+    click.option(
+        "--kpack-family", metavar="NAME", help="Family of the architectures in a kpack archive, such as gfx94X."
     ),
-    option(
+    click.option(
         "--syclbin-version",
-        type=Number(1, 2),
+        type=click.IntRange(1, 2),
         help="Version of a SYCLBIN file. Default: 2; DPC++ of before 2026 reads 1.",
     ),
-    option(
+    click.option(
         "--syclbin-state",
         type=Choice(_states),
         help="State of the kernel bundle in a SYCLBIN file. Default: executable.",

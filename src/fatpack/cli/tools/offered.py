@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.grammar.kinds import BUNDLE_ID, FILE, HOST_TRIPLE, IMAGE, KERNEL, TRIPLE, Choice, Pairs, Words
+from fatpack.cli.grammar.param_types import (
+    BUNDLE_ID,
+    FILE,
+    HOST_TRIPLE,
+    IMAGE,
+    KERNEL,
+    TRIPLE,
+    Choice,
+    Pairs,
+    Typed,
+    Words,
+    after,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.cli.grammar.kinds import Text
+    from click.shell_completion import CompletionItem
+
+    from fatpack.cli.grammar.param_types import Text
 
 
 def _types() -> Iterable[str]:
@@ -115,3 +129,20 @@ def value_of(program: str, option: str) -> Text | None:
 
     tool = named(program)
     return VALUES.get(tool[0], {}).get(option.lstrip("-")) if tool else None
+
+
+def completions(words: Sequence[str], current: str) -> Iterator[CompletionItem[str]]:
+    """Yield the options of a stand-in, their values, or files, after its name and its arguments."""
+    from click.shell_completion import CompletionItem
+
+    program, *given = words
+    files = [word.partition("=")[2] if word.startswith("-") else word for word in given]
+    typed = Typed({}, list(filter(None, files)))
+    option, equals, text = current.partition("=")
+    if current.startswith("-") and equals:
+        yield from (after(f"{option}=", item) for item in (value_of(program, option) or FILE).offered(text, typed))
+    elif current.startswith("-"):
+        yield from (CompletionItem(each) for each in offered(program) if each.startswith(current))
+    else:
+        kind = value_of(program, given[-1]) if given and given[-1].startswith("-") else None
+        yield from (kind or FILE).offered(current, typed)

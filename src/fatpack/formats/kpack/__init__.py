@@ -44,7 +44,7 @@ DOC = Doc(
         "The file in which ROCm's packages of one processor or family keep the code objects of many libraries, by the "
         "path of the library and the architecture. Written by rocm-kpack when it splits packages; read by the HIP "
         "runtime where a library has a marker in the place of its bundle. The marker names the library and the places "
-        "of archives, relative to the library: `inspect` of a library shows what is there, and `check --kpack` proves "
+        "of archives, relative to the library: `inspect` of a library shows what is there, and `check-kpack` proves "
         "that all programs of a folder find what they look for (docs/how-to/check-kpack.md). Manifests (`.kpm`) list "
         "archives with their sizes; they are shown, and compared with the archives."
     ),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import click
+
 from fatpack.answers.diff.facts import DIFFERENCES, KINDS, SCHEMA
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT, Words
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT, Words
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -21,30 +23,28 @@ from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines
 
 
-@takes(
-    argument("releases", INPUT, metavar="OLD NEW", is_many=True),
-    option(
-        "--kernels",
-        is_flag=True,
-        help="Compare kernels too, by what they do: images that were only built anew are no difference.",
-    ),
-    option("--demangle", is_flag=True, help="With --kernels: names of C++ as people write them."),
-    option(
-        "--fail-on",
-        type=Words(lambda: KINDS),
-        metavar="KINDS",
-        help=f"What exits 1, with commas between: of {', '.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
-    ),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    deep_option,
-    exclude_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option("-v", "--verbose", count=True, help="Show libraries that are the same too, and all kernels."),
-    schema=SCHEMA,
+@click.command("diff", cls=Command, schema=SCHEMA)
+@click.argument("releases", type=INPUT, metavar="OLD NEW", nargs=-1)
+@click.option(
+    "--kernels",
+    is_flag=True,
+    help="Compare kernels by their code: rebuilt images with the same kernels are equal.",
 )
+@click.option("--demangle", is_flag=True, help="With --kernels: demangle C++ names.")
+@click.option(
+    "--fail-on",
+    type=Words(lambda: KINDS),
+    metavar="KINDS",
+    help=f"Differences that exit 1: {','.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
+)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@deep_option
+@exclude_option
+@max_inflated_option
+@limit_option
+@color_option
+@click.option("-v", "--verbose", count=True, help="Also show equal libraries, and all kernels.")
 def command(
     releases: tuple[str, ...],
     *,
@@ -57,21 +57,11 @@ def command(
     exclude: tuple[str, ...],
     verbose: int,
 ) -> int:
-    """Tell what differs between OLD and NEW: files, folders, wheels or other packages with device code.
+    """Compare the GPU code of two releases: files, folders, wheels or other packages.
 
-    The first line says what matters: what was lost, what came, what changed, and how many bytes. A table follows for
-    each library that differs. Libraries are matched by path, then without versions; images by architecture and form.
-    Sizes are those of device code as it is stored, after decompression, and of the file as a wheel packs it.
-
-    Images with the same stored bytes are the same, and no more is read of them. Those that inflate to the same bytes
-    are repacked. With --kernels, those that have the same kernels and variables are rebuilt, whatever lines, times and
-    paths were compiled in; otherwise every other byte is a change. Of two files, as objects, the kernels that were lost
-    and added are named without it. The same images in other containers, or in another order, are moved: a device may
-    get another one of them.
-
-    The exit code is 0 if no device code was lost, added, changed or moved, 1 if some was, and 3 if something cannot be
-    read, which the first line says first: whether that was lost is not known. With --json, an input that cannot be
-    opened stands under "unread" too.
+    The first line says what was lost, added and changed, and how many bytes. A table follows for each library that
+    differs. The exit code is 0 if nothing differs, 1 if device code was lost, added, changed or moved, 3 if something
+    cannot be read.
     """
     if schema:
         from fatpack.report.schemas import text

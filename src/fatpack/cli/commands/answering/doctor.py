@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -20,19 +22,17 @@ from fatpack.outcomes import FINE
 from fatpack.report.answers.doctor import SCHEMA, checks, render
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--list", name="lists", is_flag=True, help="Print all that is verified, and against what, and exit."),
-    schema_option,
-    max_inflated_option,
-    deep_option,
-    limit_option,
-    color_option,
-    exclude_option,
-    option("-v", "--verbose", count=True, help="Show all findings, and what was not met at all."),
-    schema=SCHEMA,
-)
+@click.command("doctor", cls=Command, schema=SCHEMA)
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option("--list", "lists", is_flag=True, help="List all checks, and exit.")
+@schema_option
+@max_inflated_option
+@deep_option
+@limit_option
+@color_option
+@exclude_option
+@click.option("-v", "--verbose", count=True, help="Show all findings, and checks that did not apply.")
 def command(
     files: tuple[str, ...],
     *,
@@ -43,19 +43,12 @@ def command(
     exclude: tuple[str, ...],
     verbose: int,
 ) -> int:
-    """Verify everything that can be verified in files, and say what cannot.
+    """Verify files completely: parse, decompress, compare all checksums.
 
-    FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a URL, or a pattern in quotes. Every container is
-    parsed, described byte by byte and written again; every image is inflated, its headers and kernels are read, and
-    compared with the target that its container states; hashes of compressed bundles, checksums of zip archives and
-    what packages state of their files (RECORD, paths.json, md5sums, headers of RPM) are compared with the content;
-    programs must register what they launch, and find what was moved to kpack archives. Known bugs of compilers and
-    tools are named, with the threads about them.
-
-    The first line is the verdict; --list says what it rests on. Behind it stands what was verified, then findings, then
-    what could not be verified, with the reason. The exit code is 0 if nothing is wrong, 1 if there are warnings or
-    nothing was verified, 3 if something is damaged or a limit was reached, 4 if this version cannot read it, 5 if a
-    file is missing.
+    FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a URL or a pattern in quotes. The first line is
+    the verdict; findings follow, then everything that could not be verified, with the reason. The exit code is 0 if
+    nothing is wrong, 1 for warnings or if nothing was verified, 3 for damage, 4 for an unsupported file, 5 for a
+    missing one.
     """
     if schema:
         from fatpack.report.schemas import text

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import click
+
 from fatpack.answers.explain.records import SCHEMA
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DEVICE, INPUT, KERNEL, Words
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DEVICE, INPUT, KERNEL, Words
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -30,38 +32,36 @@ def _variables() -> Iterable[str]:
     return (f"{name}=" for name in VARIABLES)
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option(
-        "--device",
-        name="devices",
-        multiple=True,
-        type=DEVICE,
-        metavar="NAME",
-        help="The device: sm_87, 8.7, 'RTX 4090', gfx1031, gfx90a:xnack-, pvc, this-machine. Repeatable.",
-    ),
-    option("--driver", metavar="VERSION", help="NVIDIA's driver on Linux, as 535 or 535.104.05."),
-    option("--cuda", metavar="VERSION", help="The CUDA version that nvidia-smi prints for the driver, as 12.2."),
-    option("--rocm", metavar="VERSION", help="The version of ROCm, as 6.2."),
-    option(
-        "--env",
-        name="variables",
-        multiple=True,
-        type=Words(_variables),
-        metavar="NAME=VALUE",
-        help="A variable that the program will find, as CUDA_FORCE_PTX_JIT=1 or HSA_XNACK=1. Repeatable.",
-    ),
-    option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose stored name matches."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    schema_option,
-    deep_option,
-    exclude_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    option("-v", "--verbose", count=True, help="Show all that runs, every place, and the rules with their sources."),
-    schema=SCHEMA,
+@click.command("explain", cls=Command, schema=SCHEMA)
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    type=DEVICE,
+    metavar="NAME",
+    help="The GPU: sm_87, 8.7, 'RTX 4090', gfx90a:xnack-, pvc, this-machine. Repeatable.",
 )
+@click.option("--driver", metavar="VERSION", help="Version of NVIDIA's driver for Linux, as 535.104.05.")
+@click.option("--cuda", metavar="VERSION", help="The driver's CUDA version (nvidia-smi prints it), as 12.2.")
+@click.option("--rocm", metavar="VERSION", help="Version of ROCm, as 6.2.")
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    type=Words(_variables),
+    metavar="NAME=VALUE",
+    help="An environment variable of the program, as HSA_XNACK=1. Repeatable.",
+)
+@click.option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose name matches.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@deep_option
+@exclude_option
+@max_inflated_option
+@limit_option
+@color_option
+@click.option("-v", "--verbose", count=True, help="Show all images, addresses, and the rules with their sources.")
 def command(
     files: tuple[str, ...],
     *,
@@ -77,20 +77,11 @@ def command(
     exclude: tuple[str, ...],
     verbose: int,
 ) -> int:
-    """Explain what a device loads of files, image by image, and what a program is told where nothing fits.
+    """Show which code a GPU would load from files, and how to fix it if none fits.
 
-    FILES are libraries, programs, objects, containers, images, packages (a wheel), folders and URLs. A program has a
-    container per source file or per link, and the runtime chooses from each alone: a container without an image for the
-    device fails when one of its kernels is used. Each image is listed with whether it fits, and the rule that says
-    so; -v prints what the rules say, with their sources. fatpack targets --boards lists the names that --device takes
-    beside architectures. What images say of themselves is compared with their labels.
-
-    Without --driver or --cuda no version is compared: PTX needs a driver of its CUDA version, and zstd one of 12.4.
-    An AMD device named without its features stands for all their settings. The environment is not read: --env says what
-    the program will find. HSA_OVERRIDE_GFX_VERSION never counts as fitting.
-
-    The exit code is 0 if everything runs on every device, 1 if something fails or is not known to run, 3 if a file is
-    damaged. What is not known is said.
+    FILE is a library, program, object, container, image, package, folder or URL. `fatpack targets --boards` lists the
+    names for --device. Without --driver or --cuda the driver's version is not checked. The exit code is 0 if
+    everything runs on every device, 1 if something fails or may fail, 3 if a file is damaged.
     """
     if schema:
         from fatpack.report.schemas import text

@@ -6,8 +6,10 @@ import os
 import sys
 from io import BytesIO
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT, Choice
 from fatpack.cli.messages import Held, StatusLine, say
 from fatpack.cli.options import (
     check_name,
@@ -29,30 +31,29 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import AnyRow
 
 
-@takes(
-    argument("paths", INPUT, metavar="PATH...", is_many=True),
-    option(
-        "-o",
-        "--output",
-        type=FILE,
-        metavar="FILE",
-        help='Where it goes; "-" is stdout. A name that ends in .md gets Markdown, any other the page.',
-    ),
-    force_option,
-    option(
-        "--svg",
-        type=Choice(("treemap", "coverage", "bytes")),
-        help="Write one picture: bytes by kernel, kernels by architecture, or the bytes of a file.",
-    ),
-    option("--markdown", is_flag=True, help="Write tables for a pull request. Default: to stdout."),
-    option("--demangle", is_flag=True, help="List kernels by the names that people write: scale(float*, int)."),
-    exclude_option,
-    deep_option,
-    max_inflated_option,
-    limit_option,
-    color_option,
-    quiet_option,
+@click.command("report", cls=Command)
+@click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help='Output file, HTML, or Markdown for a name that ends in .md; "-" is stdout.',
 )
+@force_option
+@click.option(
+    "--svg",
+    type=Choice(("treemap", "coverage", "bytes")),
+    help="Write one picture instead: bytes by kernel, kernels by GPU, or a map of a file.",
+)
+@click.option("--markdown", is_flag=True, help="Write Markdown tables (for a pull request), by default to stdout.")
+@click.option("--demangle", is_flag=True, help="Demangle C++ names of kernels.")
+@exclude_option
+@deep_option
+@max_inflated_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     paths: tuple[str, ...],
     *,
@@ -65,15 +66,10 @@ def command(
     deep: bool,
     quiet: bool,
 ) -> int:
-    """Write one page on what is in files: where the bytes are, which kernels are there for which architecture.
+    """Write an HTML report: where the bytes are, which kernels exist for which GPU.
 
-    PATH is a file, a folder, a package (wheel, zip, tar, deb, rpm), a pattern in quotes or a URL, as for `fatpack
-    inspect`. All images are inflated and read. The page is one file that loads nothing: a treemap of bytes by library,
-    architecture and kernel, the coverage of kernels with its holes, findings, images that are there twice, a map of the
-    bytes of the file with most device code, and a table of images.
-
-    What cannot be read is in the page. The exit code is that of `fatpack inspect`: 0 fine, 1 findings, 3 damage; 1 if a
-    pattern matches nothing, and if there is no device code.
+    PATH is a file, a folder, a package (wheel, zip, tar, deb, rpm), a pattern in quotes or a URL. The page is one file
+    that loads nothing. The exit code is that of `fatpack inspect`, and 1 if there is no device code.
     """
     check_name(output)
     if svg and markdown:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, takes
-from fatpack.cli.grammar.kinds import INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.messages import say
 from fatpack.cli.options import (
     color_option,
@@ -16,16 +18,15 @@ from fatpack.cli.options import (
 from fatpack.errors import UsageError
 
 
-@takes(
-    argument("host", INPUT),
-    argument("container", INPUT),
-    *output_options,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
-)
+@click.command("embed", cls=Command)
+@click.argument("host", type=INPUT)
+@click.argument("container", type=INPUT)
+@output_options
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     host: str,
     container: str,
@@ -35,10 +36,9 @@ def command(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Put a finished CONTAINER into a copy of HOST: a relocatable object, or a member of an archive (libx.a(m.o)).
+    """Put a finished CONTAINER into a copy of HOST: an object, or a member of an archive (libx.a(m.o)).
 
-    Only the tables that must change differ from the host. Embed before linking: what is put into a linked file can be
-    inspected, but no program loads it.
+    Embed before linking: no program loads a container that is put into a linked file.
     """
     from fatpack import formats
     from fatpack.cli.editing import Destination, opened, refused

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, INPUT, TARGET, TRIPLE, Number
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DIRECTORY, INPUT, TARGET, TRIPLE
 from fatpack.cli.options import (
     color_option,
     limit_option,
@@ -19,33 +21,32 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("file", INPUT),
-    argument("command", metavar="-- COMMAND...", is_many=True),
-    *selector_options,
-    option("--add", is_flag=True, help="Put each result beside the image that it was made of."),
-    option("--replace", is_flag=True, help="Put each result in the place of the image that it was made of."),
-    option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Keep the results as files here."),
-    option(
-        "--set-arch",
-        type=TARGET,
-        metavar="ARCH",
-        help="With --add and --replace: the architecture that the results are for.",
-    ),
-    option(
-        "--set-triple",
-        type=TRIPLE,
-        metavar="TRIPLE",
-        help="The same for the triple. Default: what each result says of itself.",
-    ),
-    option("--jobs", "-j", type=Number(1), metavar="N", help="Run N at once. Default: one for each core."),
-    *output_options,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
+@click.command("map", cls=Command)
+@click.argument("file", type=INPUT)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1)
+@selector_options
+@click.option("--add", is_flag=True, help="Add each result next to its image.")
+@click.option("--replace", is_flag=True, help="Replace each image by its result.")
+@click.option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Keep the results as files here.")
+@click.option(
+    "--set-arch",
+    type=TARGET,
+    metavar="ARCH",
+    help="With --add and --replace: the architecture of the results.",
 )
+@click.option(
+    "--set-triple",
+    type=TRIPLE,
+    metavar="TRIPLE",
+    help="With --add and --replace: the triple of the results.",
+)
+@click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Run N at once. Default: one for each core.")
+@output_options
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(
     file: str,
     command: tuple[str, ...],
@@ -62,14 +63,11 @@ def command(
     quiet: bool,
     **selectors: Any,
 ) -> int:
-    """Run COMMAND for every selected image of FILE: map x.o --form ptx --add -o y.o -- ptxas -arch=sm_90 {in} -o {out}
+    """Run COMMAND on each selected image of FILE, for example ptxas or nvdisasm.
 
-    With --add or --replace the results go back into FILE (an object, an archive, a container), for what each says that
-    it is for; with -d they become files, of any FILE that can be read. Without these, COMMAND only looks at images.
-
-    In each argument {in} is a file with the image, {out} the file to write; {arch}, {processor}, {triple}, {offload},
-    {form}, {id}, {container} and {index} are what the image says; {{ is a brace. There is no shell. Images for a host
-    are passed over, unless --offload or --id means them. If one COMMAND fails, nothing is written.
+    In COMMAND, {in} is a file with the image and {out} the file to write; {arch}, {triple}, {form}, {id}, {container}
+    and {index} describe the image; {{ is a brace. --add and --replace put the results back into FILE, -d keeps them as
+    files. There is no shell. If one COMMAND fails, nothing is written.
     """
     from fatpack.cli.editing import Destination
     from fatpack.cli.mapping import run

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import (
     color_option,
@@ -24,18 +26,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("host", INPUT),
-    *selector_options,
-    *output_options,
-    option("--allow-empty", is_flag=True, help="Leave an empty container where all images go."),
-    max_inflated_option,
-    max_output_option,
-    option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result."),
-    limit_option,
-    color_option,
-    quiet_option,
-)
+@click.command("remove", cls=Command)
+@click.argument("host", type=INPUT)
+@selector_options
+@output_options
+@click.option("--allow-empty", is_flag=True, help="Leave an empty container where all images go.")
+@max_inflated_option
+@max_output_option
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result.")
+@limit_option
+@color_option
+@quiet_option
 def command(
     host: str,
     output: str | None,
@@ -49,10 +50,9 @@ def command(
 ) -> int:
     """Remove all device code, or the selected images, from a copy of HOST.
 
-    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), a linked program or library, or a
-    container that is a file of its own. Such a container must keep an image, and so must one that code registers,
-    unless --allow-empty is given. In a linked file all that code can reach keeps its address. slim
-    chooses images by devices.
+    HOST is an object, an archive, a member of one (libx.a(m.o)), a linked program or library, or a container. `fatpack
+    slim --drop` removes architectures as --arch does here, and makes linked files smaller; use it for libraries and
+    wheels.
     """
     from fatpack.cli.editing import Destination, check_output, write_result
     from fatpack.cli.reporting import report

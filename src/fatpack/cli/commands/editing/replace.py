@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.messages import say
 from fatpack.cli.options import (
     color_option,
@@ -26,20 +28,19 @@ if TYPE_CHECKING:
     from fatpack.ops.choose.select import Selector
 
 
-@takes(
-    argument("host", INPUT),
-    argument("new", INPUT),
-    *selector_options,
-    option("--all", is_flag=True, name="every", help="Replace all images that match, by the same one."),
-    option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several."),
-    *output_options,
-    max_inflated_option,
-    max_output_option,
-    option("--dry-run", is_flag=True, help="Only print what would be replaced, and the size of the result."),
-    limit_option,
-    color_option,
-    quiet_option,
-)
+@click.command("replace", cls=Command)
+@click.argument("host", type=INPUT)
+@click.argument("new", type=INPUT)
+@selector_options
+@click.option("--all", "every", is_flag=True, help="Replace all images that match, by the same one.")
+@click.option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several.")
+@output_options
+@max_inflated_option
+@max_output_option
+@click.option("--dry-run", is_flag=True, help="Only print what would be replaced, and the size of the result.")
+@limit_option
+@color_option
+@quiet_option
 def command(
     host: str,
     new: str,
@@ -53,14 +54,10 @@ def command(
     quiet: bool,
     **selectors: Any,
 ) -> int:
-    """Replace one image in a copy of HOST by the image NEW: replace libx.a new.hsaco --arch gfx90a -o new.a.
+    """Replace one image of HOST by the image NEW, or without selectors all device code by the container NEW.
 
-    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
-    own. Exactly one image must match, unless --all is given. What HOST stores of it stays: target, ID, keys, place and
-    compression. So NEW must be what that says, unless --force is given.
-
-    Without selectors NEW is a container, which takes the place of all device code of an object, or of a member of an
-    archive; it must have the format of what is there.
+    HOST is an object, an archive, a member of one (libx.a(m.o)), or a container. Exactly one image must match, unless
+    --all is given. NEW must be for the same target as the image that it replaces, unless --force is given.
     """
     from fatpack.cli.editing import Destination, opened, refused
     from fatpack.ops.edit.embed import replace

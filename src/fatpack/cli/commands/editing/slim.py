@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DEVICE, DIRECTORY, FILE, HELD_TARGET, INPUT, Choice, Number
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import DEVICE, DIRECTORY, FILE, HELD_TARGET, INPUT, Choice
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import (
     color_option,
@@ -24,83 +26,76 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@takes(
-    argument("files", INPUT, metavar="FILE...", is_many=True),
-    option(
-        "--for",
-        name="for_",
-        multiple=True,
-        type=DEVICE,
-        metavar="DEVICE,…",
-        help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
-    ),
-    option(
-        "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
-    ),
-    option(
-        "--drop",
-        multiple=True,
-        type=HELD_TARGET,
-        metavar="PATTERN,…",
-        help="Take these out: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
-    ),
-    option(
-        "--keep-ptx",
-        type=Choice(("none", "newest", "all")),
-        help="PTX and SPIR-V beside what devices take. Default: newest with --for and --keep, else all.",
-    ),
-    option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none."),
-    option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then."),
-    option(
-        "--mode",
-        type=Choice(("auto", "shrink", "zero")),
-        default="auto",
-        help="Linked files lose the bytes (shrink), or get zeros there (zero); auto does the first where it can.",
-    ),
-    option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows."),
-    option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."),
-    option("--level", type=Number(0, 22), metavar="N", help="With --recompress: the level."),
-    option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.'),
-    option("-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."),
-    option("--in-place", is_flag=True, help="Change each FILE itself, after the result was proved."),
-    option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file."),
-    force_option,
-    option(
-        "--build-tag",
-        metavar="TAG",
-        help="A wheel or conda package that changes gets this build tag. Default: of the devices, 1sm86.sm90.",
-    ),
-    option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90."),
-    option("--certificate", type=FILE, help="Prove the result, and write what was proved as JSON."),
-    option("--verify", is_flag=True, help="Prove of two files, BEFORE AFTER, that nothing but device code went."),
-    option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests."),
-    option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
-    option("--dry-run", is_flag=True, help="Only print what would be done."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}."),
-    schema_option,
-    max_inflated_option,
-    max_output_option,
-    limit_option,
-    color_option,
-    quiet_option,
-    schema=SLIM,
-    schemas={"verify": "fatpack.certificate/1"},
+@click.command("slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"})
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option(
+    "--for",
+    "for_",
+    multiple=True,
+    type=DEVICE,
+    metavar="DEVICE,…",
+    help="Keep the images that these GPUs would load: sm_86, 'RTX 4090', this-machine. Repeatable.",
 )
+@click.option(
+    "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    type=HELD_TARGET,
+    metavar="PATTERN,…",
+    help="Remove these: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
+)
+@click.option(
+    "--keep-ptx",
+    type=Choice(("none", "newest", "all")),
+    help="PTX and SPIR-V to keep. Default: newest with --for and --keep, else all.",
+)
+@click.option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none.")
+@click.option("--allow-empty", is_flag=True, help="Let containers become empty; their kernels fail then.")
+@click.option(
+    "--mode",
+    type=Choice(("auto", "shrink", "zero")),
+    default="auto",
+    help="Shrink linked files, or fill the freed bytes with zeros; auto shrinks if it can.",
+    show_default=True,
+)
+@click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
+@click.option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method.")
+@click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
+@click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
+@click.option(
+    "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
+)
+@click.option("--in-place", is_flag=True, help="Change each FILE itself.")
+@click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file.")
+@force_option
+@click.option(
+    "--build-tag",
+    metavar="TAG",
+    help="Build tag of a changed wheel or conda package. Default: from the devices, 1sm90.",
+)
+@click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
+@click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
+@click.option("--verify", is_flag=True, help="Compare BEFORE AFTER: only device code may be missing.")
+@click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
+@click.option("--deflated", is_flag=True, help="Also print the compressed size in a wheel.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
+@schema_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
 def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
-    """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
+    """Remove GPU code for architectures you do not need.
 
-    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder,
-    of which -d DIR gets a copy of everything. Of each container those images stay that the runtime of a device would
-    take, and the newest PTX for devices to come. In a linked file all that code can reach keeps its address, and the
-    freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels and conda packages
-    too, from the two files alone.
-
-    A file of which a container would serve a device no more, or --drop would leave nothing of one, is refused, and the
-    kernels in it are named. A container that had nothing for any device of --for before loses its code, and stays
-    registered, empty: one line says so. A file that has nothing for any of them is refused.
-
-    The exit code is 0 if all is done. It is 1 if a file was refused, if no file has anything for a device that
-    --for names or something stays that --drop names (the result is written), or if --verify finds a difference.
+    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder.
+    --for keeps the images that the named devices would load, and the newest PTX for later devices; --drop removes
+    architectures. `fatpack remove` removes images by any property, in objects and containers. If a container would
+    become empty, the file is refused (--allow-empty overrides). The exit code is 1 if a file was refused, --for
+    matched nothing, or --drop could not remove everything.
     """
     if schema:
         sys.stdout.write(text("slim"))

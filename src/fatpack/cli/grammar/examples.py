@@ -39,8 +39,11 @@ EXAMPLES = {
     ],
     "check": [
         ("check 'dist/*.whl' --require sm_80,sm_90,sm_120+ptx", "whether every library serves these devices"),
-        ("check k.cir k.fatbin k.o", "whether a later stage of a build lost kernels or architectures"),
-        ("check --kpack site-packages", "whether what is installed finds its device code"),
+    ],
+    "check-stages": [("check-stages k.cir k.fatbin k.o", "what a later stage of a build lost")],
+    "check-kpack": [
+        ("check-kpack site-packages", "the programs of an installation, for all devices of its archives"),
+        ("check-kpack site-packages --device gfx1101", "the same for one device"),
     ],
     "explain": [("explain libx.so --device sm_87", "which image a device gets, and why not the others")],
     "diff": [("diff old.whl new.whl", "what was added, lost and changed")],

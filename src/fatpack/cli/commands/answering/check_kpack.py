@@ -1,0 +1,76 @@
+"""``fatpack check-kpack``: the programs of a folder, and the kpack archives in which they look for device code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from fatpack.cli.grammar.command import Command
+from fatpack.cli.grammar.param_types import FILE, INPUT, ONLY_DEVICE
+from fatpack.cli.options import color_option, limit_option, max_inflated_option, schema_option
+from fatpack.cli.terminal import write_document, write_text
+from fatpack.outcomes import FINE, code_of
+from fatpack.report.answers.kpack import SCHEMA
+
+#: Variables that ROCm's loader reads, and this command does not.
+VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
+
+
+@click.command("check-kpack", cls=Command, schema=SCHEMA)
+@click.argument("folder", type=INPUT)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    type=ONLY_DEVICE,
+    metavar="TARGET",
+    help="A device that must be served, as gfx90a:xnack-. Repeatable. Default: all devices of the archives.",
+)
+@click.option("--newer-loader", is_flag=True, help="Assume a loader with rocm-systems#9874, which tries all archives.")
+@click.option(
+    "--kpack-path",
+    "archives",
+    multiple=True,
+    type=FILE,
+    metavar="FILE",
+    help="Use this archive instead of those that programs look for. Repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option("-v", "--verbose", count=True, help="Show the archives that each program gets.")
+@schema_option
+@max_inflated_option
+@limit_option
+@color_option
+def command(
+    folder: str,
+    *,
+    devices: tuple[str, ...],
+    newer_loader: bool,
+    archives: tuple[str, ...],
+    as_json: bool,
+    schema: bool,
+    verbose: int,
+) -> int:
+    """Check that the programs and libraries in FOLDER find their device code in kpack archives.
+
+    FOLDER is an installation, such as site-packages. The exit code is 0 if all code is found, 1 if some is missing.
+    """
+    if schema:
+        from fatpack.report.schemas import text
+
+        sys.stdout.write(text("check"))
+        return FINE
+    from fatpack.answers.kpack.check import LoaderSettings, check
+    from fatpack.report.answers.kpack import record, render
+
+    checked = check(folder, LoaderSettings(devices, newer_loader, archives))
+    document = record(checked, [name for name in VARIABLES if os.environ.get(name)])
+    found = (*document["findings"], *document.get("unlisted_findings", ()))
+    code = code_of((item["severity"], item["code"]) for item in found)
+    if as_json:
+        write_document({**document, "exit_code": code})
+    else:
+        write_text(render(document, verbose=verbose))
+    return code
