@@ -47,6 +47,7 @@ FLOORS = {
         {"text"},
         {"bytecode"},
         {"modules"},
+        {"files"},
         {"rules"},
         {"gpu_binary", "combine"},
         {"container"},

@@ -11,7 +11,7 @@ from tests.builders.cir import HOST, SM_80, SM_90, Builder, combined, container_
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import module_name
-from fatpack.formats.cir.combine.aliases import AliasTable, needs
+from fatpack.formats.cir.files.aliases import AliasTable, needs
 from fatpack.formats.cir.modules.stored import Nested
 from fatpack.model import Image, Target
 

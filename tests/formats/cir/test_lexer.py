@@ -6,8 +6,8 @@ import pytest
 from tests.builders.cir import Builder
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.combine import uses
-from fatpack.formats.cir.combine.aliases import AliasTable, needs
+from fatpack.formats.cir.files import uses
+from fatpack.formats.cir.files.aliases import AliasTable, needs
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text import body, window
 from fatpack.formats.cir.text.definitions import definition_at, definitions, run_end

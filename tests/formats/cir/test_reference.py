@@ -13,7 +13,7 @@ from tests.reference import run, tool
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.combine.aliases import AliasTable, needs
+from fatpack.formats.cir.files.aliases import AliasTable, needs
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.io.sources.memory import BytesSource

@@ -113,8 +113,8 @@ def combine(container: Container, options: CirOptions | None = None, *, rename_r
 
 
 def split(image: Image) -> Iterator[Piece]:
-    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.combine.split.split`."""
-    from fatpack.formats.cir.combine import split
+    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.files.split.split`."""
+    from fatpack.formats.cir.files import split
 
     return split.split(image)
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 from fatpack.errors import UsageError
 from fatpack.findings import finding
 from fatpack.formats.cir.bundle_id import parse_id
-from fatpack.formats.cir.combine import resources
-from fatpack.formats.cir.combine.aliases import LONGEST, AliasTable, needs
 from fatpack.formats.cir.combine.parts import Part
 from fatpack.formats.cir.combine.records import Interner, record_definitions, to_rename
+from fatpack.formats.cir.files import resources
+from fatpack.formats.cir.files.aliases import LONGEST, AliasTable, needs
 from fatpack.formats.cir.modules.facts import module_facts
 from fatpack.formats.cir.rules.agreement import CHECK_IDS, clashes, contradictions
 from fatpack.formats.cir.text.strings import unescaped

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.combine.aliases import LONGEST
 from fatpack.formats.cir.combine.rewrite import Renames, rewritten, rewritten_layouts, rewritten_value
+from fatpack.formats.cir.files.aliases import LONGEST
 from fatpack.formats.cir.text.strings import escaped
 from fatpack.formats.cir.text.window import Text
 from fatpack.formats.cir.words import BUNDLE_ID, KIND, PROTOTYPE_KIND, RECORD_LAYOUTS
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
-    from fatpack.formats.cir.combine.aliases import AliasTable, Needs
+    from fatpack.formats.cir.files.aliases import AliasTable, Needs
     from fatpack.formats.cir.modules.stored import Module, Outline
     from fatpack.formats.cir.text.header import Attr
     from fatpack.formats.cir.words import Form

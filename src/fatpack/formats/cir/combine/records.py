@@ -12,8 +12,8 @@ what stands in brackets by a number, so that nothing is spelled out twice.
 
 from __future__ import annotations
 
-from fatpack.formats.cir.combine.uses import record_kind, spelled
 from fatpack.formats.cir.expressions import Expression
+from fatpack.formats.cir.files.uses import record_kind, spelled
 from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.formats.cir.text.window import Text
 from fatpack.record import Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from fatpack.formats.cir.combine.aliases import AliasTable, Needs
+    from fatpack.formats.cir.files.aliases import AliasTable, Needs
 
     Key: TypeAlias = tuple[bytes, bytes]
     """Kind and name of a record, the name as its string literal."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.combine.resources import spelled
-from fatpack.formats.cir.combine.uses import ALIAS, RESOURCE, uses, uses_in
+from fatpack.formats.cir.files.resources import spelled
+from fatpack.formats.cir.files.uses import ALIAS, RESOURCE, uses, uses_in
 from fatpack.formats.cir.text.header import dictionary
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import Text

@@ -7,7 +7,7 @@ from fatpack.formats.cir import bundle_id
 from fatpack.formats.cir.bytecode.stream import is_bytecode
 from fatpack.formats.cir.combine.combination import Combination
 from fatpack.formats.cir.combine.parts import Part
-from fatpack.formats.cir.combine.split import is_as_read
+from fatpack.formats.cir.files.split import is_as_read
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.roles import containers
 from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored

@@ -9,7 +9,7 @@ from fatpack.findings import finding
 from fatpack.formats.cir.bytecode.operations import Node, Walker, outermost
 from fatpack.formats.cir.bytecode.stream import damaged
 from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
-from fatpack.formats.cir.combine.split import module_image
+from fatpack.formats.cir.files.split import module_image
 from fatpack.formats.cir.modules.alone import bytecode_module
 from fatpack.formats.cir.modules.facts import bytecode_facts, target_of
 from fatpack.formats.cir.modules.kernels import launched_in

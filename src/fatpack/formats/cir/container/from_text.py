@@ -6,7 +6,7 @@ from itertools import chain
 
 from fatpack.errors import BadValue
 from fatpack.findings import Tally, finding
-from fatpack.formats.cir.combine.split import Files, module_image
+from fatpack.formats.cir.files.split import Files, module_image
 from fatpack.formats.cir.gpu_binary.registration import unregistered
 from fatpack.formats.cir.modules.facts import module_facts, target_of
 from fatpack.formats.cir.modules.kernels import launched_by

@@ -38,7 +38,7 @@ def extent(view: View, at: int = 0) -> int | None:
 def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     """Return the container that starts at ``at``. Images are the modules' spans of the view; nothing is copied.
 
-    :func:`~fatpack.formats.cir.combine.split.split` makes of an image a file with all that the module needs.
+    :func:`~fatpack.formats.cir.files.split.split` makes of an image a file with all that the module needs.
     Damage behind the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises for
     the first that makes a container unusable. Raises BadValue, with line and column, where there is no container, and
     LimitExceeded.

@@ -7,8 +7,8 @@ split files again gives the same container.
 from __future__ import annotations
 
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats.cir.combine import resources
-from fatpack.formats.cir.combine.aliases import AliasTable, needs
+from fatpack.formats.cir.files import resources
+from fatpack.formats.cir.files.aliases import AliasTable, needs
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule
 from fatpack.io import limits
 from fatpack.io.source import Derived, Source, View
@@ -129,7 +129,7 @@ def split(image: Image) -> Iterator[Piece]:
 
 def _split(record: Nested | BytecodeModule, files: Files | None = None) -> Iterator[Piece]:
     if isinstance(record, BytecodeModule):
-        from fatpack.formats.cir.combine.split_bytecode import split_bytecode
+        from fatpack.formats.cir.files.split_bytecode import split_bytecode
 
         return split_bytecode(record.file, record.node)
     table = AliasTable(record.outline) if files is None else files.table

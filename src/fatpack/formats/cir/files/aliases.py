@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from fatpack.formats.cir.combine.uses import ALIAS, RECORD_BODY, RESOURCE, uses, uses_in
+from fatpack.formats.cir.files.uses import ALIAS, RECORD_BODY, RESOURCE, uses, uses_in
 from fatpack.formats.cir.text.comments import Comments
 from fatpack.formats.cir.text.definitions import definitions
 from fatpack.formats.cir.text.faults import fault, place
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.errors import FormatError
-    from fatpack.formats.cir.combine.uses import Use
+    from fatpack.formats.cir.files.uses import Use
     from fatpack.formats.cir.modules.stored import Outline
 
 
