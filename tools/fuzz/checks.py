@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from fatpack.ops.edit.removal import remove
+from fatpack.ops.slim.removal import remove
 from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
