@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fatpack.cli.commands import command
+from fatpack.cli.commands import load_command
 
 
 def parsed(name: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the value of each parameter of a command. Raises click.UsageError for arguments that it refuses."""
-    return dict(command(name).make_context(name, list(words), help_option_names=["-h", "--help"]).params)
+    return dict(load_command(name).make_context(name, list(words), help_option_names=["-h", "--help"]).params)

@@ -81,7 +81,7 @@ def files(stem: str, found: Sequence[Image]) -> list[tuple[str, bytes]]:
         if item.form not in _LISTED:
             continue
         counts[item.form] += 1
-        own = images.recognise(item.data).arch.removesuffix("f")  # type: ignore[arg-type]
+        own = images.identify_image(item.data).arch.removesuffix("f")  # type: ignore[arg-type]
         arch = own if item.form == "cubin" else item.target.arch
         words = (re.sub(r"\.[^.]*$", "", word.rpartition("/")[2]) for word in item.attrs.get("identifier", "").split())
         name = "-".join(filter(None, words)) if "identifier" in item.attrs else f"{stem}.{counts[item.form]}"

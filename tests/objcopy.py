@@ -64,7 +64,7 @@ def _view(path: Path) -> View:
 
 
 def _room(path: Path) -> hosts.Objcopy:
-    return hosts.objcopy("elf" if path.read_bytes()[:4] == b"\x7fELF" else "coff")
+    return hosts.get_objcopy("elf" if path.read_bytes()[:4] == b"\x7fELF" else "coff")
 
 
 def _compared(path: Path, options: Sequence[str], ours: Callable[[], list[Piece]]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.byte_map import covered
+from fatpack.byte_map import fill_gaps
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Label
@@ -18,7 +18,7 @@ def rows(data: bytes, parts: list[tuple[int, int]], at: int = 0) -> list[tuple[i
     """Return (start, end, name) of the labels that cover data, of parts with their number as name."""
     view = view_of(data)
     labels = [Label(view.span(start, end - start), str(number)) for number, (start, end) in enumerate(parts)]
-    found = covered(view, labels, at)
+    found = fill_gaps(view, labels, at)
     return [(label.span.start - view.start, label.span.end - view.start, label.name) for label in found]
 
 

@@ -10,7 +10,6 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.laws.rooms import view_of
 
 from fatpack import codec
 from fatpack.codec import lz4_stream
@@ -20,10 +19,11 @@ from fatpack.io.budget import Budget
 from fatpack.io.source import View
 from fatpack.io.sources.inflated import InflatedSource
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import make_view
 
 
 def inflate(data: bytes, method: str, expected: int) -> bytes:
-    return bytes(codec.decompress(view_of(data), method, expected, format="f"))
+    return bytes(codec.decompress(make_view(data), method, expected, format="f"))
 
 
 @given(st.binary(max_size=5000), st.sampled_from(["zlib", "zstd", "lz4"]))
@@ -103,7 +103,7 @@ def test_what_nobody_says_is_drawn_as_it_comes(method: str) -> None:
     view = view_with(Budget(inflated=4 << 20), packed)
     made = 0
     with pytest.raises(LimitExceeded, match="more than is left"):
-        for piece in codec.inflated(view, method, None, format="f"):
+        for piece in codec.inflate_pieces(view, method, None, format="f"):
             made += len(piece)
     assert made <= 4 << 20
 
@@ -133,14 +133,14 @@ def test_a_large_lz4_block_comes_out_in_pieces(parts: list[tuple[bytes, int, int
         piece * (count if not kind else 1) + bytes(count * 300 * (kind == 1)) for piece, count, kind in parts
     )
     packed = compress([data], "lz4", len(data))
-    assert b"".join(lz4_stream.inflated(view_of(packed))) == data
+    assert b"".join(lz4_stream.inflate_block_pieces(make_view(packed))) == data
 
 
 def test_pieces_of_a_large_lz4_block_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(range(256)) * 9000 + bytes(9 << 20) + random.Random(1).randbytes(3 << 20)
     packed = compress([data], "lz4", len(data))
     monkeypatch.setattr(codec, "LZ4_AT_ONCE", 1 << 20)
-    pieces = list(codec.inflated(view_of(packed), "lz4", len(data), format="f"))
+    pieces = list(codec.inflate_pieces(make_view(packed), "lz4", len(data), format="f"))
     assert b"".join(pieces) == data
     assert len(pieces) > 10
     for at in range(0, len(packed), len(packed) // 50):
@@ -164,10 +164,10 @@ def test_unknown_methods_and_levels_are_refused() -> None:
 def test_the_beginning_is_that_of_the_whole(method: str, size: int) -> None:
     data = bytes(range(256)) * 40 + bytes(200_000) + bytes(range(250)) * 10
     packed = lz4.frame.compress(data) if method == "lz4-frame" else compress([data], method, len(data))
-    assert codec.beginning(view_of(packed), size, method=method, format="f") == data[:size]
+    assert codec.inflate_beginning(make_view(packed), size, method=method, format="f") == data[:size]
 
 
 def test_a_damaged_beginning_is_a_format_error() -> None:
     for method, packed in (("zstd", bytes(40)), ("lz4", b"\x00\1\0" + bytes(40)), ("zlib", bytes(40))):
         with pytest.raises(BadValue, match=f"{method} stream is damaged"):
-            codec.beginning(view_of(packed), 64, method=method, format="f")
+            codec.inflate_beginning(make_view(packed), 64, method=method, format="f")

@@ -8,7 +8,7 @@ import pytest
 
 from fatpack import errors
 from fatpack.errors import BadValue, FatpackError, TargetError, Truncated, UsageError
-from fatpack.outcomes import exit_code, message
+from fatpack.outcomes import error_message, exit_code
 
 
 def test_the_example_of_the_docstring_is_what_is_printed() -> None:
@@ -54,13 +54,15 @@ def test_exit_codes(error: FatpackError | OSError, code: int) -> None:
 
 
 def test_messages_cannot_drive_the_terminal() -> None:
-    assert "\x1b" not in message(UsageError("a\x1b[31mb\nc"))
-    assert message(FileNotFoundError(2, "No such file or directory", "a\nb")) == "a\\nb: No such file or directory"
+    assert "\x1b" not in error_message(UsageError("a\x1b[31mb\nc"))
+    assert (
+        error_message(FileNotFoundError(2, "No such file or directory", "a\nb")) == "a\\nb: No such file or directory"
+    )
 
 
 def test_a_missing_folder_is_told(tmp_path: Path) -> None:
     def said(name: str) -> str:
-        return message(FileNotFoundError(2, "No such file or directory", name))
+        return error_message(FileNotFoundError(2, "No such file or directory", name))
 
     folder = str(tmp_path / "slim")
     assert said(f"{folder}/x.so") == f"{folder}/x.so: No such file or directory; there is no folder {folder}"
@@ -70,7 +72,7 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 
 def test_a_rename_that_failed_names_what_was_asked_for() -> None:
     error = PermissionError(1, "Operation not permitted", "dir/.part", None, "dir/out.o")
-    assert message(error) == "dir/out.o: Operation not permitted"
+    assert error_message(error) == "dir/out.o: Operation not permitted"
 
 
 def test_long_names_are_cut_in_their_middle() -> None:
@@ -84,5 +86,5 @@ def test_long_names_are_cut_in_their_middle() -> None:
 
 def test_long_messages_are_cut_even_if_their_words_are_short() -> None:
     text = "word " * 10_000
-    assert len(errors.shortened(text)) < 200
-    assert errors.shortened(text[:5000]) == text[:5000]
+    assert len(errors.truncate_words(text)) < 200
+    assert errors.truncate_words(text[:5000]) == text[:5000]

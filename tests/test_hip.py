@@ -9,7 +9,7 @@ from tests import reference
 
 import fatpack
 from fatpack import Selector
-from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
+from fatpack.formats.clang_bundle.sections.fat_object import is_host_marker
 
 SOURCE = """
 #define __global__ __attribute__((global))
@@ -87,7 +87,7 @@ def test_images_are_those_that_the_original_unbundles(tmp_path: Path) -> None:
         reference.run("clang-offload-bundler", *unbundle)
         for number, image in enumerate(found.images):
             expected = (tmp_path / str(number)).read_bytes()
-            if stands_for_host(image.as_stored):
+            if is_host_marker(image.as_stored):
                 (written,) = fatpack.extract(path, tmp_path / "host", Selector(offload="host"))
                 assert Path(written).read_bytes() == expected
             else:
@@ -112,7 +112,7 @@ def test_a_fat_object_is_packed_as_the_driver_packs_it(tmp_path: Path) -> None:
         images = [
             fatpack.ImageFile(image.data.tobytes(), id=image.attrs["id"])
             for image in file.images()
-            if not stands_for_host(image.as_stored)
+            if not is_host_marker(image.as_stored)
         ]
         (host,) = fatpack.extract(path, tmp_path, Selector(offload="host"))
         images.append(fatpack.ImageFile(host, id=file.images(offload="host")[0].attrs["id"]))

@@ -12,24 +12,26 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile, Selector
-from fatpack.deep import NextMagic
+from fatpack.deep import MagicSearcher
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary.layout import MAGIC, layouts
-from fatpack.model import Container, Span
-from fatpack.report.inspection import inspection
+from fatpack.formats.offload_binary.layout import MAGIC, layouts_for_order
+from fatpack.io.source import Span
+from fatpack.model import Container
+from fatpack.report.inspection import make_file_record
 from fatpack.scanner import scan
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
 
 def shared(data: bytes, count: int) -> bytes:
     """Return a binary of version 2 whose entries all have the same image."""
-    tables = layouts()
+    tables = layouts_for_order()
     table_at = 0x20 + 40 * count
     image_at = table_at + 8
     entry = tables.entry.pack(1, 0, 0, 0, 0, image_at, len(data))
@@ -50,14 +52,14 @@ def test_entries_that_share_a_nested_container_do_not_multiply_it() -> None:
     data = b"nothing!"
     for _ in range(6):
         data = shared(data, 10)
-    record = inspection(view_of(data))
+    record = make_file_record(make_view(data))
     assert count_images(record["containers"]) == 60
     with fatpack.open(data) as file:
         assert len(list(file.images())) == 60
 
 
 def test_one_long_value_shared_by_many_keys_is_refused() -> None:
-    tables, count, length = layouts(), 3000, 100_000
+    tables, count, length = layouts_for_order(), 3000, 100_000
     strings_at = 0x48
     table_at = strings_at + 24 * count
     keys = b"".join(b"%05d\0" % number for number in range(count))
@@ -66,7 +68,7 @@ def test_one_long_value_shared_by_many_keys_is_refused() -> None:
     size = value_at + length + -(value_at + length) % 8
     header = tables.header[2].pack(MAGIC, 2, size, 0x20, 1)
     data = header + tables.entry.pack(0, 0, 0, strings_at, count, value_at, 0) + entries + keys + b"v" * length
-    (found,) = scan(view_of(data.ljust(size, b"\0")))
+    (found,) = scan(make_view(data.ljust(size, b"\0")))
     assert isinstance(found, fatpack.Finding)
     assert "many times the size" in found.message
 
@@ -78,27 +80,27 @@ def test_kernels_of_a_shared_image_are_read_once(monkeypatch: pytest.MonkeyPatch
     real = images.kernels
     monkeypatch.setattr(images, "kernels", lambda view, form: calls.append(1) or real(view, form))
     ptx = (FIXTURES / "cuda" / "ptx" / "k1.compute_80.ptx").read_bytes()
-    record = inspection(view_of(shared(ptx, 50)))
+    record = make_file_record(make_view(shared(ptx, 50)))
     assert len(calls) == 1
     assert {len(item["kernels"]) for item in record["containers"][0]["images"]} == {3}
 
 
 def test_containers_with_zeros_between_them_are_found_without_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[int] = []
-    real = NextMagic.after
-    monkeypatch.setattr(NextMagic, "after", lambda self, at: searches.append(at) or real(self, at))
+    real = MagicSearcher.after
+    monkeypatch.setattr(MagicSearcher, "after", lambda self, at: searches.append(at) or real(self, at))
     one = FOUR.read_bytes()
     # A warning for the zeros before every binary but the first, and a note for those at the end.
-    assert len(list(scan(view_of((one + bytes(9000)) * 20)))) == 4 * 20 + 19 + 1
+    assert len(list(scan(make_view((one + bytes(9000)) * 20)))) == 4 * 20 + 19 + 1
     assert not searches
-    assert len(list(scan(view_of(one + bytes(9000) + b"rubbish!" + one)))) == 4 * 2 + 1
+    assert len(list(scan(make_view(one + bytes(9000) + b"rubbish!" + one)))) == 4 * 2 + 1
     assert searches
 
 
 def test_a_rewrite_does_not_multiply_shared_images(tmp_path: Path) -> None:
-    container = offload_binary.parse(view_of(shared(bytes(5000), 20)))
+    container = offload_binary.parse(make_view(shared(bytes(5000), 20)))
     with pytest.raises(fatpack.Unsupported, match="share their bytes"):
-        joined(offload_binary.write(container.replace(images=container.images[1:])))
+        join_pieces(offload_binary.write(container.replace(images=container.images[1:])))
     (tmp_path / "shared.bin").write_bytes(shared(bytes(200_000), 20))
     with pytest.raises(UsageError, match="share bytes"):
         fatpack.extract(tmp_path / "shared.bin", tmp_path / "out")
@@ -120,9 +122,9 @@ def test_images_on_top_of_each_other_are_neither_rewritten_nor_converted(tmp_pat
 
 
 def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten(tmp_path: Path) -> None:
-    inner = Container("", 3, (image(bytes(3 << 20)),), Span(0, 0), attrs={"compression": "zstd"})
-    bomb = joined(offload_binary.write(inner))
-    outer = Container("", 3, (image(bomb * 400),), Span(0, 0), attrs={"compression": "zlib"})
+    inner = Container("", 3, (make_image(bytes(3 << 20)),), Span(0, 0), attrs={"compression": "zstd"})
+    bomb = join_pieces(offload_binary.write(inner))
+    outer = Container("", 3, (make_image(bomb * 400),), Span(0, 0), attrs={"compression": "zlib"})
     program = (
         "import sys\nfrom fatpack.scanner import scan\nfrom fatpack.io.sources.opening import open_source\n"
         "list(scan(open_source(sys.argv[1]).view()))\n"
@@ -130,7 +132,7 @@ def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )
     path = tmp_path / "bomb.bin"
-    path.write_bytes(joined(offload_binary.write(outer)))
+    path.write_bytes(join_pieces(offload_binary.write(outer)))
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True, env=_env())
     assert int(done.stdout) < 500_000  # kB; kept all at once they are 1.2 GB
 
@@ -285,7 +287,7 @@ def test_a_long_name_in_any_script_can_be_written(tmp_path: Path) -> None:
 
 
 def test_one_wide_cell_does_not_widen_every_row() -> None:
-    from fatpack.report.text import columns
+    from fatpack.report.text import align_columns
 
-    lines = columns([["x" * 100_000, "y"], *[["a", "b"]] * 100])
+    lines = align_columns([["x" * 100_000, "y"], *[["a", "b"]] * 100])
     assert sum(map(len, lines)) < 110_000

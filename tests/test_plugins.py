@@ -15,10 +15,11 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import FormatError
-from fatpack.hosts import Site
+from fatpack.hosts import CodeSection
+from fatpack.io.source import Span
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import Container, Finding, Image, Label, Span, Target, late_image
-from fatpack.plugins import Guarded, problems
+from fatpack.model import Container, Finding, Image, Label, Target, lazy_image
+from fatpack.plugins import CheckedPlugin, problems
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "toybox"
 BOX, CHEST = (EXAMPLE / "tests" / "fixtures" / name for name in ("two.toybox", "one.toychest"))
@@ -328,15 +329,15 @@ ODD_CONTAINERS = {
     "data of image 0": odd_image(data=b"bytes"),
     "attrs of image 0": odd_image(attrs=["x"]),
     "span of image 0": odd_image(span=None),
-    "ZeroDivisionError": odd_image().replace(images=(late_image(Target(), "", None, 1, 1, "zlib", fails),)),
+    "ZeroDivisionError": odd_image().replace(images=(lazy_image(Target(), "", None, 1, 1, "zlib", fails),)),
 }
 
 
-def room(**parts: object) -> Guarded:
+def room(**parts: object) -> CheckedPlugin:
     """Return a guarded module with these parts."""
     module = ModuleType("plug")
     module.__dict__.update(parts)
-    return Guarded("plug", "plug-in plug of other", module)
+    return CheckedPlugin("plug", "plug-in plug of other", module)
 
 
 @pytest.mark.parametrize("said", ODD_CONTAINERS)
@@ -364,7 +365,7 @@ ODD_RESULTS: list[tuple[str, object]] = [
     ("labels", [Label(Span(0, 1), 7)]),  # type: ignore[arg-type]
     ("locate", [1]),
     ("locate", None),
-    ("locate", [Site(BytesSource(b"").view(), section=5)]),  # type: ignore[arg-type]
+    ("locate", [CodeSection(BytesSource(b"").view(), section=5)]),  # type: ignore[arg-type]
 ]
 
 

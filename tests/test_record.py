@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from fatpack.record import LateRecord, Record, RecordType, Uncollected, is_late
+from fatpack.record import LazyRecord, Record, RecordType, gc_paused, is_pending
 
 
 class Point(Record):
@@ -80,7 +80,7 @@ def test_a_wrong_value_is_named_by_the_first_and_by_later_records(
 def test_a_late_class_of_which_many_are_made_is_whole() -> None:
     often = [Late(number, 0, 0) for number in range(200)]
     assert Late.__init__ is not Record.__init__
-    assert not any(map(is_late, often))
+    assert not any(map(is_pending, often))
 
 
 def test_records_cannot_be_changed() -> None:
@@ -105,7 +105,7 @@ def test_records_are_copied_and_pickled() -> None:
     assert copy.deepcopy(Named(1)) == pickle.loads(pickle.dumps(Named(1))) == Named(1)
 
 
-class Late(LateRecord):
+class Late(LazyRecord):
     """One field at once, two when they are asked for."""
 
     first: int
@@ -120,16 +120,16 @@ def late(made: list[int]) -> Late:
 
     record = object.__new__(Late)
     Late._setters[0](record, 1)
-    LateRecord._late.__set__(record, (rest, 7))
+    LazyRecord._late.__set__(record, (rest, 7))
     return record
 
 
 def test_a_copy_of_a_late_record_makes_what_is_left_when_it_is_asked_for() -> None:
     made: list[int] = []
     copy = late(made).replace(first=2)
-    assert is_late(copy) and not made
+    assert is_pending(copy) and not made
     assert (copy.first, copy.second, copy.third) == (2, 7, 8) and made == [7]
-    assert not is_late(copy)
+    assert not is_pending(copy)
 
 
 def test_a_late_field_that_is_replaced_stays_replaced() -> None:
@@ -143,7 +143,7 @@ def test_a_late_field_that_is_replaced_stays_replaced() -> None:
 def test_the_garbage_collector_rests_and_is_as_it_was_then(was_on: bool) -> None:
     (gc.enable if was_on else gc.disable)()
     try:
-        with pytest.raises(KeyError), Uncollected():
+        with pytest.raises(KeyError), gc_paused():
             assert not gc.isenabled()
             raise KeyError
         assert gc.isenabled() == was_on

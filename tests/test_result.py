@@ -12,7 +12,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.record import Record
-from fatpack.result import Result, html, plain
+from fatpack.result import Result, to_html_table, to_plain_data
 
 
 class Inner(Record):
@@ -56,7 +56,7 @@ def test_plain_data_and_json_say_the_same() -> None:
         "missing": None,
     }
     assert json.loads(found.to_json()) == found.to_dict()
-    assert plain((Inner("c"), None, 3)) == [{"name": "c", "sizes": []}, None, 3]
+    assert to_plain_data((Inner("c"), None, 3)) == [{"name": "c", "sizes": []}, None, 3]
 
 
 def test_names_from_files_are_letters_not_tags() -> None:
@@ -66,7 +66,7 @@ def test_names_from_files_are_letters_not_tags() -> None:
     assert set(tags.seen) == {"table", "caption", "tr", "th", "td", "details", "summary"}
     assert "<script>" in tags.words
     assert "\x1b" not in page
-    assert Tags(html(evil, {evil: {evil: [evil, {evil: evil}]}})).seen
+    assert Tags(to_html_table(evil, {evil: {evil: [evil, {evil: evil}]}})).seen
 
 
 def test_long_lists_and_texts_are_cut_short() -> None:
@@ -77,7 +77,7 @@ def test_long_lists_and_texts_are_cut_short() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100):
         deep = {"inside": deep}
-    assert html("deep", deep).count("<table>") < 5
+    assert to_html_table("deep", deep).count("<table>") < 5
 
 
 @pytest.mark.parametrize("path", ["cuda_fatbin/v135_concat_tiny.fatbin", "fuzz/inspect/container-in-no-member.a"])

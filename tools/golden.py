@@ -13,9 +13,9 @@ from typing import Any
 
 from tests.laws.rooms import FIXTURES, FORMATS, HOSTS
 
-from fatpack.errors import naming_options
+from fatpack.errors import option_names_in_messages
 from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import SCHEMA, inspection
+from fatpack.report.inspection import SCHEMA, make_file_record
 
 #: Folders whose files are recorded, and what is not: sources and expectations beside them.
 FOLDERS = [*(cases.fixtures for cases in FORMATS.values()), *HOSTS.values(), FIXTURES / "demo"]
@@ -31,8 +31,8 @@ def recorded() -> list[Path]:
 def golden(path: Path) -> str:
     """Return what the golden file of a fixture must hold."""
     name = path.relative_to(FIXTURES).as_posix()
-    with naming_options(), open_source(path, name=name) as source:
-        record: dict[str, Any] = inspection(source.view())
+    with option_names_in_messages(), open_source(path, name=name) as source:
+        record: dict[str, Any] = make_file_record(source.view())
     return json.dumps({"schema": SCHEMA, "files": [record]}, indent=1) + "\n"
 
 

@@ -1,11 +1,11 @@
 # The public names and the modules that define them, once: type checkers and editors read this file, and
 # ``__init__.py`` imports a name from the module that is named here when the name is first used.
 
-from fatpack.answers.diff.facts import Diff as Diff
-from fatpack.answers.doctor.facts import Diagnosis as Diagnosis
-from fatpack.answers.explain.records import Explained as Explained
-from fatpack.answers.overview.records import Overview as Overview
-from fatpack.api.answering.checking import Checked as Checked
+from fatpack.answers.diff.facts import DiffResult as DiffResult
+from fatpack.answers.doctor.facts import DoctorResult as DoctorResult
+from fatpack.answers.explain.records import ExplainResult as ExplainResult
+from fatpack.answers.overview.records import ReportResult as ReportResult
+from fatpack.answers.policy.outcome import CheckResult as CheckResult
 from fatpack.api.answering.checking import check as check
 from fatpack.api.answering.diff import diff as diff
 from fatpack.api.answering.doctor import doctor as doctor
@@ -26,7 +26,7 @@ from fatpack.api.reading import extract as extract
 from fatpack.api.reading import open as open
 from fatpack.api.reading import scan as scan
 from fatpack.api.rows import rows as rows
-from fatpack.api.slimming import Slimmed as Slimmed
+from fatpack.api.slimming import SlimResult as SlimResult
 from fatpack.api.slimming import slim as slim
 from fatpack.api.trees import Files as Files
 from fatpack.api.trees import files as files
@@ -44,10 +44,10 @@ from fatpack.errors import Unsupported as Unsupported
 from fatpack.errors import UsageError as UsageError
 from fatpack.facts.columns import ImageRow as ImageRow
 from fatpack.facts.columns import KernelRow as KernelRow
+from fatpack.io.source import Span as Span
 from fatpack.model import Container as Container
 from fatpack.model import Finding as Finding
 from fatpack.model import Image as Image
-from fatpack.model import Span as Span
 from fatpack.model import Target as Target
 from fatpack.ops.choose.select import Selector as Selector
 from fatpack.options import BundleOptions as BundleOptions
@@ -57,9 +57,9 @@ from fatpack.options import KpackOptions as KpackOptions
 from fatpack.options import OffloadBinaryOptions as OffloadBinaryOptions
 from fatpack.options import Options as Options
 from fatpack.options import SyclbinOptions as SyclbinOptions
-from fatpack.scanner import Found as Found
-from fatpack.scanner import FoundImage as FoundImage
-from fatpack.scanner import NotSearched as NotSearched
+from fatpack.scanner.found import FoundContainer as FoundContainer
+from fatpack.scanner.found import FoundImage as FoundImage
+from fatpack.scanner.visit import NotSearched as NotSearched
 from fatpack.words.literals import BundleType as BundleType
 from fatpack.words.literals import CirForm as CirForm
 from fatpack.words.literals import Compression as Compression

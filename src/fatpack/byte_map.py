@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def covered(view: View, labels: Iterable[Label], at: int = 0) -> Iterator[Label]:
+def fill_gaps(view: View, labels: Iterable[Label], at: int = 0) -> Iterator[Label]:
     """Yield labels for every byte of a view from position ``at`` on, once, in order.
 
     ``labels`` are those of its parts, in any order and, in a hostile file, anywhere: one that overlaps an earlier one,
@@ -23,15 +23,15 @@ def covered(view: View, labels: Iterable[Label], at: int = 0) -> Iterator[Label]
         if end <= start:
             continue
         if start > reached:
-            yield gap(view, reached - view.start, start - view.start)
+            yield gap_label(view, reached - view.start, start - view.start)
         is_whole = start == label.span.start and end == label.span.end
         yield label if is_whole else label.replace(span=label.span.replace(start=start, end=end))
         reached = end
     if reached < view.end:
-        yield gap(view, reached - view.start, len(view))
+        yield gap_label(view, reached - view.start, len(view))
 
 
-def gap(view: View, start: int, end: int) -> Label:
+def gap_label(view: View, start: int, end: int) -> Label:
     """Return the label of bytes between two positions that belong to no part; reads up to the first that is not 0."""
     span, size = view.span(start, end - start), end - start
     if view.is_zero(start, size):

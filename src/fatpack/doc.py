@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.record import Record
 
 
-class Doc(Record):
+class FormatInfo(Record):
     """The card of a format or host room.
 
     ``name`` is the name in JSON, ``title`` the one people use, ``description`` one paragraph: what it is for and who

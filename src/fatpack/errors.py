@@ -30,28 +30,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def hexadecimal(number: int) -> str:
+def format_hex(number: int) -> str:
     """Return a number as errors and reports print offsets: ``0x1a40``."""
     return f"-{-number:#x}" if number < 0 else f"{number:#x}"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Return ``1 image``, ``2 images``, ``2 entries``."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
-def all_of(number: int, noun: str) -> str:
+def all_count_words(number: int, noun: str) -> str:
     """Return ``both images``, ``all 3 images``, for two or more."""
-    return f"both {counted(2, noun)[2:]}" if number == 2 else f"all {counted(number, noun)}"
+    return f"both {pluralize(2, noun)[2:]}" if number == 2 else f"all {pluralize(number, noun)}"
 
 
 #: One for each command that runs.
 _commands: list[None] = []
 
 
-class naming_options:
+class option_names_in_messages:
     """Within the ``with`` statement, advice names options of the command line: whoever reads it typed a command."""
 
     def __enter__(self) -> None:
@@ -61,7 +61,7 @@ class naming_options:
         _commands.pop()
 
 
-def in_both(option: str, python: str) -> str:
+def cli_or_api(option: str, python: str) -> str:
     """Return how advice names what a user and a program do alike: ``--lossy`` to one, ``lossy=True`` to the other.
 
     Call it where the advice is given, not when a module is loaded: who asks is known only then.
@@ -75,7 +75,7 @@ _LONGEST_WORD, _LONGEST_TEXT = 256, 8192
 _HEAD, _TAIL = 120, 40
 
 
-def shortened(text: str) -> str:
+def truncate_words(text: str) -> str:
     """Return the text of a message with words that are very long cut in their middle, and the text itself if it is."""
     if len(text) <= _LONGEST_WORD:
         return text
@@ -99,10 +99,10 @@ class FatpackError(Exception):
     exit_code = 2
 
     def __init__(self, problem: str, *, hint: str = "", chain: Sequence[str] = ()) -> None:
-        self.problem = shortened(problem)
+        self.problem = truncate_words(problem)
         super().__init__(self.problem)
-        self.hint = shortened(hint)
-        self.chain = (*chain[:1], *map(shortened, chain[1:]))
+        self.hint = truncate_words(hint)
+        self.chain = (*chain[:1], *map(truncate_words, chain[1:]))
 
     def __reduce__(self) -> tuple[object, ...]:
         # What raises it takes keywords, which exceptions are not pickled with by themselves.
@@ -147,9 +147,9 @@ class FormatError(FatpackError):
         super().__init__(problem, hint=hint, chain=chain)
         self.format = format
         self.offset = offset
-        self.field = shortened(field)
-        self.expected = shortened(expected)
-        self.found = shortened(found)
+        self.field = truncate_words(field)
+        self.expected = truncate_words(expected)
+        self.found = truncate_words(found)
 
     def describe(self) -> str:
         """Return the message without file, format, offset and hint: for a finding, which carries those itself."""
@@ -161,7 +161,7 @@ class FormatError(FatpackError):
     def __str__(self) -> str:
         place = self.format
         if self.offset is not None:
-            place = f"{place} at {hexadecimal(self.offset)}".strip()
+            place = f"{place} at {format_hex(self.offset)}".strip()
         text = ": ".join(part for part in (self._where(), place, self.describe()) if part)
         return f"{text}; {self.hint}" if self.hint else text
 

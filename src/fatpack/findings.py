@@ -9,9 +9,9 @@ FP36xx what `doctor` verifies. A code is never reused.
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, shortened
-from fatpack.io.source import is_in_file
-from fatpack.model import Finding, Span
+from fatpack.errors import LimitExceeded, truncate_words
+from fatpack.io.source import Span, is_in_file
+from fatpack.model import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -429,28 +429,28 @@ CODES: dict[str, tuple[str, str]] = {
 
 def finding(code: str, span: Span, message: str, hint: str = "", *, field: str = "") -> Finding:
     """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
-    return Finding(code, CODES[code][0], span, shortened(message), shortened(hint), field)
+    return Finding(code, CODES[code][0], span, truncate_words(message), truncate_words(hint), field)
 
 
-def said(item: Finding, path: str) -> str:
+def format_finding(item: Finding, path: str) -> str:
     """Return what a finding in a file says, in one line with its hint: ``FP1401 at 0x18: entry[0].padded_size: …``.
 
     The offset is that in the file, and left out inside of what is compressed; then come the names that lead there.
     """
     offset = item.span.start if is_in_file(item.span.source) else None
     at = "" if offset is None else f" at {offset:#x}"
-    return f"{item.code}{at}{where(item.span.source, path)}: {without_offset(item.text, offset)}"
+    return f"{item.code}{at}{location_words(item.span.source, path)}: {without_offset(item.text, offset)}"
 
 
-def where(chain: Sequence[str], path: str) -> str:
+def location_words(chain: Sequence[str], path: str) -> str:
     """Return the place that a chain of names leads to in a file, `` (a.o → .llvm.offloading)``; "" for the file."""
     outermost = chain[0] if chain else ""
     member = outermost[len(path) + 1 : -1] if path and outermost.startswith(f"{path}(") else ""
-    names = [*([member] if member else []), *map(shortened, chain[1:])]
+    names = [*([member] if member else []), *map(truncate_words, chain[1:])]
     return f" ({' → '.join(names)})" if names else ""
 
 
-def message_of(text: str) -> str:
+def message_from_text(text: str) -> str:
     """Return the message of what :func:`said` returned."""
     return text.partition(": ")[2]
 
@@ -463,7 +463,7 @@ def without_offset(message: str, offset: int | None) -> str:
     return message if after[:1].isalnum() else before + after
 
 
-def unread(damage: str, error: Exception) -> str:
+def code_for_error(damage: str, error: Exception) -> str:
     """Return the code for what an error keeps from being read: that of damage, or that of limits, which are none."""
     return "FP1005" if isinstance(error, LimitExceeded) else damage
 
@@ -472,7 +472,7 @@ def unread(damage: str, error: Exception) -> str:
 ONCE = ("FP1408",)
 
 
-class Tally:
+class FindingTally:
     """Findings one by one up to ``most`` of each code; the others are counted, so that no number of them costs more."""
 
     __slots__ = ("_kept", "_more", "_most")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.errors import Truncated, hexadecimal
+from fatpack.errors import Truncated, format_hex
 from fatpack.model import Label
 from fatpack.record import Record
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-    Order: TypeAlias = Literal["little", "big"]
+    ByteOrder: TypeAlias = Literal["little", "big"]
 
 #: type name → struct code; ``bytes[n]`` is handled apart
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i8": "b", "i16": "h", "i32": "i", "i64": "q"}
-_ORDERS: dict[Order, str] = {"little": "<", "big": ">"}
+_ORDERS: dict[ByteOrder, str] = {"little": "<", "big": ">"}
 #: struct code → bytes
 _SIZES = {"B": 1, "H": 2, "I": 4, "Q": 8, "b": 1, "h": 2, "i": 4, "q": 8}
 
@@ -58,13 +58,13 @@ class Field(Record):
             return self.show(value)
         if isinstance(value, bytes):
             return value.hex(" ")
-        return f"{value} ({hexadecimal(value)})" if value > 9 or value < 0 else str(value)
+        return f"{value} ({format_hex(value)})" if value > 9 or value < 0 else str(value)
 
 
 class Layout:
     """A record of fixed size: ``name`` in the terms of its ``format``, its fields in order, and a byte order."""
 
-    def __init__(self, format: str, name: str, fields: Sequence[Field], order: Order = "little") -> None:
+    def __init__(self, format: str, name: str, fields: Sequence[Field], order: ByteOrder = "little") -> None:
         self.format = format
         self.name = name
         self.fields = tuple(fields)

@@ -8,7 +8,7 @@ the innermost source that holds the bytes as such.
 from __future__ import annotations
 
 from fatpack.io.source import Span
-from fatpack.record import LateRecord, Record, is_late
+from fatpack.record import LazyRecord, Record, is_pending
 
 __all__ = ["Container", "Finding", "Image", "Label", "Span", "Target"]
 
@@ -60,7 +60,7 @@ class Finding(Record):
     ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``. ``field`` is the
     field of the format that is wrong, ``section`` the section of the host that it lies in; "" where there is none.
     ``count`` is how many this one stands for: a file has a million of a kind where a producer made one mistake, and
-    from some number on they are counted and not kept (:class:`fatpack.findings.Tally`).
+    from some number on they are counted and not kept (:class:`fatpack.findings.FindingTally`).
     """
 
     code: str
@@ -78,7 +78,7 @@ class Finding(Record):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
-class Image(LateRecord):
+class Image(LazyRecord):
     """One device binary in a container.
 
     ``data`` gives the bytes after decompression, read when asked for. ``form`` says what they are (cubin, ptx,
@@ -113,11 +113,11 @@ class Image(LateRecord):
     _put_attrs,
     _put_record,
 ) = Image._setters
-_put_late = LateRecord._late.__set__  # the slot, not its value
+_put_late = LazyRecord._late.__set__  # the slot, not its value
 _new = object.__new__
 
 
-def late_image(
+def lazy_image(
     target: Target,
     form: str,
     data: View | None,
@@ -158,12 +158,12 @@ def late_image(
     return image
 
 
-def is_unread(image: Image) -> bool:
+def is_not_inflated(image: Image) -> bool:
     """Return whether an image is compressed by itself, and nobody has asked for its ``data`` yet; asking reads none."""
-    return image.compression is not None and is_late(image)
+    return image.compression is not None and is_pending(image)
 
 
-class Container(LateRecord):
+class Container(LazyRecord):
     """One container: ``format`` and ``version`` as the producer numbers them, and its images in stored order.
 
     ``span`` covers the whole container with its padding. ``unknown`` are spans that no field of the format
@@ -192,7 +192,7 @@ class Container(LateRecord):
 _put_format, _put_version, _put_images, _put_place, _put_features, _put_unknown, _put_findings, *_ = Container._setters
 
 
-def late_container(
+def lazy_container(
     format: str,
     version: int,
     images: tuple[Image, ...],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FINE, FINDINGS, USAGE, MALFORMED, UNSUPPORTED, INPUT_OUTPUT = range(6)
 
 
-def message(error: FatpackError | OSError) -> str:
+def error_message(error: FatpackError | OSError) -> str:
     """Return a failure as one printable line: what, where, and what to do."""
     if isinstance(error, OSError):
         # Of a rename, the second name is what the user asked for, the first a temporary file.
@@ -38,14 +38,14 @@ def _missing_folder(name: object) -> str:
 _RISING = (FINE, FINDINGS, USAGE, UNSUPPORTED, MALFORMED, INPUT_OUTPUT)
 
 
-def worst(codes: Iterable[int]) -> int:
+def worst_exit_code(codes: Iterable[int]) -> int:
     """Return the exit code of a command for those of its parts: damage is worse than what cannot be done with it."""
     return max(codes, key=_RISING.index)
 
 
-def code_of(findings: Iterable[tuple[str, str]]) -> int:
+def exit_code_for_findings(findings: Iterable[tuple[str, str]]) -> int:
     """Return the exit code for what was found, given as severities and codes."""
-    return worst((FINE, *(_code(*item) for item in findings)))
+    return worst_exit_code((FINE, *(_code(*item) for item in findings)))
 
 
 def _code(severity: str, code: str) -> int:

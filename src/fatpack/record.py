@@ -173,7 +173,7 @@ def _generated(cls: RecordType) -> Callable[..., None]:
     return made  # type: ignore[no-any-return]
 
 
-class LateRecord(Record):
+class LazyRecord(Record):
     """A record of which some fields may be made when one of them is first asked for.
 
     The code that makes it so leaves these fields empty and puts into ``_late`` a function, with the values for it,
@@ -220,15 +220,15 @@ class LateRecord(Record):
             return made
 
 
-_put_late = LateRecord._late.__set__  # the slot, not its value
+_put_late = LazyRecord._late.__set__  # the slot, not its value
 
 
-def is_late(record: LateRecord) -> bool:
+def is_pending(record: LazyRecord) -> bool:
     """Return whether fields of a record were not made yet; asking makes none."""
     return record._late is not None
 
 
-class Uncollected:
+class gc_paused:
     """While thousands of records are made: they form no cycles, so looking for cycles takes time and frees nothing.
 
     Afterwards the garbage collector is as it was.

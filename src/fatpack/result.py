@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.words.printable import as_markup, printable
+from fatpack.words.printable import escape_html, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ROWS, _DEPTH, _LETTERS = 20, 2, 200
 
 #: lines about what is wrong that the text of a result has
-SHOWN = 5
+MAX_PROBLEM_LINES = 5
 
 
 class Result(Record):
@@ -50,7 +50,7 @@ class Result(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data: dictionaries, lists, texts, numbers, None."""
-        data: dict[str, Any] = plain(self)
+        data: dict[str, Any] = to_plain_data(self)
         return data
 
     def to_json(self) -> str:
@@ -69,23 +69,23 @@ class Result(Record):
         small = {str(number + 1): line for number, line in enumerate(lines[:_ROWS])}
         if not small:
             small = {name: value for name, value in data.items() if not isinstance(value, (dict, list))}
-        rest = html(f"fatpack.{type(self).__name__}", data)
-        return f"{html(title, small)}<details><summary>all of it</summary>{rest}</details>"
+        rest = to_html_table(f"fatpack.{type(self).__name__}", data)
+        return f"{to_html_table(title, small)}<details><summary>all of it</summary>{rest}</details>"
 
 
-def plain(value: object) -> Any:
+def to_plain_data(value: object) -> Any:
     """Return a record as a dictionary and tuples as lists, down to what JSON has.
 
     Fields that begin with an underscore are left out.
     """
     if isinstance(value, Record):
-        return {name: plain(getattr(value, name)) for name in type(value)._fields if not name.startswith("_")}
+        return {name: to_plain_data(getattr(value, name)) for name in type(value)._fields if not name.startswith("_")}
     if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
+        return [to_plain_data(item) for item in value]
     return value
 
 
-def html(title: str, data: Mapping[str, Any]) -> str:
+def to_html_table(title: str, data: Mapping[str, Any]) -> str:
     """Return plain data as one small table with a title: a row for each key, lists of rows as tables inside."""
     return "".join(["<table><caption>", _escaped(title), "</caption>", *_rows(data, _DEPTH), "</table>"])
 
@@ -139,4 +139,4 @@ def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     """Return text from files as HTML shows it, and not more of it than fits."""
-    return as_markup(text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…")
+    return escape_html(text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…")

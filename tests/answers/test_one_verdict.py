@@ -17,7 +17,7 @@ from fatpack.cli import main
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration as record_of
+from fatpack.report.registration.records import registration_record as record_of
 from fatpack.runtime.evidence.programs.code import x86
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

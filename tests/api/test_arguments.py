@@ -134,13 +134,13 @@ def test_images_are_selected_once_however_often_they_are_asked_for(monkeypatch: 
     with fatpack.open(output.getvalue()) as file:
         expected = list(file.images())
         images, calls = file.images(), []
-        real = selecting.select
+        real = selecting.select_images
 
         def counted(*arguments: Any) -> Any:
             calls.append(arguments)
             return real(*arguments)
 
-        monkeypatch.setattr(selecting, "select", counted)
+        monkeypatch.setattr(selecting, "select_images", counted)
         assert [images[number] for number in range(len(images))] == expected
         assert [images[~number] for number in range(len(images))] == expected[::-1]
         assert list(images) == [*images] == expected

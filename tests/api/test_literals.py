@@ -16,7 +16,7 @@ from fatpack.images import EXTENSIONS
 from fatpack.ops.pack.formats import FORMATS
 from fatpack.ops.slim.wishes import METHODS as METHODS_OF_SLIM
 from fatpack.ops.slim.wishes import MODES as SLIM_MODES
-from fatpack.ops.slim.wishes import PTX
+from fatpack.ops.slim.wishes import PTX_MODES
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.ops.wrap.wrap import EMITS
 
@@ -28,7 +28,7 @@ TABLES = {
     "Emit": EMITS,
     "Form": EXTENSIONS,
     "Format": FORMATS,
-    "KeepPtx": PTX,
+    "KeepPtx": PTX_MODES,
     "Offload": ["none", *OFFLOAD_WORDS, "host"],
     "Producer": PRODUCERS,
     "Recompression": METHODS_OF_SLIM,
@@ -50,5 +50,5 @@ def test_every_type_is_public_and_every_format_has_its_options() -> None:
     names = {*TABLES, *(row.options.__name__ for row in FORMATS.values())}
     missing = sorted(names - set(fatpack.__all__))
     assert not missing, f"src/fatpack/__init__.py does not offer {missing}"
-    unknown = [row.json_name for row in FORMATS.values() if row.json_name not in fatpack.formats.ROOMS]
+    unknown = [row.json_name for row in FORMATS.values() if row.json_name not in fatpack.formats.MODULES]
     assert not unknown, f"ops/pack/formats.py packs {unknown}, and formats.ROOMS has no such format"

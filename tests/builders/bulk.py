@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
-from fatpack.testing.memory import Traced
+from fatpack.testing.memory import TracedMemory
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
@@ -38,6 +38,6 @@ def edited_sparse(path: Path, data: bytes, size: int, edit: Callable[[View], Ite
     with path.open("r+b") as stream:
         stream.truncate(size)
     with open_source(path) as source:
-        with Traced() as memory:
+        with TracedMemory() as memory:
             pieces = list(edit(source.view()))
         return Edited(max(len(piece) for piece in pieces if isinstance(piece, View)), memory.peak)

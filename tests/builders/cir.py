@@ -9,9 +9,10 @@ import random
 from typing import TYPE_CHECKING
 
 from fatpack.formats import cir
+from fatpack.io.source import Span
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import Container, Image, Span, Target
-from fatpack.testing.making import joined
+from fatpack.model import Container, Image, Target
+from fatpack.testing.making import join_pieces
 
 if TYPE_CHECKING:
     pass
@@ -227,7 +228,7 @@ def container_of(*images: Image, form: str = "attribute") -> Container:
 
 def combined(*files: tuple[str | bytes, str], form: str = "attribute") -> bytes:
     """Return the container of some files with their bundle IDs."""
-    return joined(cir.write(container_of(*(image_of(text, spelling) for text, spelling in files), form=form)))
+    return join_pieces(cir.write(container_of(*(image_of(text, spelling) for text, spelling in files), form=form)))
 
 
 def parsed(data: str | bytes, name: str = "test.cir", *, strict: bool = False) -> Container:
@@ -237,4 +238,4 @@ def parsed(data: str | bytes, name: str = "test.cir", *, strict: bool = False) -
 
 def splits(data: str | bytes) -> list[bytes]:
     """Return every module of a container as a file."""
-    return [joined(cir.split(image)) for image in parsed(data).images]
+    return [join_pieces(cir.split_image(image)) for image in parsed(data).images]

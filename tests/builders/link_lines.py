@@ -68,7 +68,7 @@ def _archive(path: Path, members: Sequence[tuple[str, Path]]) -> None:
     from fatpack.io.sink import write_file
     from fatpack.io.sources.opening import open_source
 
-    write_file(path, archive.build([(name.encode(), open_source(str(file)).view()) for name, file in members]))
+    write_file(path, archive.build_archive([(name.encode(), open_source(str(file)).view()) for name, file in members]))
 
 
 def random_line(chance: random.Random, extra: Sequence[str] = (), *, asks: bool = True) -> list[str]:

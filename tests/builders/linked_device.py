@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from fatpack.elf.file import ElfFile, Section
-from fatpack.hosts.relaying import Move, NewContent, Relay
+from fatpack.elf.file import ElfFile, ElfSection
+from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
 
@@ -95,7 +95,9 @@ def c_source(layout: Layout, *, main: bool) -> str:
     return _HEADER.format(count=count, magic=MAGIC, linkage=linkage) + (MAIN if main else "")
 
 
-def smaller(path: Path, kept: int = 64, *, records: str = ".nvFatBinSegment", emptied: Sequence[int] = ()) -> Relay:
+def smaller(
+    path: Path, kept: int = 64, *, records: str = ".nvFatBinSegment", emptied: Sequence[int] = ()
+) -> ShrinkRequest:
     """Return the change that leaves of every container its first bytes, laid down again from the section's start.
 
     Containers whose number is in ``emptied`` keep 24 bytes. Pointers are read as the linker left them.
@@ -104,7 +106,7 @@ def smaller(path: Path, kept: int = 64, *, records: str = ".nvFatBinSegment", em
     elf = ElfFile(view)
     by_name = {elf.name(section): section for section in elf.sections() if section.stored_size}
     table = by_name[records]
-    contents, moves, pointers = list[NewContent](), list[Move](), dict[int, int]()
+    contents, moves, pointers = list[NewSectionContent](), list[ContainerMove](), dict[int, int]()
     new_of: dict[int, int] = {}
     for name in (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"):
         section = by_name.get(name)
@@ -118,18 +120,18 @@ def smaller(path: Path, kept: int = 64, *, records: str = ".nvFatBinSegment", em
             left = min(24 if number in emptied else kept, size)
             pieces += [data[at : at + 8], struct.pack(order(elf, "Q"), left - 16)]
             pieces.append(view.slice(section.offset + at + 16, left - 16))
-            moves.append(Move(section.address + at, size, section.address + new, left))
+            moves.append(ContainerMove(section.address + at, size, section.address + new, left))
             new_of[section.address + at] = section.address + new
             new += left
             at = data.find(struct.pack(order(elf, "I"), MAGIC), at + size)
-        contents.append(NewContent(section.index, pieces))
+        contents.append(NewSectionContent(section.index, pieces))
     word = elf.layouts.word
     for place in range(8, table.size, 8 + 2 * word):
         address = table.address + place
         target = pointer(elf, table, place)
         if new_of.get(target, target) != target:
             pointers[address] = new_of[target]
-    return Relay(contents, moves, pointers)
+    return ShrinkRequest(contents, moves, pointers)
 
 
 def order(elf: ElfFile, code: str) -> str:
@@ -137,7 +139,7 @@ def order(elf: ElfFile, code: str) -> str:
     return ("<" if elf.layouts.order == "little" else ">") + code
 
 
-def pointer(elf: ElfFile, table: Section, place: int) -> int:
+def pointer(elf: ElfFile, table: ElfSection, place: int) -> int:
     """Return what a pointer of a table holds: by its relocation, else in place."""
     word = elf.layouts.word
     for section in elf.sections():

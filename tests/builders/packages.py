@@ -18,7 +18,7 @@ import zstandard
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.packages import Member, room
+from fatpack.packages import PackageMember, get_package
 
 Files = Mapping[str, bytes]
 Compressor = Callable[[bytes], bytes]
@@ -172,17 +172,17 @@ def rpm(files: Files, compress: Callable[[bytes], bytes] = bytes, *, stripped: b
     return lead + signature + bytes(-len(signature) % 8) + _header(tags) + compress(payload)
 
 
-def listed(kind: str, data: bytes | View) -> list[Member | Finding]:
+def listed(kind: str, data: bytes | View) -> list[PackageMember | Finding]:
     view = view_of(data) if isinstance(data, bytes) else data
-    return list(room(kind).members(view))
+    return list(get_package(kind).members(view))
 
 
 def contents(kind: str, data: bytes | View) -> dict[str, bytes]:
     """Return the bytes of every member, each read before the next is asked for."""
     view = view_of(data) if isinstance(data, bytes) else data
     found = {}
-    for item in room(kind).members(view):
-        if isinstance(item, Member):
+    for item in get_package(kind).members(view):
+        if isinstance(item, PackageMember):
             with item.open() as source:
                 found[item.name] = source.read(0, source.size)
                 assert item.size in (None, source.size)

@@ -64,7 +64,7 @@ def test_archives_per_target_become_one_of_bundles_again(archive: Path, fatpack:
     from fatpack.model import Finding
 
     with open_source(archive / "back.a") as source:
-        sites = hosts.room("archive").locate(source.view())
+        sites = hosts.get_host("archive").locate(source.view())
         assert [site.data.tobytes() for site in sites if not isinstance(site, Finding)] == wanted
 
 

@@ -14,11 +14,12 @@ import pytest
 from tests.builders import bitcode
 from tests.builders.archive import THIN, header, member
 from tests.cli.conftest import Ran
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 from tests.reference import run
 
 from fatpack.hosts import archive
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import join_pieces
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"
@@ -26,8 +27,8 @@ B = "--image=file=b.cubin,triple=nvptx64-nvidia-cuda,arch=sm_90,kind=cuda"
 
 
 def write(path: Path, members: Sequence[tuple[str, bytes]]) -> None:
-    built = archive.build([(name.encode(), BytesSource(data, name).view()) for name, data in members])
-    path.write_bytes(joined(built))
+    built = archive.build_archive([(name.encode(), BytesSource(data, name).view()) for name, data in members])
+    path.write_bytes(join_pieces(built))
 
 
 @pytest.fixture(autouse=True)

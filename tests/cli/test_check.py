@@ -17,7 +17,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
-from fatpack.report.schemas import text
+from fatpack.report.schemas import schema_text
 
 Printed = Callable[..., tuple[int, str]]
 
@@ -41,7 +41,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Printed:
 def document(run: Printed, *arguments: str) -> dict[str, Any]:
     code, printed = run("check-kpack", "site", "--json", *arguments)
     found: dict[str, Any] = json.loads(printed)
-    jsonschema.validate(found, json.loads(text("check")))
+    jsonschema.validate(found, json.loads(schema_text("check")))
     assert found["exit_code"] == code
     return found
 
@@ -182,7 +182,7 @@ def test_stages_of_a_unit(run: Printed, tmp_path: Path, monkeypatch: pytest.Monk
     fatpack.remove("fat.o", "less.o", fatpack.Selector(arch="sm_90"))
     code, printed = run("check-stages", "less.o", "k.fatbin", "--json")
     found = json.loads(printed)
-    jsonschema.validate(found, json.loads(text("check")))
+    jsonschema.validate(found, json.loads(schema_text("check")))
     assert (code, found["exit_code"]) == (1, 1)
     assert [(item["what"], item["arch"], item["had"], item["stage"]) for item in found["lost"]] == [
         ("arch", "sm_90", "containers", "objects")
@@ -210,7 +210,7 @@ def test_json_says_why_nothing_was_compared(run: Printed, tmp_path: Path) -> Non
         code, printed = run(*arguments, "--json")
         document, _, said = printed.rpartition("fatpack: error: ")
         found = json.loads(document)
-        jsonschema.validate(found, json.loads(text("check")))
+        jsonschema.validate(found, json.loads(schema_text("check")))
         assert (code, found["exit_code"], found["error"]["exit_code"]) == (5, 5, 5)
         assert "No such file or directory" in found["error"]["message"]
         assert said == f"{found['error']['message']}\n"

@@ -19,7 +19,7 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack.findings import CODES
-from fatpack.report.schemas import text
+from fatpack.report.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
 
@@ -212,7 +212,7 @@ def test_json_says_why_nothing_was_checked(place: Path, fatpack: Fatpack) -> Non
         for form in (["--json"], ["--output", "json"]):
             ran = fatpack("check", *arguments, *form)
             document = json.loads(ran.out)
-            jsonschema.validate(document, json.loads(text("check")))
+            jsonschema.validate(document, json.loads(schema_text("check")))
             assert (ran.code, document["exit_code"], document["error"]["exit_code"]) == (code, code, code)
             assert document["error"]["message"]
 
@@ -231,7 +231,7 @@ def test_every_output_renders_the_same(place: Path, fatpack: Fatpack, monkeypatc
         ran = outputs(fatpack, *arguments)
         assert {one.code for one in ran.values()} == {code}
         document = json.loads(ran["json"].out)
-        jsonschema.validate(document, json.loads(text("check")))
+        jsonschema.validate(document, json.loads(schema_text("check")))
         violations = document["policy"]["violations"]
         _sarif_holds(json.loads(ran["sarif"].out), violations)
         _junit_holds(ran["junit"].out, violations)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Ran
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack import codec
@@ -18,7 +18,9 @@ from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.compressed import read
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
 from fatpack.io import limits
-from fatpack.model import Container, Image, Span
+from fatpack.io.source import Span
+from fatpack.model import Container, Image
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 Fatpack = Callable[..., Ran]
 
@@ -37,7 +39,7 @@ def images() -> list[Image]:
     rng = random.Random(1)
     contents = [code_object() + bytes(rng.choices(range(30), k=SIZE)) for _ in ARCHS]
     ids = [f"hipv4-amdgcn-amd-amdhsa--{arch}" for arch in ARCHS]
-    return [image(content, attrs={"id": spelling}) for content, spelling in zip(contents, ids, strict=True)]
+    return [make_image(content, attrs={"id": spelling}) for content, spelling in zip(contents, ids, strict=True)]
 
 
 @pytest.fixture
@@ -49,9 +51,9 @@ def bundle(folder: Path) -> bytearray:
 
 @cache
 def packed() -> bytes:
-    host = image(b"", attrs={"id": "host-x86_64-unknown-linux-gnu-"})
+    host = make_image(b"", attrs={"id": "host-x86_64-unknown-linux-gnu-"})
     model = Container("", 3, (host, *images()), Span(0, 0), attrs={"compression": "zstd", "align": "4096"})
-    return joined(clang_bundle.write(model))
+    return join_pieces(clang_bundle.write(model))
 
 
 def with_wrong_hash(data: bytearray) -> bytes:
@@ -66,7 +68,7 @@ def with_damage() -> bytes:
     for at in range(len(data) - 500, len(data) * 3 // 4, -500):
         damaged = data[:at] + damage + data[at + len(damage) :]
         try:
-            container = clang_bundle.parse(view_of(damaged))
+            container = clang_bundle.parse(make_view(damaged))
             container.images[2].data.tobytes()
         except library.FormatError:
             continue
@@ -80,14 +82,14 @@ def with_damage() -> bytes:
 @pytest.mark.usefixtures("bundle")
 def test_the_plain_listing_is_the_table(fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
     inflated: list[int] = []
-    real = codec.inflated
+    real = codec.inflate_pieces
 
     def counting(*arguments: object, **options: object) -> object:
         for piece in real(*arguments, **options):  # type: ignore[arg-type]
             inflated.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(read, "inflated", counting)
+    monkeypatch.setattr(read, "inflate_pieces", counting)
     ran = fatpack("inspect", "lib.hipfb")
     assert ran.code == 0
     assert "4 images, zstd (--inflate looks inside)" in ran.out
@@ -193,8 +195,8 @@ def test_the_bundler_inflates_a_stream_once_whatever_is_asked_for(
 ) -> None:
     monkeypatch.setattr(limits, "INFLATED_KEPT", 10_000)
     starts: list[int] = []
-    real = read.inflated
-    monkeypatch.setattr(read, "inflated", lambda *words, **more: starts.append(1) or real(*words, **more))
+    real = read.inflate_pieces
+    monkeypatch.setattr(read, "inflate_pieces", lambda *words, **more: starts.append(1) or real(*words, **more))
     ran = unbundle(fatpack, *reversed(ARCHS))
     assert (ran.code, ran.err) == (0, "")
     for arch, item in zip(ARCHS, images(), strict=True):

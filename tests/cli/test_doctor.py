@@ -10,15 +10,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.builders import wheels
-from tests.laws.rooms import FIXTURES, view_of
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.answers.doctor.facts import CHECKS
 from fatpack.cli import main
 from fatpack.findings import CODES
-from fatpack.hosts.archive import build
-from fatpack.report.schemas import text
-from fatpack.symbols import symbols
+from fatpack.hosts.archive import build_archive
+from fatpack.report.schemas import schema_text
+from fatpack.symbols import archive_symbols
+from fatpack.testing.making import make_view
 
 Ran = Callable[..., tuple[int, list[str]]]
 
@@ -80,9 +81,9 @@ def test_the_document_follows_its_schema(run: Ran) -> None:
     Path("y.fatbin").write_bytes(FATBIN[:-700])
     code, lines = run("--json", "y.fatbin")
     document = json.loads("\n".join(lines))
-    jsonschema.validate(document, json.loads(text("doctor")))
+    jsonschema.validate(document, json.loads(schema_text("doctor")))
     assert (document["exit_code"], document["verdict"]) == (code, "damaged") == (3, "damaged")
-    assert run("--schema")[1] == text("doctor").splitlines()
+    assert run("--schema")[1] == schema_text("doctor").splitlines()
 
 
 def test_a_wheel_is_compared_with_its_record(run: Ran) -> None:
@@ -183,7 +184,7 @@ def test_a_wheel_with_no_record_or_several_is_not_compared_and_that_is_said(
         assert [item.code for item in found.findings] == ["FP3604"]
         assert why in {item.why for item in found.not_verified}
     Path(name).write_bytes(wheels.packed(stored))
-    monkeypatch.setattr("fatpack.answers.doctor.wheels.MOST", 10)
+    monkeypatch.setattr("fatpack.answers.doctor.wheels.MAX_RECORD_SIZE", 10)
     assert odd(name) == ["FP3604"]
 
 
@@ -211,7 +212,7 @@ def test_an_empty_folder_has_nothing_to_verify(run: Ran) -> None:
     code, lines = run("empty")
     assert (code, lines[0]) == (1, "nothing verified: no file was read")
     document = json.loads("\n".join(run("--json", "empty")[1]))
-    jsonschema.validate(document, json.loads(text("doctor")))
+    jsonschema.validate(document, json.loads(schema_text("doctor")))
     assert document["verdict"] == "empty"
 
 
@@ -233,13 +234,13 @@ def test_all_that_is_verified_is_listed(run: Ran) -> None:
 
 def test_a_symbol_table_that_lies_is_told(run: Ran) -> None:
     member = (FIXTURES / "elf" / "clang-22-openmp-gfx90a.o").read_bytes()
-    data = b"".join(map(bytes, build([(b"a.o", view_of(member))])))
+    data = b"".join(map(bytes, build_archive([(b"a.o", make_view(member))])))
     Path("x.a").write_bytes(data)
     found = fatpack.doctor("x.a")
     counts = {row.what: (row.checked, row.wrong) for row in found.verified}
     assert found, [item.message for item in found.findings]
     assert counts["symbol tables"][0] > 0
-    name = next(iter(symbols(view_of(member)) or ()))
+    name = next(iter(archive_symbols(make_view(member)) or ()))
     Path("x.a").write_bytes(data.replace(b"\0" + name + b"\0", b"\0" + b"!" * len(name) + b"\0", 1))
     found = fatpack.doctor("x.a")
     assert [item.code for item in found.findings] == ["FP2107"]

@@ -13,8 +13,8 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
-from fatpack.report.answers.explain import render
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.answers.explain import render_explain
+from fatpack.report.schemas import schema_text
 
 #: images of a fat binary | arguments | exit code | how the first line goes on
 CASES = [
@@ -126,11 +126,11 @@ def test_what_hides_images_is_told_in_their_place(capsys: pytest.CaptureFixture[
 
 def test_commands_and_names_of_errors_are_whole_on_a_narrow_terminal() -> None:
     explained = fatpack.explain(offered.cuda("90"), "sm_87", driver=535)
-    lines = list(render(explained, width=60))
+    lines = list(render_explain(explained, width=60))
     assert max(map(len, lines)) <= 60
     words = " ".join(lines).split()
     assert {"arch=compute_87,code=sm_87", "cudaErrorNoKernelImageForDevice)"} <= set(words)
-    assert words == " ".join(render(explained)).split()
+    assert words == " ".join(render_explain(explained)).split()
 
 
 def test_a_wheel_is_looked_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

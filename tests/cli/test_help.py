@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 
-from fatpack.cli.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, command
+from fatpack.cli.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, load_command
 from fatpack.cli.commands.completion import LINES
 from fatpack.cli.completing.shells import SCRIPTS
 from fatpack.cli.grammar.command import ELSEWHERE, SharedOption
@@ -50,7 +50,7 @@ def test_a_page_has_every_command_in_its_group(fatpack: Fatpack) -> None:
 def test_shared_options_are_explained_in_one_place(fatpack: Fatpack) -> None:
     page = fatpack("help", "options").out
     for name in COMMANDS:
-        shared = [each for each in command(name).options if isinstance(each, SharedOption)]
+        shared = [each for each in load_command(name).options if isinstance(each, SharedOption)]
         shown = fatpack("help", name).out
         for option in shared:
             spelling = max(option.opts, key=len)
@@ -159,7 +159,7 @@ def test_what_other_tools_call_an_option_leads_to_ours(fatpack: Fatpack, words: 
 
 def test_words_of_other_tools_are_none_of_ours() -> None:
     for name in COMMANDS:
-        spellings = {spelling for option in command(name).options for spelling in option.opts}
+        spellings = {spelling for option in load_command(name).options for spelling in option.opts}
         assert not {word for word in ELSEWHERE if word in spellings}, name
 
 

@@ -26,7 +26,7 @@ def made(folder: Path, fatpack: Fatpack) -> None:
     # A name made of the member's, the target and a number can be that of the archive itself.
     member = (b"own.a", BytesSource((folder / "one.bin").read_bytes(), "own.a").view())
     with open(folder / "own-nvptx64-nvidia-cuda-sm_80.0.cubin", "wb") as file:
-        write_pieces(file.fileno(), archive.build([member]))
+        write_pieces(file.fileno(), archive.build_archive([member]))
 
 
 @pytest.mark.parametrize(

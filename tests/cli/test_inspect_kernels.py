@@ -16,9 +16,9 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import images
-from fatpack.images.kernel import Kernel
+from fatpack.images.kernel import KernelNeeds
 from fatpack.report.kernel_text import kernel_table
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
 NEEDS = FIXTURES / "kernels"
@@ -39,7 +39,7 @@ def test_the_page_shows_what_the_command_prints(folder: Path, fatpack: Fatpack) 
 
 def test_the_page_names_every_fact() -> None:
     page = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text()
-    assert [field for field in Kernel._fields if f"`{field}`" not in page] == ["name"]
+    assert [field for field in KernelNeeds._fields if f"`{field}`" not in page] == ["name"]
 
 
 def test_the_table_of_a_cubin(fatpack: Fatpack) -> None:
@@ -83,12 +83,12 @@ def test_tables_stand_below_the_images_of_containers(fatpack: Fatpack) -> None:
 
 
 def test_banks_of_constants_beside_the_first_are_numbered() -> None:
-    kernel = dict.fromkeys(Kernel._fields) | {"name": "k", "constants": {"0": 352, "2": 8}}
+    kernel = dict.fromkeys(KernelNeeds._fields) | {"name": "k", "constants": {"0": 352, "2": 8}}
     assert list(kernel_table([kernel], "cubin", "")) == ["  constant  kernel", "352, [2] 8  k"]
 
 
 def test_kernels_of_which_nothing_is_known_are_named() -> None:
-    kernel = dict.fromkeys(Kernel._fields) | {"name": "k\x1b"}
+    kernel = dict.fromkeys(KernelNeeds._fields) | {"name": "k\x1b"}
     assert list(kernel_table([kernel], "spirv", "  ")) == ["  kernel k\\x1b"]
 
 
@@ -108,7 +108,7 @@ def test_json_has_the_facts_in_the_order_of_the_names(name: str, fatpack: Fatpac
     jsonschema.validate(document, json.loads(schema_text("inspect")))
     image = document["files"][0]["image"]
     assert [kernel["name"] for kernel in image["kernel_facts"]] == image["kernels"]
-    assert {tuple(kernel) for kernel in image["kernel_facts"]} == {Kernel._fields}
+    assert {tuple(kernel) for kernel in image["kernel_facts"]} == {KernelNeeds._fields}
 
 
 def test_json_of_a_container_has_them_per_image(fatpack: Fatpack) -> None:
@@ -123,7 +123,7 @@ def test_json_of_a_container_has_them_per_image(fatpack: Fatpack) -> None:
 
 def test_the_schema_describes_every_fact() -> None:
     described = json.loads(schema_text("inspect"))["$defs"]["kernel"]
-    assert tuple(described["properties"]) == tuple(described["required"]) == Kernel._fields
+    assert tuple(described["properties"]) == tuple(described["required"]) == KernelNeeds._fields
 
 
 def test_facts_are_read_only_when_asked_for(fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.cli.many import summary
 from fatpack.machine import processes
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
 
@@ -87,7 +87,7 @@ def test_workers_change_nothing(tree: Path, fatpack: Fatpack, monkeypatch: pytes
     Path("t/cut.o").write_bytes(Path("host.o").read_bytes()[:400])
     arguments = [["t"], ["-v", "--kernels", "t"], ["--json", "t"], ["--one-program", "t"], ["--json", "--kernels", "t"]]
     alone = [fatpack("inspect", *given) for given in arguments]
-    monkeypatch.setattr(processes, "LEAST", 0)
+    monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", 0)
     monkeypatch.setattr(processes, "core_count", lambda: 4)
     assert [fatpack("inspect", *given) for given in arguments] == alone
 
@@ -112,7 +112,7 @@ def test_what_is_excluded_in_vain_is_told(
     with tarfile.open("t/p.tar", "w") as package:
         package.add("t/lib/fat.o", "in/fat.o")
     exclude = ["--exclude=single.o", "--exclude=in/*.o", "--exclude=x*"]
-    monkeypatch.setattr(processes, "LEAST", 0)
+    monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", 0)
     monkeypatch.setattr(processes, "core_count", lambda: 4)
     ran = fatpack("inspect", *options, *exclude, "t", "t/p.tar")
     assert ran.code == 0
@@ -198,7 +198,7 @@ def test_progress_is_shown_on_a_terminal_alone_and_goes_away(monkeypatch: pytest
         shown = io.StringIO()
         monkeypatch.setattr(shown, "isatty", lambda is_terminal=is_terminal: is_terminal)
         monkeypatch.setattr("sys.stderr", shown)
-        meter = summary.FilesMeter()
+        meter = summary.FilesProgress()
         for number in range(5):
             meter(has_code=number % 2 == 0)
             now[0] += 0.6

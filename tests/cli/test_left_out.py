@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli import guarded
+from fatpack.cli import run_guarded
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ def test_a_library_that_is_missing_is_named(
     def command() -> int:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    assert guarded(command) == code
+    assert run_guarded(command) == code
     assert words in capsys.readouterr().err

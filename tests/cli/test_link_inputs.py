@@ -14,7 +14,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 
 @pytest.fixture(scope="module")

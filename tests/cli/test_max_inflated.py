@@ -84,7 +84,7 @@ def test_every_command_that_reads_takes_it(zeros: Path, fatpack: Fatpack) -> Non
 @pytest.mark.usefixtures("zeros")
 def test_a_command_leaves_no_budget_behind(fatpack: Fatpack) -> None:
     assert fatpack("inspect", "--max-inflated=64M", "zeros").code == 0
-    assert budget.budget_now().inflated is None
+    assert budget.current_budget().inflated is None
     assert fatpack("inspect", "zeros").code == 3
 
 
@@ -166,7 +166,7 @@ def test_a_stand_in_names_the_variable_that_it_takes(
     monkeypatch.setenv("FATPACK_LIMITS", settings)
     assert fatpack(*command).code == 0
     assert "max_inflated" in limits.inflated_hint()
-    with limits.advising_stand_ins():
+    with limits.stand_in_advice():
         assert limits.advice("IMAGES", "BUNDLE_ID").endswith("FATPACK_LIMITS='images=N bundle-id=N' in the environment")
         assert "inflated=5'" in limits.inflated_hint(5)
 
@@ -182,11 +182,11 @@ def test_what_refuses_an_edit_keeps_the_hint(fatpack: Fatpack) -> None:
 
 
 def test_budgets_nest() -> None:
-    with budget.opened_with(budget.Budget(1)):
-        with budget.opened_with(budget.Budget(2)):
-            assert budget.budget_now().inflated == 2
-        assert budget.budget_now().inflated == 1
-    assert budget.budget_now().inflated is None
+    with budget.sources_with_budget(budget.Budget(1)):
+        with budget.sources_with_budget(budget.Budget(2)):
+            assert budget.current_budget().inflated == 2
+        assert budget.current_budget().inflated == 1
+    assert budget.current_budget().inflated is None
 
 
 def test_an_error_carries_the_limit(zeros: Path) -> None:

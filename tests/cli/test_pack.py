@@ -97,9 +97,9 @@ def test_an_image_without_a_kind_in_a_host_is_told_of(folder: Path, fatpack: Fat
 
 
 def _words(path: Path) -> str:
-    from fatpack.words.sizes import size_words
+    from fatpack.words.sizes import format_size
 
-    return size_words(path.stat().st_size)
+    return format_size(path.stat().st_size)
 
 
 def test_a_wrong_arch_is_a_warning_not_an_error(folder: Path, fatpack: Fatpack) -> None:

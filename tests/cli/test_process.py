@@ -86,7 +86,7 @@ def test_a_codec_without_memory_does_not_call_the_stream_damaged(monkeypatch: py
     packed = open_source(compress([bytes(5000)], "zstd", 5000)).view()
     monkeypatch.setattr(codec, "_zstd_stream", lambda _: (Refusing(), zstandard.ZstdError))
     with pytest.raises(MemoryError):
-        list(codec.inflated(packed, "zstd", 5000, format="x"))
+        list(codec.inflate_pieces(packed, "zstd", 5000, format="x"))
     monkeypatch.setattr(zstandard, "ZstdCompressor", refuse)
     with pytest.raises(MemoryError):
         compress([b"abc"], "zstd", 3)
@@ -99,7 +99,7 @@ def test_without_threads_the_work_is_done_all_the_same(monkeypatch: pytest.Monke
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with parallel.Tasks([lambda: 1, lambda: 2], threads=4) as tasks:
+    with parallel.ThreadTasks([lambda: 1, lambda: 2], threads=4) as tasks:
         assert list(tasks) == [1, 2]
     assert list(parallel.read_ahead(iter([1, 2, 3]), 2)) == [1, 2, 3]
 

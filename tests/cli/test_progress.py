@@ -11,7 +11,7 @@ import pytest
 from tests.cli.test_terminal import on_terminal, piped
 
 from fatpack.cli import messages
-from fatpack.cli.messages import Meter, StatusLine, Waiting, say
+from fatpack.cli.messages import CopyProgress, StatusLine, WaitStatus, print_stderr
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
@@ -68,9 +68,9 @@ def test_nothing_is_shown_where_nobody_looks() -> None:
 
 def test_the_innermost_line_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
-    with Waiting("convert"):
+    with WaitStatus("convert"):
         messages._tick()
-        meter = Meter(200, "writing x")
+        meter = CopyProgress(200, "writing x")
         meter(50)
         messages._tick()
         meter.finish()
@@ -88,10 +88,10 @@ def test_the_innermost_line_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_message_finds_the_line_gone_and_none_comes_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
-    with Waiting("slim"):
+    with WaitStatus("slim"):
         messages._tick()
         monkeypatch.setattr(messages, "printable", lambda text: (messages._tick(), text)[1])
-        say("fatpack: note: x")
+        print_stderr("fatpack: note: x")
     assert "\r\x1b[Kfatpack: note: x\n" in terminal.getvalue()
     assert "slim" not in terminal.getvalue().partition("note: x")[2]
 
@@ -99,7 +99,7 @@ def test_a_message_finds_the_line_gone_and_none_comes_in_between(monkeypatch: py
 def test_half_a_line_of_output_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, stdout = terminal_of(monkeypatch), Terminal()
     monkeypatch.setattr(sys, "stdout", stdout)
-    with Waiting("inspect"):
+    with WaitStatus("inspect"):
         sys.stdout.write("half ")
         before = terminal.getvalue()
         messages._tick()
@@ -114,7 +114,7 @@ def test_half_a_line_of_output_is_left_alone(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_quiet_commands_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
-    with Waiting("convert", quiet=True):
+    with WaitStatus("convert", quiet=True):
         messages._tick()
     assert terminal.getvalue() == ""
 

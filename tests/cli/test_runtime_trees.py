@@ -12,7 +12,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 

@@ -110,14 +110,14 @@ def test_an_ignored_hangup_stays_ignored(folder: Path) -> None:
 
 def test_handlers_are_there_only_while_a_command_runs() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with interruption.Signals():
+    with interruption.SignalHandlers():
         assert signal.getsignal(signal.SIGTERM) != before
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            interruption.check()
+            interruption.raise_if_interrupted()
     assert signal.getsignal(signal.SIGTERM) == before
-    interruption.check()
+    interruption.raise_if_interrupted()
 
 
 def test_what_a_killed_run_left_is_named_and_stays(folder: Path, fatpack: Callable[..., Ran]) -> None:
@@ -126,7 +126,7 @@ def test_what_a_killed_run_left_is_named_and_stays(folder: Path, fatpack: Callab
     process.communicate()
     (left,) = (entry for entry in os.listdir(folder) if entry.startswith(".fatpack."))
     assert "killed" not in fatpack(*PACK, "--force").err  # it could still be written
-    old = time.time() - abandoned.ABANDONED - 60
+    old = time.time() - abandoned.STALE_SECONDS - 60
     os.utime(left, (old, old))
     ran = fatpack(*PACK, "--force")
     assert ran.code == 0

@@ -13,7 +13,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack.cli import main
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 #: an object of nvcc with fat binaries
 OBJECT = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"

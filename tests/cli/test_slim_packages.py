@@ -13,14 +13,15 @@ import jsonschema
 import pytest
 from tests.builders import wheels as build
 from tests.builders.fatbin import of_words
-from tests.laws.rooms import FIXTURES, view_of
+from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack import proof
 from fatpack.cli import main
 from fatpack.io.source import View
-from fatpack.proof.verdict import Verdict
-from fatpack.report.schemas import text as schema_text
+from fatpack.proof.verdict import ProofResult
+from fatpack.report.schemas import schema_text
+from fatpack.testing.making import make_view
 
 NAME = "demo-1.5-py3-none-any.whl"
 FILES = {
@@ -266,13 +267,13 @@ def test_proofs_that_are_asked_for_wrongly(
 def test_what_is_not_proved_is_not_written(
     linked: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prove, e_flags = proof.verify, 48
+    prove, e_flags = proof.prove, 48
 
-    def with_other_flags(before: View, after: View) -> Verdict:
+    def with_other_flags(before: View, after: View) -> ProofResult:
         data = after.tobytes()
-        return prove(before, view_of(data[:e_flags] + b"\1" + data[e_flags + 1 :]))
+        return prove(before, make_view(data[:e_flags] + b"\1" + data[e_flags + 1 :]))
 
-    monkeypatch.setattr(proof, "verify", with_other_flags)
+    monkeypatch.setattr(proof, "prove", with_other_flags)
     out, certificate = linked.parent / "lib.so", linked.parent / "c.json"
     out.write_bytes(b"an older one")
     options = ["--for", "sm_90", "--certificate", str(certificate)]
@@ -319,8 +320,8 @@ def test_a_file_is_proved_before_it_is_changed_in_place(
     path.write_bytes(old)
     assert main(["slim", str(path), *options]) == 0
     assert "with less device code, and nothing else" in capsys.readouterr().err
-    prove = proof.verify
-    monkeypatch.setattr(proof, "verify", lambda before, _: prove(before, view_of(old[:48] + b"\1" + old[49:])))
+    prove = proof.prove
+    monkeypatch.setattr(proof, "prove", lambda before, _: prove(before, make_view(old[:48] + b"\1" + old[49:])))
     for more in ([], ["--certificate", str(certificate)]):
         path.write_bytes(old)
         assert main(["slim", str(path), *options, *more]) == 4

@@ -10,10 +10,10 @@ import pytest
 from tests.builders.spirv import KERNEL, module
 from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, of_runtime, sets, v1, v2
 from tests.cli.conftest import Ran
-from tests.laws.rooms import view_of
 
 import fatpack as library
 from fatpack.formats import syclbin
+from fatpack.testing.making import make_view
 
 Fatpack = Callable[..., Ran]
 
@@ -36,8 +36,8 @@ def files(folder: Path) -> Path:
 def test_what_is_packed_is_what_dpcpp_writes(files: Path, fatpack: Fatpack) -> None:
     native = f"--image=file=n.bin,triple={GEN},arch=bmg-g21,properties=n.prop"
     assert fatpack(*PACK, native).code == 0
-    container = syclbin.parse(view_of((files / "k.syclbin").read_bytes()))
-    expected = syclbin.parse(view_of(v2(entries(MODULES))))
+    container = syclbin.parse(make_view((files / "k.syclbin").read_bytes()))
+    expected = syclbin.parse(make_view(v2(entries(MODULES))))
     assert syclbin.describe(container) == syclbin.describe(expected)
     assert [image.target for image in container.images] == [image.target for image in expected.images]
     assert [image.data.tobytes() for image in container.images] == [SPIRV, b"native"]
@@ -52,7 +52,7 @@ def test_what_is_packed_is_what_dpcpp_writes(files: Path, fatpack: Fatpack) -> N
 def test_images_of_one_module_share_it(files: Path, fatpack: Fatpack) -> None:
     native = f"--image=file=n.bin,triple={GEN},arch=bmg-g21,am_index=0"
     assert fatpack(*PACK[:-1], f"{PACK[-1]},am_index=0", native, "-o", "x").code == 0
-    (described,) = syclbin.describe(syclbin.parse(view_of((files / "x").read_bytes())))["modules"]  # type: ignore[misc]
+    (described,) = syclbin.describe(syclbin.parse(make_view((files / "x").read_bytes())))["modules"]  # type: ignore[misc]
     assert described["properties"] == {"SYCL/kernel names": {"one": 1, "two": 1}}
     ran = fatpack(*PACK[:-1], f"{PACK[-1]},am_index=0", f"{native},properties=n.prop", "-o", "y")
     assert (ran.code, "module 0 with different property sets" in ran.err) == (2, True)
@@ -96,8 +96,8 @@ def test_the_library_packs_alike(files: Path, fatpack: Fatpack) -> None:
 def test_each_shape_becomes_the_same_file(files: Path, fatpack: Fatpack, data: bytes) -> None:
     (files / "in").write_bytes(data)
     assert fatpack("convert", "in", "--format=syclbin", "-o", "out.syclbin").code == 0
-    again = syclbin.parse(view_of((files / "out.syclbin").read_bytes()))
-    expected = syclbin.parse(view_of(v2(entries(MODULES))))
+    again = syclbin.parse(make_view((files / "out.syclbin").read_bytes()))
+    expected = syclbin.parse(make_view(v2(entries(MODULES))))
     assert syclbin.describe(again) == syclbin.describe(expected)
     assert [image.data.tobytes() for image in again.images] == [SPIRV, b"native"]
     assert again.findings == ()
@@ -119,7 +119,7 @@ def test_other_images_make_modules_of_their_own(files: Path, fatpack: Fatpack) -
     options = [f"--image=file=k.spv,triple={SPIR64},kind=sycl", f"--image=file=n.bin,triple={GEN},arch=pvc,kind=sycl"]
     assert fatpack("pack", *options, "-o", "o").code == 0
     assert fatpack("convert", "o", "--format=syclbin", "-o", "out").code == 0
-    container = syclbin.parse(view_of((files / "out").read_bytes()))
+    container = syclbin.parse(make_view((files / "out").read_bytes()))
     assert [image.attrs["role"] for image in container.images] == ["ir", "native"]
     assert fatpack("pack", "--image=file=n.bin,kind=cuda", "-o", "c").code == 0
     ran = fatpack("convert", "c", "--format=syclbin", "-o", "no")

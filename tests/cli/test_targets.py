@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from fatpack.cli.commands.targets import SCHEMA, WIDTH, command
 from fatpack.errors import TargetError, UsageError
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.vocabulary import load_vocabulary
 
 
 def invoke(*arguments: str) -> Result:
@@ -35,7 +35,7 @@ def test_without_a_name_all_names_are_listed_in_tables() -> None:
     assert lines[0] == "NVIDIA architectures"
     assert "AMD generic processors" in lines
     words = set(" ".join(lines).replace("(", " ").replace(")", " ").split())
-    assert set(vocabulary().names()) <= words
+    assert set(load_vocabulary().names()) <= words
 
 
 @pytest.mark.parametrize("arguments", [(), ("sm_100f", "gfx11-generic", "sm_101a"), ("--runs-on", "sm_30")])
@@ -99,7 +99,7 @@ def test_json_of_a_name_holds_values_and_where_it_runs() -> None:
 
 
 def test_json_without_a_name_holds_every_name() -> None:
-    assert [target["given"] for target in record_of()["targets"]] == vocabulary().names()
+    assert [target["given"] for target in record_of()["targets"]] == load_vocabulary().names()
 
 
 @pytest.mark.parametrize("arguments", [(), ("sm_90a", "tahiti", "amdgcn-amd-amdhsa", "pvc")])

@@ -15,7 +15,7 @@ from tests.clients.in_place import StandIns, run
 from tests.formats.clang_bundle.test_reference import libzstd_of_the_tool
 
 import fatpack
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
@@ -127,7 +127,7 @@ def test_clang_makes_the_same_objects(case: str, version: str, folder: Path, sta
 
 
 def images(data: bytes) -> list[tuple[str, bytes]]:
-    found = [item for item in fatpack.scan(data) if isinstance(item, Found)]
+    found = [item for item in fatpack.scan(data) if isinstance(item, FoundContainer)]
     return [(image.attrs.get("id", ""), image.data.tobytes()) for item in found for image in item.images]
 
 
@@ -205,5 +205,5 @@ def test_compressed_code_for_the_link_time_optimizer_is_not_obfuscated(version: 
 
 
 def code_for_the_optimizer(data: bytes) -> list[fatpack.Image]:
-    found = [item for item in fatpack.scan(data) if isinstance(item, Found)]
+    found = [item for item in fatpack.scan(data) if isinstance(item, FoundContainer)]
     return [image for item in found for image in item.images if image.form == "ltoir"]

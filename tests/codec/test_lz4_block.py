@@ -7,7 +7,7 @@ import random
 import lz4.block
 import pytest
 
-from fatpack.codec.lz4_block import LZ4BlockError, beginning
+from fatpack.codec.lz4_block import LZ4BlockError, inflate_block_beginning
 
 SIZES = [0, 1, 5, 15, 16, 63, 64, 65, 300, 4096]
 
@@ -33,26 +33,26 @@ def test_it_is_the_beginning_of_the_whole(data: bytes, level: int) -> None:
     block = lz4.block.compress(data, store_size=False, **mode)
     assert lz4.block.decompress(block, uncompressed_size=len(data)) == data
     for size in SIZES:
-        assert beginning(block, size) == data[:size]
+        assert inflate_block_beginning(block, size) == data[:size]
 
 
 def test_a_block_that_is_cut_short_gives_what_it_holds() -> None:
     data = contents()[5]
     block = lz4.block.compress(data, store_size=False)
-    found = [beginning(block[:end], len(data)) for end in range(0, len(block), 7)]
+    found = [inflate_block_beginning(block[:end], len(data)) for end in range(0, len(block), 7)]
     assert all(data.startswith(part) for part in found)
     assert [len(part) for part in found] == sorted(len(part) for part in found)
-    assert beginning(block, len(data) + 5) == data
+    assert inflate_block_beginning(block, len(data) + 5) == data
 
 
 @pytest.mark.parametrize("block", [b"\x10a\2\0", b"\x10a\0\0", b"\x00\1\0"], ids=["before", "nowhere", "at once"])
 def test_a_match_before_the_beginning_is_damage(block: bytes) -> None:
     with pytest.raises(LZ4BlockError, match="starts before"):
-        beginning(block, 64)
+        inflate_block_beginning(block, 64)
 
 
 def test_a_long_match_is_cut_at_the_size_that_is_asked_for() -> None:
-    assert beginning(b"\x1fa\1\0" + b"\xff" * 100_000 + b"\0", 40) == b"a" * 40
+    assert inflate_block_beginning(b"\x1fa\1\0" + b"\xff" * 100_000 + b"\0", 40) == b"a" * 40
 
 
 def test_damage_never_raises_anything_else() -> None:
@@ -62,6 +62,6 @@ def test_damage_never_raises_anything_else() -> None:
         at = source.randrange(len(block))
         damaged = bytes(block[:at]) + source.randbytes(3) + bytes(block[at + 3 :])
         try:
-            assert len(beginning(damaged, 500)) <= 500
+            assert len(inflate_block_beginning(damaged, 500)) <= 500
         except LZ4BlockError:
             pass

@@ -18,7 +18,7 @@ from fatpack.deep import bare
 from fatpack.images.spirv import extent
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 CUBIN = (FIXTURES / "triton" / "sm_90" / "sum_kernel.cubin").read_bytes()
 CODE_OBJECT = (FIXTURES / "triton" / "gfx942" / "sum_kernel.hsaco").read_bytes()
@@ -35,8 +35,8 @@ IMAGES = sorted(
 WHOLE = [path.read_bytes() for path in IMAGES]
 
 
-def found(data: bytes, *, deep: bool = True) -> list[Found]:
-    return [item for item in scan(BytesSource(data).view(), deep=deep) if isinstance(item, Found)]
+def found(data: bytes, *, deep: bool = True) -> list[FoundContainer]:
+    return [item for item in scan(BytesSource(data).view(), deep=deep) if isinstance(item, FoundContainer)]
 
 
 def placed(data: bytes) -> list[tuple[int, bytes]]:
@@ -182,7 +182,7 @@ def test_headers_that_share_one_large_table_end_the_search() -> None:
     row = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 0, 1 << 40, 0, 0, 0, 0)
     items = list(scan(BytesSource(b"." + header * count + row * 0xFF00).view(), deep=True))
     assert [item.code for item in items if isinstance(item, Finding)] == ["FP1005"]
-    assert not [item for item in items if isinstance(item, Found)]
+    assert not [item for item in items if isinstance(item, FoundContainer)]
 
 
 def test_too_many_false_beginnings_end_the_search() -> None:

@@ -10,12 +10,12 @@ import zstandard
 from tests.builders import archive, elf, fatbin, pe
 from tests.laws.rooms import FIXTURES
 
-from fatpack.deep.cut import is_cut
+from fatpack.deep.cut import is_truncated
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
-from fatpack.scanner.visit import SECTIONS, first
-from fatpack.scanner.walk import listed
+from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner.visit import SEARCH_SECTIONS, start_scan
+from fatpack.scanner.walk import scan_limited
 
 CUBINS = [fatbin.cubin(sm, code=bytes(400)) for sm in (80, 90, 100)]
 FATBIN = fatbin.fatbin(*(fatbin.entry(data, sm=sm) for data, sm in zip(CUBINS, (80, 90, 100), strict=True)))
@@ -35,7 +35,7 @@ def an_elf(content: bytes, name: str = ".nv_fatbin") -> bytes:
 def found(data: bytes, *, deep: bool = True) -> tuple[list[tuple[str, list[bytes]]], list[str]]:
     """Return the format and the images of all containers, and the codes of all findings."""
     items = list(scan(BytesSource(data).view(), deep=deep))
-    containers = [item for item in items if isinstance(item, Found)]
+    containers = [item for item in items if isinstance(item, FoundContainer)]
     images = [(item.container.format, [one.data.tobytes() for one in item.images]) for item in containers]
     return images, [item.code for item in items if isinstance(item, Finding)]
 
@@ -60,7 +60,7 @@ def test_the_images_before_the_cut_are_had(whole: int) -> None:
 
 def test_without_a_deep_search_the_hint_says_how_to_get_them() -> None:
     data = cut_inside(an_elf(FATBIN), FATBIN, 1000)
-    (item,) = listed(first(BytesSource(data).view(), SECTIONS))
+    (item,) = scan_limited(start_scan(BytesSource(data).view(), SEARCH_SECTIONS))
     assert isinstance(item, Finding)
     assert item.hint.startswith("the file is cut short, or e_shoff at 0x28 is wrong; deep=True ")
     assert "--deep" not in next(scan(BytesSource(data).view(), deep=True)).hint  # type: ignore[union-attr]
@@ -94,7 +94,7 @@ def test_a_bundle_keeps_the_entries_that_are_whole() -> None:
 @pytest.mark.parametrize("data", [*COMPRESSED.values(), STREAMED], ids=[*COMPRESSED, "offload binary"])
 def test_of_what_is_compressed_as_a_whole_nothing_is_read_and_that_is_said(data: bytes) -> None:
     items = list(scan(BytesSource(cut_inside(an_elf(data), data, len(data) - 9)).view(), deep=True))
-    assert not [item for item in items if isinstance(item, Found)]
+    assert not [item for item in items if isinstance(item, FoundContainer)]
     *_, last = items
     assert isinstance(last, Finding)
     assert (last.code, last.hint) == ("FP1001", "the file looks cut short; nothing of it is read")
@@ -143,7 +143,7 @@ CUT = {"cuda-fatbin": FATBIN[:1000], "clang-offload-bundle": BUNDLE[:200], "llvm
 
 @pytest.mark.parametrize("name", CUT)
 def test_the_beginning_of_each_is_known(name: str) -> None:
-    assert is_cut(name, BytesSource(b"12345678" + CUT[name]).view(), 8)
+    assert is_truncated(name, BytesSource(b"12345678" + CUT[name]).view(), 8)
 
 
 @pytest.mark.parametrize(
@@ -171,13 +171,13 @@ def test_the_beginning_of_each_is_known(name: str) -> None:
     ],
 )
 def test_a_wrong_number_makes_it_none(name: str, at: int, layout: str, value: int) -> None:
-    assert not is_cut(name, BytesSource(changed(CUT[name], at, layout, value)).view(), 0)
+    assert not is_truncated(name, BytesSource(changed(CUT[name], at, layout, value)).view(), 0)
 
 
 @pytest.mark.parametrize("name", CUT)
 def test_too_little_of_it_is_none(name: str) -> None:
     for size in (4, 8, 20, 31, 50):
-        assert not is_cut(name, BytesSource(CUT[name][:size]).view(), 0)
+        assert not is_truncated(name, BytesSource(CUT[name][:size]).view(), 0)
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_too_little_of_it_is_none(name: str) -> None:
 )
 def test_a_compressed_bundle_needs_a_stream(stream: bytes, method: int, expected: bool) -> None:
     header = b"CCOB" + struct.pack("<HHIIQ", 2, method, 1000, 100, 0)
-    assert is_cut("clang-offload-bundle", BytesSource(header + stream).view(), 0) == expected
+    assert is_truncated("clang-offload-bundle", BytesSource(header + stream).view(), 0) == expected

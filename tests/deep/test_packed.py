@@ -13,7 +13,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "v130_ptx32.fatbin").read_bytes()
 
@@ -45,7 +45,7 @@ def test_a_packed_file_that_is_read_as_one_is_said_not_to_be_looked_into(what: s
 
 def test_what_is_stored_in_a_zip_archive_as_it_is_is_found_by_a_search() -> None:
     found, note = scan(BytesSource(zipped(zipfile.ZIP_STORED), "x.whl").view(), deep=True)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundContainer)
     assert isinstance(note, Finding)
     assert found.container.format == "cuda-fatbin"
     assert note.code == "FP1006"

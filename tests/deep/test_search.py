@@ -9,9 +9,10 @@ from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
 
 from fatpack import deep, formats
+from fatpack.io.source import Span
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import Container, Finding, Image, Span, Target
-from fatpack.scanner import Found, scan
+from fatpack.model import Container, Finding, Image, Target
+from fatpack.scanner import FoundContainer, scan
 
 BUNDLE = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 COMPRESSED = (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()
@@ -24,8 +25,8 @@ STRINGS = (
 DATA = b"xyz" + STRINGS + BUNDLE + b"CCOB" + COMPRESSED + BINARIES + STRINGS
 
 
-def containers(data: bytes, *, is_deep: bool = True) -> list[Found]:
-    return [item for item in scan(BytesSource(data).view(), deep=is_deep) if isinstance(item, Found)]
+def containers(data: bytes, *, is_deep: bool = True) -> list[FoundContainer]:
+    return [item for item in scan(BytesSource(data).view(), deep=is_deep) if isinstance(item, FoundContainer)]
 
 
 def an_elf(content: bytes = DATA) -> bytes:
@@ -68,7 +69,7 @@ def test_what_was_found_already_is_not_found_again() -> None:
 
 def test_a_magic_inside_an_image_is_no_container() -> None:
     image = bytes(10) + BINARIES + bytes(10)
-    pieces = formats.room("clang-offload-bundle").write(
+    pieces = formats.get_format("clang-offload-bundle").write(
         Container(
             "clang-offload-bundle",
             0,
@@ -89,12 +90,12 @@ def test_a_file_full_of_false_hits_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(deep, "_FALSE_HITS", 10)
     items = list(scan(BytesSource(an_elf(b"CCOB" * 11 + BUNDLE)).view(), deep=True))
     assert [item.code for item in items if isinstance(item, Finding)] == ["FP1005"]
-    assert [item for item in items if isinstance(item, Found)] == []
+    assert [item for item in items if isinstance(item, FoundContainer)] == []
     assert len(containers(an_elf(b"CCOB" * 10 + BUNDLE))) == 1
 
 
 def test_sections_are_told_by_position() -> None:
-    sections = deep.Sections([(50, 60, "b", 2), (10, 20, "a", 1), (60, 61, "", 3)])
+    sections = deep.SectionIndex([(50, 60, "b", 2), (10, 20, "a", 1), (60, 61, "", 3)])
     assert [sections.at(place) for place in (9, 10, 19, 20, 55, 60, 61)] == [
         (None, None),
         ("a", 1),
@@ -121,7 +122,7 @@ def test_the_next_magic_is_the_first_of_all(words: str, monkeypatch: pytest.Monk
         chosen = random.Random(seed)
         data = b"".join(chosen.choices(PARTS, k=chosen.randrange(1, 40)))
         magics = list(formats.MAGICS)[: chosen.randrange(1, len(formats.MAGICS) + 1)]
-        search, at, step = deep.NextMagic(BytesSource(data).view(), magics), 0, chosen.choice((1, 4, 30))
+        search, at, step = deep.MagicSearcher(BytesSource(data).view(), magics), 0, chosen.choice((1, 4, 30))
         while at < len(data):
             expected = min((place for magic in magics if (place := data.find(magic, at)) >= 0), default=len(data))
             assert search.after(at) == expected

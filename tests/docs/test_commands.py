@@ -15,8 +15,8 @@ from tests.reference import tool
 
 import fatpack
 from fatpack.cli import main
-from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.tools import named
+from fatpack.cli.commands import COMMANDS, load_command
+from fatpack.cli.tools import find_stand_in
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -46,7 +46,7 @@ def _mentioned(text: str) -> list[list[str]]:
 def test_every_command_of_a_page_can_be_typed(page: Path) -> None:
     for name, *rest in _typed(page.read_text(encoding="utf-8")):
         if name == "tool" and not rest[0].startswith("-"):
-            assert named(rest[0]), rest
+            assert find_stand_in(rest[0]), rest
         else:
             parsed(name, rest)
 
@@ -59,7 +59,7 @@ def test_commands_and_options_that_a_page_mentions_are_there(page: Path) -> None
             continue
         assert name in COMMANDS, name
         stand_in = name == "tool" and rest and not rest[0].startswith("-")
-        spellings = {spelling for option in command(name).options for spelling in option.opts}
+        spellings = {spelling for option in load_command(name).options for spelling in option.opts}
         options = {word.partition("=")[0] for word in rest if word.startswith("--") and not stand_in}
         assert options <= {*spellings, "--help"}, (name, rest)
 

@@ -13,7 +13,7 @@ from tests.builders.packages import zipped
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.answers.policy.config import brought, named
+from fatpack.answers.policy.config import builtin_presets, read_policy_file
 from fatpack.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "fail-a-build.md").read_text()
@@ -42,7 +42,7 @@ def test_the_settings_and_the_example_hold(wheel: None, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(settings)
     assert (
         tomllib.loads(settings)["tool"]["fatpack"]["check"].keys() - {"presets"}
-        == named("pyproject.toml").values.keys()
+        == read_policy_file("pyproject.toml").values.keys()
     )
     made = fatpack.check("demo.whl", config="pyproject.toml")
     assert (made.exit_code, made.verdict, {item.path for item in made.violations}) == (
@@ -78,9 +78,9 @@ def test_wrong_arguments_are_errors(wheel: None) -> None:
 
 
 def test_presets_can_be_meant_and_name_their_sources() -> None:
-    from fatpack.answers.policy.config import presets
-    from fatpack.answers.policy.requirements import requirements
+    from fatpack.answers.policy.config import all_presets
+    from fatpack.answers.policy.requirements import parse_requirements
 
-    for preset in brought():
-        assert requirements([f"@{preset.name}"], presets(None))
+    for preset in builtin_presets():
+        assert parse_requirements([f"@{preset.name}"], all_presets(None))
         assert re.search(r"\w+/\w[\w-]*#\d+|\.org/", preset.source)

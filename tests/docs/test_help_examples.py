@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fatpack.cli.commands.examples import EXAMPLES
 from tests.builders import wheels
 from tests.builders.cir import HOST, SM_80, SM_90, combined
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
-from fatpack.cli.commands.examples import EXAMPLES
 
 README = Path(__file__).parents[2] / "README.md"
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     for name in ("lib.a", "lib/libx.a"):
         with open_source("fat.o") as source, open(name, "wb") as output:
-            write_pieces(output.fileno(), archive.build([(b"fat.o", source.view())]))
+            write_pieces(output.fileno(), archive.build_archive([(b"fat.o", source.view())]))
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in (("ptxas", 'cp "$3" "$5"'), ("nvdisasm", "printf '\\t.target\\tsm_80\\n'")):

@@ -21,7 +21,7 @@ def test_the_first_page_leads_to_every_page_but_those_of_single_tools() -> None:
 def test_the_law_that_is_read_line_by_line_is_the_one_that_runs() -> None:
     page = (DOCS / "design" / "laws.md").read_text(encoding="utf-8")
     (quoted,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert quoted == inspect.getsource(formats.an_intact_container_behind_a_damaged_one_is_found)
+    assert quoted == inspect.getsource(formats.assert_intact_container_found)
 
 
 def test_the_readme_leads_to_all_pages_and_stays_short() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests import reference
 
-from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.commands import COMMANDS, load_command
 from fatpack.cli.grammar.examples import EXAMPLES
 from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.offered import offered
+from fatpack.cli.tools.offered import option_spellings
 from fatpack.cli.tools.versions import FOLLOWED
 
 FOLDER = Path(__file__).parents[2] / "share" / "man" / "man1"
@@ -28,7 +28,7 @@ def test_every_command_and_stand_in_has_a_page() -> None:
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_page_of_a_stand_in_has_its_options_and_versions(name: str) -> None:
     text = shown(FOLDER / f"fatpack-tool-{name}.1").replace("\u2010", "-")
-    assert all(option in text for option in offered(name))
+    assert all(option in text for option in option_spellings(name))
     followed = FOLLOWED.get(name)
     if followed:
         assert f"It follows {followed.project} {', '.join(followed.known)}" in text
@@ -56,7 +56,7 @@ def shown(path: Path, width: str = "1000") -> str:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_page_says_what_help_says(name: str) -> None:
     text = shown(FOLDER / f"fatpack-{name}.1")
-    declared = command(name)
+    declared = load_command(name)
     assert " ".join((declared.help or "").split()) in text.replace("\u2010", "-")
     for option in declared.options:
         assert all(spelling in text for spelling in option.opts)

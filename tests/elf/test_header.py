@@ -17,8 +17,8 @@ SHAPES = [(64, "<"), (64, ">"), (32, "<"), (32, ">")]
 KERNEL = [(b"kern.kd", 0x11, 0, 1)]
 
 
-def recognise(data: bytes) -> images.Recognised:
-    return images.recognise(BytesSource(data).view())
+def recognise(data: bytes) -> images.ImageInfo:
+    return images.identify_image(BytesSource(data).view())
 
 
 def kernels(data: bytes) -> tuple[str, ...]:
@@ -172,4 +172,4 @@ def test_programs_and_libraries_are_linked(bits, order, type, expected):
     data = bytearray(device_elf(62, bits=bits, order=order, sections=[(1, b"code")]))
     struct.pack_into(order + "H", data, 16, type)
     assert header.is_linked(BytesSource(bytes(data)).view()) is expected
-    assert header.type_of(BytesSource(bytes(data[:40])).view()) is None
+    assert header.read_file_type(BytesSource(bytes(data[:40])).view()) is None

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import elf as build
 
 from fatpack.elf.file import ElfFile
-from fatpack.elf.layout import layouts
+from fatpack.elf.layout import elf_layouts
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)
@@ -20,12 +20,12 @@ NAMES = ("header", "section", "program", "symbol", "rel", "rela", "index")
     ("bits", "sizes"), [(32, (52, 40, 32, 16, 8, 12, 4)), (64, (64, 64, 56, 24, 16, 24, 4))], ids=["32", "64"]
 )
 def test_records_have_the_sizes_of_the_gabi(bits: int, sizes: tuple[int, ...], order: str) -> None:
-    assert tuple(getattr(layouts(bits, order), name).size for name in NAMES) == sizes
+    assert tuple(getattr(elf_layouts(bits, order), name).size for name in NAMES) == sizes
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_fields_lie_where_the_gabi_has_them(bits: int) -> None:
-    tables = layouts(bits, "little")
+    tables = elf_layouts(bits, "little")
     ours = {"phoff": "program_offset", "shoff": "section_offset", "phentsize": "program_entry_size"}
     ours |= {"phnum": "program_count", "shentsize": "section_entry_size", "shnum": "section_count"}
     ours |= {"shstrndx": "names_index"}
@@ -37,12 +37,12 @@ def test_fields_lie_where_the_gabi_has_them(bits: int) -> None:
 
 
 def test_layouts_are_built_once() -> None:
-    assert layouts(64, "little") is layouts(64, "little")
+    assert elf_layouts(64, "little") is elf_layouts(64, "little")
 
 
 @each_kind
 def test_every_field_says_what_it_means(bits: int, order: str) -> None:
-    tables = layouts(bits, order)
+    tables = elf_layouts(bits, order)
     for name in NAMES:
         for row in getattr(tables, name).fields:
             assert len(row.doc) > 10, row.name
@@ -50,7 +50,7 @@ def test_every_field_says_what_it_means(bits: int, order: str) -> None:
 
 @each_kind
 def test_construct_reads_the_same_values(bits: int, order: str) -> None:
-    tables = layouts(bits, order)
+    tables = elf_layouts(bits, order)
     for name in NAMES:
         layout = getattr(tables, name)
         raw = bytes((37 * at + 11) % 251 for at in range(layout.size))

@@ -9,8 +9,8 @@ from tests.builders.device_elf import device_elf
 
 from fatpack.elf import table
 from fatpack.elf.header import SYMTAB
-from fatpack.elf.sections import Sections
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.sections import DeviceElfSections
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
@@ -18,12 +18,12 @@ from fatpack.io.sources.opening import open_source
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
-def sections(contents: list[bytes]) -> Sections:
-    return Sections(BytesSource(device_elf(190, 0, sections=[(1, content) for content in contents])).view())
+def sections(contents: list[bytes]) -> DeviceElfSections:
+    return DeviceElfSections(BytesSource(device_elf(190, 0, sections=[(1, content) for content in contents])).view())
 
 
-def names(stored: bytes) -> table.Names:
-    return table.Names(BytesSource(stored).view(), "symbol name", 0, len(stored))
+def names(stored: bytes) -> table.NameTable:
+    return table.NameTable(BytesSource(stored).view(), "symbol name", 0, len(stored))
 
 
 @pytest.mark.parametrize("ahead", [[], [1, 2, 3], [2], range(4)], ids=str)
@@ -68,12 +68,12 @@ def test_names_that_share_one_string_are_bounded(monkeypatch: pytest.MonkeyPatch
 
 def test_places_of_symbols_are_those_of_each() -> None:
     with open_source(FIXTURES / "cuda" / "cubin" / "tiny.cuda11.2.sm_52.cubin") as source:
-        symbols = Symbols(source.view(), (SYMTAB,))
+        symbols = ElfSymbolTable(source.view(), (SYMTAB,))
         indexes = [*reversed(range(len(list(symbols))))]
         places = symbols.places(indexes)
         assert places == [symbols.place(index) for index in indexes]
         assert len(set(places)) > 2
-    assert Symbols(BytesSource(device_elf(190, 0)).view(), (SYMTAB,)).places([]) == []
+    assert ElfSymbolTable(BytesSource(device_elf(190, 0)).view(), (SYMTAB,)).places([]) == []
 
 
 @pytest.mark.parametrize("way", ["bulk", "other order", "large"])
@@ -89,7 +89,7 @@ def test_defined_symbols_are_those_of_a_walk(way: str, monkeypatch: pytest.Monke
     found = 0
     for path in sorted((FIXTURES / "cuda" / "cubin").glob("*.cubin")):
         with open_source(path) as source:
-            symbols = Symbols(source.view(), (SYMTAB,))
+            symbols = ElfSymbolTable(source.view(), (SYMTAB,))
             rows = [row for row in symbols if row[1] & 15 == 2 and row[3]]
             assert symbols.defined(functions) == ([row[0] for row in rows], bytes(row[1] for row in rows))
             rows = [row for row in rows if row[2] & 0x10]

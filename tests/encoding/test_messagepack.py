@@ -6,16 +6,16 @@ import struct
 
 import pytest
 
-from fatpack.encoding.messagepack import Reader
+from fatpack.encoding.messagepack import MessagePackReader
 from fatpack.errors import BadValue, FormatError, Truncated
 from fatpack.io.sources.memory import BytesSource
 
 START = 0x40
 
 
-def reader(data: bytes) -> Reader:
+def reader(data: bytes) -> MessagePackReader:
     """Return a reader of bytes that lie somewhere in a file, with others behind them."""
-    return Reader(BytesSource(bytes(START) + data + b"\x01" * 64).view().slice(START, len(data)), "note")
+    return MessagePackReader(BytesSource(bytes(START) + data + b"\x01" * 64).view().slice(START, len(data)), "note")
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from tests.builders.packages import zipped
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli.show import opened
+from fatpack.cli.show import open_argument
 from fatpack.facts.columns import ImageRow, KernelRow
-from fatpack.facts.gathering import gather
+from fatpack.facts.gathering import read_paths
 from fatpack.facts.options import RowOptions
 from fatpack.machine import processes
-from fatpack.trees.leaves import Counts
+from fatpack.trees.leaves import SkipCounts
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
 SINGLE = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"
@@ -55,17 +55,17 @@ def _alone(path: str, options: dict[str, Any]) -> list[ImageRow | KernelRow]:
 def test_many_paths_give_what_each_gives(
     place: Path, options: dict[str, Any], cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "LEAST", 0)
+    monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", 0)
     monkeypatch.setattr(processes, "core_count", lambda: cores)
     expected = [row for path in PATHS for row in _alone(path, options)]
-    assert list(gather(PATHS, RowOptions(**options))) == expected
+    assert list(read_paths(PATHS, RowOptions(**options))) == expected
 
 
 def test_the_files_are_told_in_order_and_what_was_left_out_is_counted(place: Path) -> None:
     seen: list[str] = []
     unmatched: list[str] = []
-    counts = Counts()
-    rows = gather(
+    counts = SkipCounts()
+    rows = read_paths(
         [Path("a.o"), "t", "t/*.so", "x.whl"],
         KERNELS,
         exclude=["single.o"],
@@ -80,17 +80,17 @@ def test_the_files_are_told_in_order_and_what_was_left_out_is_counted(place: Pat
 
 
 def test_what_cannot_be_read_is_a_row(place: Path) -> None:
-    (missing,) = gather(["missing.so"], RowOptions())
+    (missing,) = read_paths(["missing.so"], RowOptions())
     assert (missing.row, missing.exit_code) == ("file", 5)
     assert "missing.so" in (missing.error or "")
-    (unknown,) = gather(["gopher://x/y"], RowOptions())
+    (unknown,) = read_paths(["gopher://x/y"], RowOptions())
     assert (unknown.exit_code, unknown.count) == (2, 0)
 
 
 def test_a_url_and_an_address_are_read_where_they_are(place: Path) -> None:
     with serving() as server:
-        remote = list(gather([server.put("/x.whl", Path("x.whl").read_bytes())], RowOptions()))
-    local = list(gather(["x.whl"], RowOptions()))
+        remote = list(read_paths([server.put("/x.whl", Path("x.whl").read_bytes())], RowOptions()))
+    local = list(read_paths(["x.whl"], RowOptions()))
     assert [row.replace(path="") for row in remote] == [row.replace(path="") for row in local]
-    inside = list(gather(["x.whl!x/a.so"], RowOptions(), opener=opened))
+    inside = list(read_paths(["x.whl!x/a.so"], RowOptions(), opener=open_argument))
     assert [row.row for row in inside] == ["image", "file"]

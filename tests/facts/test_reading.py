@@ -16,12 +16,12 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack.facts.columns import MEANING, TABLES, ImageRow, KernelRow
 from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import rows_of
+from fatpack.facts.reading import read_rows
 from fatpack.formats.cuda_fatbin.reading import regular
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
-from fatpack.outcomes import code_of
-from fatpack.report.inspection import InspectOptions, inspection
+from fatpack.outcomes import exit_code_for_findings
+from fatpack.report.inspection import InspectOptions, make_file_record
 
 FILES = sorted(
     path
@@ -62,10 +62,10 @@ def _images(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dic
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FIXTURES)))
 def test_rows_say_what_inspect_says(path: Path) -> None:
     with open_source(str(path)) as source:
-        record = inspection(source.view(), InspectOptions(kernels=True))
-        rows = list(rows_of(source.view(), RowOptions(kernels=True, digests=True)))
-        kernel_rows = list(rows_of(source.view(), RowOptions(of="kernels")))
-        listed = list(rows_of(source.view(), RowOptions()))
+        record = make_file_record(source.view(), InspectOptions(kernels=True))
+        rows = list(read_rows(source.view(), RowOptions(kernels=True, digests=True)))
+        kernel_rows = list(read_rows(source.view(), RowOptions(of="kernels")))
+        listed = list(read_rows(source.view(), RowOptions()))
     *images, last = rows
     by_position = {row.position: row for row in images if row.container is not None}
     for row in listed:
@@ -79,7 +79,7 @@ def test_rows_say_what_inspect_says(path: Path) -> None:
     findings = record["findings"] + record.get("unlisted_findings", [])
     codes = {code for row in rows for code in row.findings}
     assert codes == {item["code"] for item in findings}
-    assert last.exit_code == code_of((item["severity"], item["code"]) for item in findings)
+    assert last.exit_code == exit_code_for_findings((item["severity"], item["code"]) for item in findings)
     contained = [row for row in images if row.container is not None]
     expected = list(_images(record))
     assert [row.position for row in contained] == [position for position, _, _ in expected]
@@ -126,7 +126,7 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing inflates nothing that its container names")
 
-    monkeypatch.setattr("fatpack.facts.contents.inflated", refuse)
+    monkeypatch.setattr("fatpack.facts.contents.inflate_image", refuse)
     assert list(fatpack.rows(path)) == rows
     with pytest.raises(AssertionError):
         list(fatpack.rows(path, kernels=True))
@@ -208,7 +208,7 @@ def test_a_thorough_search_takes_the_code_of_files_in_which_nothing_is_found() -
     counts = []
     for thorough in (True, False):
         with open_source(hidden) as source:
-            counts.append(list(rows_of(source.view(), RowOptions(thorough=thorough)))[-1].count)
+            counts.append(list(read_rows(source.view(), RowOptions(thorough=thorough)))[-1].count)
     assert counts == [4, 0]
 
 
@@ -227,9 +227,9 @@ def test_wrong_arguments_are_errors_at_once() -> None:
 @pytest.mark.parametrize("name", ["cuda/cubin/k1.cuda13.0.sm_80.cubin", "cuda_fatbin/recorded/v130_none.fatbin"])
 def test_rows_of_images_and_of_kernels_come_in_one_reading(name: str) -> None:
     with open_source(str(FIXTURES / name)) as source:
-        both = list(rows_of(source.view(), RowOptions(digests=True, each_kernel=True)))
-        images = list(rows_of(source.view(), RowOptions(digests=True, kernels=True)))
-        kernels = list(rows_of(source.view(), RowOptions(of="kernels", digests=True)))
+        both = list(read_rows(source.view(), RowOptions(digests=True, each_kernel=True)))
+        images = list(read_rows(source.view(), RowOptions(digests=True, kernels=True)))
+        kernels = list(read_rows(source.view(), RowOptions(of="kernels", digests=True)))
     data = [row.data_sha256 for row in both if isinstance(row, ImageRow) and row.row == "image"]
     assert any(data)
     assert [row.replace(data_sha256=None) for row in both if isinstance(row, ImageRow)] == images

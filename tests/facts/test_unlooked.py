@@ -14,13 +14,13 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack.cli import main
 from fatpack.facts.columns import ImageRow
-from fatpack.facts.gathering import gather
-from fatpack.facts.noted import Noted
+from fatpack.facts.gathering import read_paths
+from fatpack.facts.noted import FindingSummary
 from fatpack.facts.options import RowOptions
-from fatpack.facts.unlooked import NOT_READ, REASONS, ToItsEnd, Unlooked
+from fatpack.facts.unlooked import NOT_READ, REASONS, CompletenessCheck, Skipped
 from fatpack.findings import CODES, finding
-from fatpack.model import Span
-from fatpack.trees.leaves import Counts
+from fatpack.io.source import Span
+from fatpack.trees.leaves import SkipCounts
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
 
@@ -39,9 +39,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_each_reason_is_counted(folder: Path) -> None:
-    rows = gather([folder], RowOptions(), exclude=["left.o"])
+    rows = read_paths([folder], RowOptions(), exclude=["left.o"])
     assert [row.path for row in rows if row.row == "file"] == [str(folder / "fat.o")]
-    assert rows.unlooked == Unlooked(links=1, special=1, excluded=1, passed=1)
+    assert rows.unlooked == Skipped(links=1, special=1, excluded=1, passed=1)
     assert not rows.unlooked.is_asked
 
 
@@ -54,28 +54,28 @@ def test_what_must_not_be_read_and_what_vanished_are_rows_too(folder: Path, monk
         )
 
     monkeypatch.setattr(leaves, "open_source", refusing)
-    rows = gather([folder], RowOptions())
+    rows = read_paths([folder], RowOptions())
     found = list(rows)
-    end = ToItsEnd()
+    end = CompletenessCheck()
     assert [bool(end.missed(row)) for row in found] == [True, True]
-    assert rows.unlooked == Unlooked(links=1, special=1, passed=1, denied=1, vanished=1)
+    assert rows.unlooked == Skipped(links=1, special=1, passed=1, denied=1, vanished=1)
 
 
 def test_all_is_said_with_its_reason() -> None:
-    full = Unlooked(**dict.fromkeys(REASONS, 2))
-    assert set(REASONS) == set(Unlooked._fields)
+    full = Skipped(**dict.fromkeys(REASONS, 2))
+    assert set(REASONS) == set(Skipped._fields)
     assert len(list(full.reasons())) == len(REASONS)
     assert all(word in full.sentence() for word in ("2 links", "without permission", "gone", "passed over by name"))
-    assert next(Unlooked(links=1).reasons()) == (1, "link", "links in folders are not followed")
-    assert not Unlooked()
-    assert Unlooked().sentence() == ""
-    assert Unlooked(passed=9, excluded=1).is_asked
+    assert next(Skipped(links=1).reasons()) == (1, "link", "links in folders are not followed")
+    assert not Skipped()
+    assert Skipped().sentence() == ""
+    assert Skipped(passed=9, excluded=1).is_asked
 
 
 def test_counts_of_several_walks_add_up(folder: Path) -> None:
-    counts = Counts()
+    counts = SkipCounts()
     for _ in range(2):
-        list(gather([folder], RowOptions(), counts=counts))
+        list(read_paths([folder], RowOptions(), counts=counts))
     assert (counts.links, counts.passed, counts.special) == (2, 2, 2)
 
 
@@ -91,12 +91,12 @@ def test_counts_of_several_walks_add_up(folder: Path) -> None:
     ],
 )
 def test_one_question_says_what_was_not_read(row: ImageRow, unread: bool) -> None:
-    assert bool(ToItsEnd().missed(row)) is unread
+    assert bool(CompletenessCheck().missed(row)) is unread
     assert set(NOT_READ) <= set(CODES)
 
 
 def test_what_an_image_says_counts_for_its_file_alone() -> None:
-    end = ToItsEnd()
+    end = CompletenessCheck()
     assert end.missed(ImageRow("image", "x", findings=("FP1006",))) is None
     missed = end.missed(ImageRow("file", "x", exit_code=1))
     assert missed is not None
@@ -113,7 +113,7 @@ def test_a_report_and_an_explanation_say_it(folder: Path, capsys: pytest.Capture
     counts = {"links": 1, "special": 1, "excluded": 1, "passed": 1, "denied": 0, "vanished": 0}
     assert json.loads(capsys.readouterr().out)["unlooked"] == counts
     explained = fatpack.explain(folder, "gfx90a")
-    assert explained.unlooked == Unlooked(links=1, special=1, passed=1)
+    assert explained.unlooked == Skipped(links=1, special=1, passed=1)
     assert explained.lines()[-1] == explained.unlooked.sentence()
     main(["explain", str(folder / "fat.o"), "--device", "gfx90a"])
     assert capsys.readouterr().err == ""
@@ -170,7 +170,7 @@ def test_what_is_damaged_is_told_in_the_words_of_its_finding(
 
 def test_of_many_findings_of_a_kind_the_first_are_told_and_all_are_counted() -> None:
     texts = tuple(f"FP1104 at {number:#x}: cut" for number in range(9))
-    end = ToItsEnd()
+    end = CompletenessCheck()
     for text in texts:
         assert end.missed(ImageRow("image", "x", findings=("FP1104",), messages=(text,))) is None
     missed = end.missed(ImageRow("file", "x", exit_code=3))
@@ -180,11 +180,13 @@ def test_of_many_findings_of_a_kind_the_first_are_told_and_all_are_counted() -> 
 
 def test_a_row_has_few_of_many_findings_and_counts_the_others() -> None:
     span = Span(0, 1, ("x.a(m.o)", ".text"))
-    noted = Noted("x.a", [finding("FP1001", span.replace(start=8 * number), f"no {number}") for number in range(9)])
+    noted = FindingSummary(
+        "x.a", [finding("FP1001", span.replace(start=8 * number), f"no {number}") for number in range(9)]
+    )
     place = "(m.o → .text)"
     assert noted.codes == ("FP1001",)
     said = tuple(f"FP1001 at {8 * number:#x} {place}: no {number}" for number in range(3))
     assert noted.messages == (*said, "FP1001: 6 more")
-    whole = Noted("x.a")
+    whole = FindingSummary("x.a")
     whole.update(noted)
     assert whole.messages == noted.messages

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from tests.laws.rooms import image, view_of
 
 from fatpack import formats
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError
-from fatpack.formats.faults import Errors
-from fatpack.model import Container, Image, Span
+from fatpack.formats.faults import ErrorFactory
+from fatpack.io.source import Span
+from fatpack.model import Container, Image
+from fatpack.testing.making import make_image, make_view
 
-ERRORS = Errors("some-format")
+ERRORS = ErrorFactory("some-format")
 
 
 def test_every_error_says_format_place_and_file() -> None:
-    view = view_of(b"0123456789").slice(4, 6)
+    view = make_view(b"0123456789").slice(4, 6)
     errors = [
         ERRORS.value(view, 1, "field", "is wrong", "right", "mend it"),
         ERRORS.limit(view, 1, "field", "is wrong", "right", "mend it"),
@@ -32,12 +33,12 @@ def test_every_error_says_format_place_and_file() -> None:
     assert str(unknown) == "test: some-format at 0x5: version 9; known is 1"
 
 
-@pytest.mark.parametrize("images", [(), (image(b"x"),)], ids=["empty", "one image"])
-@pytest.mark.parametrize("name", formats.ROOMS)
+@pytest.mark.parametrize("images", [(), (make_image(b"x"),)], ids=["empty", "one image"])
+@pytest.mark.parametrize("name", formats.MODULES)
 def test_a_container_built_by_hand_has_no_labels_and_no_description(name: str, images: tuple[Image, ...]) -> None:
-    door = formats.room(name)
+    door = formats.get_format(name)
     container = Container(name, 1, images, Span(0, 0))
     with pytest.raises(UsageError, match="was not read from bytes"):
-        list(door.labels(view_of(b""), container))
+        list(door.labels(make_view(b""), container))
     with pytest.raises(UsageError, match="was not read from bytes"):
         door.describe(container)

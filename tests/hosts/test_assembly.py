@@ -13,17 +13,17 @@ from tests.objcopy import joined
 
 from fatpack import hosts
 from fatpack.errors import HostError, Truncated
-from fatpack.hosts.assembly import Assembly, check_filler
+from fatpack.hosts.assembly import PieceList, check_filler_size
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
-from fatpack.testing.memory import Traced
+from fatpack.testing.memory import TracedMemory
 
 OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
 VIEW = BytesSource(OLD).view()
 
 
 def test_neighbours_are_one_piece() -> None:
-    file = Assembly(VIEW, [b"head"])
+    file = PieceList(VIEW, [b"head"])
     file.copy(10, 20)
     file.put([b"", b""])
     file.copy(30, 5)
@@ -33,12 +33,12 @@ def test_neighbours_are_one_piece() -> None:
 
 
 def test_the_same_gap_of_zeros_in_both_is_copied_with_its_neighbours() -> None:
-    file = Assembly(VIEW)
+    file = PieceList(VIEW)
     file.copy(90, 10)
     file.fill(20)
     file.copy(110, 40)
     assert file.finished() == [VIEW.slice(90, 60)]
-    file = Assembly(VIEW)
+    file = PieceList(VIEW)
     file.copy(0, 10)
     file.fill(12)
     file.copy(12, 40)  # in the old file, the gap is not zero
@@ -46,7 +46,7 @@ def test_the_same_gap_of_zeros_in_both_is_copied_with_its_neighbours() -> None:
 
 
 def test_large_fillers_are_bounded_pieces() -> None:
-    file = Assembly(VIEW, [b"x"])
+    file = PieceList(VIEW, [b"x"])
     file.fill(1_000_001, b"\xcc")
     pieces = file.finished()
     assert max(map(len, pieces)) <= 64 << 10
@@ -54,8 +54,8 @@ def test_large_fillers_are_bounded_pieces() -> None:
 
 
 def test_fillers_share_their_bytes() -> None:
-    file = Assembly(VIEW)
-    with Traced() as memory:
+    file = PieceList(VIEW)
+    with TracedMemory() as memory:
         for number in range(1, 1000):
             file.fill(number * 60_001)
             file.put([b"x"])
@@ -63,13 +63,13 @@ def test_fillers_share_their_bytes() -> None:
 
 
 def test_far_more_filler_than_there_is_to_a_file_is_refused() -> None:
-    file = Assembly(VIEW)
+    file = PieceList(VIEW)
     file.fill(limits.FILLER)
     file.put([b"x"])
     for end in (file.at + 1, 1 << 60):
         with pytest.raises(HostError, match=r"would be put into a file of 200 bytes; .*raise fatpack.io.limits.FILLER"):
             file.fill(end)
-    check_filler(2 * limits.FILLER, BytesSource(mmap(-1, limits.FILLER)).view())
+    check_filler_size(2 * limits.FILLER, BytesSource(mmap(-1, limits.FILLER)).view())
 
 
 def test_uninitialised_data_of_coff_objects_cannot_make_the_file_huge() -> None:
@@ -78,14 +78,14 @@ def test_uninitialised_data_of_coff_objects_cannot_make_the_file_huge() -> None:
         data = data[:36] + struct.pack("<II", size, 0) + data[44:]
         view = BytesSource(data).view()
         if is_fine:
-            assert sum(map(len, hosts.objcopy("coff").add_sections(view, []))) > limits.FILLER
+            assert sum(map(len, hosts.get_objcopy("coff").add_sections(view, []))) > limits.FILLER
             continue
         with pytest.raises(HostError, match="would be put into a file of"):
-            hosts.objcopy("coff").add_sections(view, [])
+            hosts.get_objcopy("coff").add_sections(view, [])
 
 
 def test_what_is_not_there_is_noticed() -> None:
-    file = Assembly(VIEW)
+    file = PieceList(VIEW)
     file.copy(190, 11)
     with pytest.raises(Truncated):
         file.finished()
@@ -96,7 +96,7 @@ COPY = st.tuples(st.integers(0, 199), st.integers(0, 60)).map(lambda pair: (pair
 
 @given(st.lists(st.one_of(COPY, st.integers(0, 200), st.binary(max_size=5))))
 def test_it_holds_what_was_added(steps: list[tuple[int, int] | int | bytes]) -> None:
-    file, expected = Assembly(VIEW), b""
+    file, expected = PieceList(VIEW), b""
     for step in steps:
         if isinstance(step, tuple):
             file.copy(*step)

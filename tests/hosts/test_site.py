@@ -11,7 +11,7 @@ from fatpack.io.sources.memory import BytesSource
 
 def test_a_place_without_a_number_cannot_be_edited_by_it() -> None:
     data = BytesSource(b"code", "host").view()
-    assert hosts.Site(data, index=3).number == 3
+    assert hosts.CodeSection(data, index=3).number == 3
     with pytest.raises(HostError, match="no number in a table of the host") as caught:
-        _ = hosts.Site(data).number
+        _ = hosts.CodeSection(data).number
     assert caught.value.chain == ("host",)

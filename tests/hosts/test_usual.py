@@ -6,7 +6,7 @@ import pytest
 from tests.builders import coff, elf, pe
 
 from fatpack import hosts
-from fatpack.hosts.usual import divide, is_open, is_usual, stem
+from fatpack.hosts.usual import is_known_section, may_hold_anything, section_name_stem, split_sections
 from fatpack.io.sources.memory import BytesSource
 
 
@@ -18,20 +18,24 @@ from fatpack.io.sources.memory import BytesSource
     ).split(),
 )
 def test_sections_of_compilers_and_linkers_are_usual(name: str) -> None:
-    assert is_usual(name)
+    assert is_known_section(name)
 
 
 @pytest.mark.parametrize("name", [".cask_resource", "", ".nvkernels", ".mytext", "text", ".rsrc", ".datastore"])
 def test_sections_of_a_producer_are_not(name: str) -> None:
-    assert not is_usual(name)
+    assert not is_known_section(name)
 
 
 def test_names_are_counted_by_their_stem() -> None:
     rows = [(0, 10, ".text.a", 1), (10, 15, ".text.b", 2), (20, 30, ".mine", 3), (30, 40, ".symtab", 4)]
-    division = divide(rows)
+    division = split_sections(rows)
     assert division.unusual == [(20, 30)]
     assert division.open == {".text": (2, 15)}
-    assert (stem(".text$mn"), stem(".data"), is_open(".symtab")) == (".text", ".data", False)
+    assert (section_name_stem(".text$mn"), section_name_stem(".data"), may_hold_anything(".symtab")) == (
+        ".text",
+        ".data",
+        False,
+    )
 
 
 def test_elf_files_are_divided_as_their_rows_are() -> None:
@@ -41,7 +45,7 @@ def test_elf_files_are_divided_as_their_rows_are() -> None:
     data = made.build()
     view = BytesSource(data).view()
     division = hosts.divided_sections("elf", view)
-    assert division == divide(hosts.sections("elf", view))
+    assert division == split_sections(hosts.sections("elf", view))
     assert division.open == {".text": (2, 80), ".rodata": (1, 40), ".data": (1, 40)}
     assert len(division.unusual) == 2
     behind = hosts.divided_sections("elf", BytesSource(data + b"behind").view())

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from tests.laws.rooms import image
 
-from fatpack.images import Recognised
-from fatpack.images.agreement import disagreements
+from fatpack.images import ImageInfo
+from fatpack.images.agreement import mismatch_findings
 from fatpack.model import Target
+from fatpack.testing.making import make_image
 
 NVIDIA, AMD = "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"
 
 
-def cubin(arch: str) -> Recognised:
-    return Recognised("cubin", arch, NVIDIA)
+def cubin(arch: str) -> ImageInfo:
+    return ImageInfo("cubin", arch, NVIDIA)
 
 
-def ptx(arch: str) -> Recognised:
-    return Recognised("ptx", arch, NVIDIA)
+def ptx(arch: str) -> ImageInfo:
+    return ImageInfo("ptx", arch, NVIDIA)
 
 
-def code_object(arch: str) -> Recognised:
-    return Recognised("code-object", arch, AMD)
+def code_object(arch: str) -> ImageInfo:
+    return ImageInfo("code-object", arch, AMD)
 
 
 AGREE = [
@@ -56,21 +56,21 @@ AGREE = [
     ("amdgpu9-amd-amdhsa", "", code_object("gfx900")),
     ("amdgpu9.4-amd-amdhsa", "", code_object("gfx942")),
     ("amdgpu10.30-amd-amdhsa", "", code_object("gfx1030")),
-    ("x86_64-pc-linux-gnu", "generic", Recognised("object", triple="x86_64")),
-    ("x86_64-unknown-linux-gnu", "", Recognised("bitcode", triple="x86_64-pc-linux-gnu")),
-    ("arm64-apple-macos", "", Recognised("object", triple="aarch64")),
-    ("i686-pc-windows-msvc", "", Recognised("object", triple="i386")),
-    ("spir64-unknown-unknown", "", Recognised("spirv", triple="spirv64")),
-    ("spirv64-intel", "generic", Recognised("spirv", triple="spirv64")),
-    ("spirv64-intel", "generic", Recognised("object", triple="spir64_gen")),
-    ("spir64_gen-unknown-unknown", "pvc", Recognised("object", triple="spir64_gen")),
-    ("spir64_x86_64-unknown-unknown", "", Recognised("object", triple="x86_64")),
-    ("spir64_x86_64-unknown-unknown", "", Recognised("spirv", triple="spirv64")),
-    ("spirv64-amd-amdhsa", "amdgcnspirv", Recognised("spirv", triple="spirv64")),
-    ("spirv64-amd-amdhsa", "amdgcnspirv", Recognised("bitcode", triple="spirv64-amd-amdhsa")),
-    (NVIDIA, "sm_90", Recognised("fatbin", triple=NVIDIA)),
-    (NVIDIA, "sm_90", Recognised("")),
-    (AMD, "gfx90a", Recognised("empty")),
+    ("x86_64-pc-linux-gnu", "generic", ImageInfo("object", triple="x86_64")),
+    ("x86_64-unknown-linux-gnu", "", ImageInfo("bitcode", triple="x86_64-pc-linux-gnu")),
+    ("arm64-apple-macos", "", ImageInfo("object", triple="aarch64")),
+    ("i686-pc-windows-msvc", "", ImageInfo("object", triple="i386")),
+    ("spir64-unknown-unknown", "", ImageInfo("spirv", triple="spirv64")),
+    ("spirv64-intel", "generic", ImageInfo("spirv", triple="spirv64")),
+    ("spirv64-intel", "generic", ImageInfo("object", triple="spir64_gen")),
+    ("spir64_gen-unknown-unknown", "pvc", ImageInfo("object", triple="spir64_gen")),
+    ("spir64_x86_64-unknown-unknown", "", ImageInfo("object", triple="x86_64")),
+    ("spir64_x86_64-unknown-unknown", "", ImageInfo("spirv", triple="spirv64")),
+    ("spirv64-amd-amdhsa", "amdgcnspirv", ImageInfo("spirv", triple="spirv64")),
+    ("spirv64-amd-amdhsa", "amdgcnspirv", ImageInfo("bitcode", triple="spirv64-amd-amdhsa")),
+    (NVIDIA, "sm_90", ImageInfo("fatbin", triple=NVIDIA)),
+    (NVIDIA, "sm_90", ImageInfo("")),
+    (AMD, "gfx90a", ImageInfo("empty")),
 ]
 
 CONTRADICT = [
@@ -93,18 +93,18 @@ CONTRADICT = [
     ("amdgpu9.0a-amd-amdhsa", "", code_object("gfx908"), "stored for gfx90a"),
     (NVIDIA, "sm_90", code_object("gfx90a"), f"stored for {NVIDIA}, but the image is a code object for {AMD}"),
     (AMD, "gfx90a", cubin("sm_90"), "a cubin for nvptx64-nvidia-cuda"),
-    (AMD, "", Recognised("bitcode", triple=NVIDIA), "bitcode for nvptx64-nvidia-cuda"),
-    (AMD, "", Recognised("object", triple="x86_64"), "an object for x86_64"),
+    (AMD, "", ImageInfo("bitcode", triple=NVIDIA), "bitcode for nvptx64-nvidia-cuda"),
+    (AMD, "", ImageInfo("object", triple="x86_64"), "an object for x86_64"),
     ("nvptx-nvidia-cuda", "sm_90", cubin("sm_90"), "nvptx64"),
-    ("spirv32-unknown-unknown", "", Recognised("spirv", triple="spirv64"), "SPIR-V for spirv64"),
+    ("spirv32-unknown-unknown", "", ImageInfo("spirv", triple="spirv64"), "SPIR-V for spirv64"),
     ("spir64_x86_64-unknown-unknown", "", cubin("sm_90"), "a cubin"),
-    ("x86_64-pc-linux-gnu", "", Recognised("object", triple="aarch64"), "aarch64"),
+    ("x86_64-pc-linux-gnu", "", ImageInfo("object", triple="aarch64"), "aarch64"),
 ]
 
 
 def messages(triple, arch, recognised):
-    stored = image(b"x", target=Target(triple, arch), form="")
-    return [item.message for item in disagreements(stored, recognised) if item.code in ("FP1102", "FP1103")]
+    stored = make_image(b"x", target=Target(triple, arch), form="")
+    return [item.message for item in mismatch_findings(stored, recognised) if item.code in ("FP1102", "FP1103")]
 
 
 @pytest.mark.parametrize(("triple", "arch", "recognised"), AGREE)
@@ -124,8 +124,8 @@ def test_a_sentence_tells_both_sides_of_a_contradiction(triple, arch, recognised
     [("sm_100", "sm_100", 0), ("sm_100f", "sm_100f", 0), ("sm_100", "sm_103", 1), ("sm_103", "sm_103", 1)],
 )
 def test_a_cubin_beside_the_tile_ir_it_was_made_of_may_be_for_the_variant_a(stored, neighbour, expected):
-    made = image(b"x", target=Target(NVIDIA, stored), form="cubin")
-    others = [made, image(b"y", target=Target(NVIDIA, neighbour), form="tileir")]
-    codes = [item.code for item in disagreements(made, cubin("sm_100a"), others)]
+    made = make_image(b"x", target=Target(NVIDIA, stored), form="cubin")
+    others = [made, make_image(b"y", target=Target(NVIDIA, neighbour), form="tileir")]
+    codes = [item.code for item in mismatch_findings(made, cubin("sm_100a"), others)]
     assert codes == ["FP1102"] * expected
-    assert [item.code for item in disagreements(made, cubin("sm_100a"), others[:1])] == ["FP1102"]
+    assert [item.code for item in mismatch_findings(made, cubin("sm_100a"), others[:1])] == ["FP1102"]

@@ -13,8 +13,8 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 
 
-def recognise(data: bytes) -> images.Recognised:
-    return images.recognise(BytesSource(data).view())
+def recognise(data: bytes) -> images.ImageInfo:
+    return images.identify_image(BytesSource(data).view())
 
 
 def wrap(data: bytes, offset: int = 20) -> bytes:
@@ -24,7 +24,7 @@ def wrap(data: bytes, offset: int = 20) -> bytes:
 @pytest.mark.parametrize("before", [0, 1, 20])
 def test_the_triple_is_read_out_of_the_module(before):
     data = bitcode.of_triple("nvptx64-nvidia-cuda", before)
-    assert recognise(data) == images.Recognised(
+    assert recognise(data) == images.ImageInfo(
         "bitcode", triple="nvptx64-nvidia-cuda", size=len(data), detail="LLVM bitcode"
     )
 
@@ -64,7 +64,7 @@ def test_a_module_without_a_triple_near_its_start_claims_none():
 
 def test_a_file_of_very_many_blocks_has_no_known_size():
     assert recognise(bitcode.of_triple("x86_64", count=10)).size is not None
-    assert recognise(bitcode.of_triple("x86_64", count=10_000)) == images.Recognised(
+    assert recognise(bitcode.of_triple("x86_64", count=10_000)) == images.ImageInfo(
         "bitcode", triple="x86_64", detail="LLVM bitcode"
     )
 
@@ -80,8 +80,8 @@ def test_bitcode_of_clang_has_the_triple_it_was_compiled_for(target, options, tm
     source.write_text(functions)
     run("clang", f"--target={target}", "-nogpulib", *options, "-emit-llvm", "-c", source, "-o", output)
     with open_source(output) as file:
-        recognised = images.recognise(file.view())
-    assert recognised == images.Recognised("bitcode", triple=target, size=output.stat().st_size, detail="LLVM bitcode")
+        recognised = images.identify_image(file.view())
+    assert recognised == images.ImageInfo("bitcode", triple=target, size=output.stat().st_size, detail="LLVM bitcode")
 
 
 @pytest.mark.reference
@@ -91,7 +91,7 @@ def test_bitcode_of_clang_for_darwin_is_found_in_its_wrapper(tmp_path):
     run("llvm-as", source, "-o", output)
     assert output.read_bytes().startswith(b"\xde\xc0\x17\x0b")
     with open_source(output) as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
     assert recognised.triple == "arm64-apple-macosx11.0.0"
     assert recognised.size is not None
     assert 0 <= output.stat().st_size - recognised.size < 16

@@ -13,7 +13,7 @@ import pytest
 
 from fatpack import images
 from fatpack.elf.header import NOBITS
-from fatpack.elf.sections import Sections
+from fatpack.elf.sections import DeviceElfSections
 from fatpack.errors import FatpackError
 from fatpack.io.sources.memory import BytesSource
 
@@ -64,7 +64,7 @@ def test_each_class_of_bytes(name: str) -> None:
     before = answer(bytes(data), form)
     assert isinstance(before, tuple)
     covered: dict[str, set[bool]] = {}
-    for row in Sections(BytesSource(bytes(data)).view()).rows:
+    for row in DeviceElfSections(BytesSource(bytes(data)).view()).rows:
         if not row.size or row.type in (0, NOBITS):
             continue
         (expected,) = (what for pattern, what, _ in table if re.fullmatch(pattern, row.name))

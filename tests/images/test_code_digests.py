@@ -10,8 +10,8 @@ from tests.reference import run, tool
 
 from fatpack import images
 from fatpack.errors import FormatError
-from fatpack.images.code import digest, with_calls, with_needs, without_unit
-from fatpack.images.kernel import Kernel
+from fatpack.images.code import digest_parts, digest_with_calls, digest_with_needs, strip_unit_suffix
+from fatpack.images.kernel import KernelNeeds
 from fatpack.images.nvidia import ptx_digest
 from fatpack.io.sources.memory import BytesSource
 
@@ -181,7 +181,7 @@ def test_cubins_by_nvcc(tmp_path: Path, arch: str) -> None:
         os.utime(path, (1e9, 1e9 + len(name)))
         run("nvcc", "-cubin", f"-arch={arch}", *options, "-o", path.with_suffix(".cubin"), path)
         found = digests(path.with_suffix(".cubin").read_bytes(), "cubin")
-        return {without_unit(name): value for name, value in found.items()}
+        return {strip_unit_suffix(name): value for name, value in found.items()}
 
     old = build("old", CUDA)
     assert len(old) == 3
@@ -282,33 +282,35 @@ def test_names_of_units() -> None:
         ("k.static.b04fd23c98500190", "k.static.0123456789abcdef"),
         ("_Z1kv__intern__b04fd23c98500190", "_Z1kv__intern__0000000000000000"),
     ):
-        assert without_unit(old) == without_unit(new)
-    assert without_unit("_Z5helloPf") == "_Z5helloPf"
-    assert without_unit("_ZN9_INTERNAL3fooEv") == "_ZN9_INTERNAL3fooEv"
+        assert strip_unit_suffix(old) == strip_unit_suffix(new)
+    assert strip_unit_suffix("_Z5helloPf") == "_Z5helloPf"
+    assert strip_unit_suffix("_ZN9_INTERNAL3fooEv") == "_ZN9_INTERNAL3fooEv"
 
 
 def test_calls_go_all_the_way_and_round() -> None:
-    own = {name: digest((name.encode(),)) for name in "kabcz"}
+    own = {name: digest_parts((name.encode(),)) for name in "kabcz"}
     calls = {"k": ["a"], "a": ["b", "a"], "b": ["a", "c"], "z": []}
-    old = with_calls(own, calls, ["k", "z"])
-    new = with_calls({**own, "c": b"other"}, calls, ["k", "z"])
+    old = digest_with_calls(own, calls, ["k", "z"])
+    new = digest_with_calls({**own, "c": b"other"}, calls, ["k", "z"])
     assert old["k"] != new["k"]
     assert old["z"] == new["z"] == own["z"]
 
 
 def test_calls_without_end_count_all_functions() -> None:
     names = [f"f{number}" for number in range(400)]
-    own = {name: digest((name.encode(),)) for name in names}
+    own = {name: digest_parts((name.encode(),)) for name in names}
     calls = dict.fromkeys(names, names)
-    made = with_calls(own, calls, names)
+    made = digest_with_calls(own, calls, names)
     assert len(made) == len(names)
-    assert with_calls({**own, "f7": b"other"}, calls, names)["f300"] != made["f300"]
+    assert digest_with_calls({**own, "f7": b"other"}, calls, names)["f300"] != made["f300"]
 
 
 def test_needs_count() -> None:
-    made = {with_needs(b"code", Kernel("k", registers=count)) for count in (None, 1, 2)}
+    made = {digest_with_needs(b"code", KernelNeeds("k", registers=count)) for count in (None, 1, 2)}
     assert len(made) == 3
-    assert with_needs(b"code", Kernel("k", size=1)) == with_needs(b"code", Kernel("other", size=2))
+    assert digest_with_needs(b"code", KernelNeeds("k", size=1)) == digest_with_needs(
+        b"code", KernelNeeds("other", size=2)
+    )
 
 
 @pytest.mark.parametrize(

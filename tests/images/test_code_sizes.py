@@ -13,7 +13,7 @@ from fatpack import images, scan
 from fatpack.errors import FormatError, Unsupported
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 FOLDERS = ("cuda_fatbin", "kernels", "cuda", "clang_bundle")
 FILES = sorted(path for folder in FOLDERS for path in (FIXTURES / folder).rglob("*") if path.is_file())
@@ -24,7 +24,7 @@ def views(path: Path) -> Iterator[View]:
     view = BytesSource(path.read_bytes(), path.name).view()
     yield view
     for item in scan(view.tobytes()):
-        if isinstance(item, Found):
+        if isinstance(item, FoundContainer):
             for image in item.images:
                 try:
                     yield BytesSource(image.data.tobytes(), path.name).view()
@@ -35,7 +35,7 @@ def views(path: Path) -> Iterator[View]:
 def test_sizes_alone_are_those_among_all_facts() -> None:
     seen: dict[str, int] = {}
     for view in chain.from_iterable(map(views, FILES)):
-        form = images.recognise(view).form
+        form = images.identify_image(view).form
         try:
             facts = images.facts(view, form).kernels
         except FormatError:

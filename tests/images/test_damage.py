@@ -28,10 +28,10 @@ IMAGES = {
 }
 
 
-def look(data: bytes) -> tuple[images.Recognised, tuple[str, ...]]:
+def look(data: bytes) -> tuple[images.ImageInfo, tuple[str, ...]]:
     """Recognise an image and name its kernels; () where those cannot be read."""
     view = BytesSource(data).view()
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     try:
         return recognised, images.kernels(view, recognised.form)
     except FatpackError as error:

@@ -28,7 +28,7 @@ IMAGES = {
 FORMS = {".cubin": "cubin", ".ptx": "ptx"}
 
 
-def look(data: bytes, form: str) -> tuple[kernel.Kernel, ...] | None:
+def look(data: bytes, form: str) -> tuple[kernel.KernelNeeds, ...] | None:
     """Return the kernels of an image, None where one of our errors with a place says why not."""
     view = BytesSource(data).view()
     try:

@@ -13,8 +13,8 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 
 
-def recognise(data: bytes) -> images.Recognised:
-    return images.recognise(BytesSource(data).view())
+def recognise(data: bytes) -> images.ImageInfo:
+    return images.identify_image(BytesSource(data).view())
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def coff(machine: int, sections: int = 1, symbols: int = 60, optional: int = 0) 
 
 @pytest.mark.parametrize(("machine", "triple"), [(0x8664, "x86_64"), (0xAA64, "aarch64"), (0x14C, "i386")])
 def test_a_coff_object_is_known_by_a_header_that_makes_sense(machine, triple):
-    assert recognise(coff(machine)) == images.Recognised("object", triple=triple, detail=f"COFF, {triple}")
+    assert recognise(coff(machine)) == images.ImageInfo("object", triple=triple, detail=f"COFF, {triple}")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_large_coff_object_has_a_class_id():
 
 def test_a_portable_executable_is_found_through_its_dos_header():
     data = b"MZ" + bytes(58) + struct.pack("<I", 0x80) + bytes(64) + b"PE\0\0\x64\x86"
-    assert recognise(data) == images.Recognised("object", triple="x86_64", detail="PE, x86_64")
+    assert recognise(data) == images.ImageInfo("object", triple="x86_64", detail="PE, x86_64")
     assert recognise(data[:-2]).form == recognise(data[:60]).form == ""
 
 
@@ -108,7 +108,7 @@ def test_what_clang_compiles_for_a_host_comes_back(target, triple, kind, tmp_pat
     source.write_text("int f(int x) { return x + 1; }\n")
     run("clang", f"--target={target}", "-c", source, "-o", tmp_path / "a.o")
     with open_source(tmp_path / "a.o") as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
     assert (recognised.form, recognised.triple, recognised.detail) == ("object", triple, f"{kind}, {triple}")
 
 

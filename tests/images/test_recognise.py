@@ -55,14 +55,14 @@ MAGICS = {
 
 @pytest.mark.parametrize("start", MAGICS)
 def test_a_magic_decides_what_the_image_is(start):
-    recognised = images.recognise(BytesSource(start).view())
+    recognised = images.identify_image(BytesSource(start).view())
     assert (recognised.form, recognised.container) == MAGICS[start]
 
 
 @pytest.mark.parametrize("start", [magic for magic in MAGICS if magic])
 def test_the_image_is_judged_from_its_own_first_byte_not_the_files(start):
     source = BytesSource(b"\x7fELF" + start)
-    assert images.recognise(source.view().slice(4, len(start))).form == MAGICS[start][0]
+    assert images.identify_image(source.view().slice(4, len(start))).form == MAGICS[start][0]
 
 
 def test_every_form_that_is_recognised_has_an_extension():
@@ -103,7 +103,7 @@ class Counting(BytesSource):
 )
 def test_recognising_reads_a_bounded_part_of_the_image(data, most):
     source = Counting(data)
-    images.recognise(source.view())
+    images.identify_image(source.view())
     assert 0 < source.count <= most
 
 
@@ -111,7 +111,7 @@ def test_a_file_gives_the_same_answer_as_its_bytes():
     for path in sorted(CUDA.glob("*/*.*")):
         data = path.read_bytes()
         with open_source(path) as file:
-            assert images.recognise(file.view()) == images.recognise(open_source(io.BytesIO(data)).view())
+            assert images.identify_image(file.view()) == images.identify_image(open_source(io.BytesIO(data)).view())
 
 
 PREFIXES = [
@@ -129,7 +129,7 @@ PREFIXES = [
 @given(st.sampled_from(PREFIXES), st.binary(max_size=300))
 def test_no_bytes_make_recognising_fail_or_kernels_raise_anything_but_our_errors(prefix, rest):
     view = BytesSource(prefix + rest).view()
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     assert recognised.form in images.EXTENSIONS
     for form in images.EXTENSIONS:
         try:
@@ -142,4 +142,4 @@ def test_no_bytes_make_recognising_fail_or_kernels_raise_anything_but_our_errors
 def test_no_change_of_a_header_makes_recognising_fail(prefix, at, change):
     data = bytearray(prefix.ljust(256, b"\0"))
     data[at : at + len(change)] = change
-    assert images.recognise(BytesSource(bytes(data)).view()).form in images.EXTENSIONS
+    assert images.identify_image(BytesSource(bytes(data)).view()).form in images.EXTENSIONS

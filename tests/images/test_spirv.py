@@ -12,15 +12,15 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 
 
-def recognise(data: bytes) -> images.Recognised:
-    return images.recognise(BytesSource(data).view())
+def recognise(data: bytes) -> images.ImageInfo:
+    return images.identify_image(BytesSource(data).view())
 
 
 @pytest.mark.parametrize(("order", "detail"), [("<", "SPIR-V 1.4"), (">", "SPIR-V 1.4, big-endian")])
 @pytest.mark.parametrize(("addressing", "triple"), [(1, "spirv32"), (2, "spirv64"), (0, "")])
 def test_the_addressing_model_is_the_pointer_size_of_the_triple(order, detail, addressing, triple):
     recognised = recognise(module([], addressing, order))
-    assert recognised == images.Recognised("spirv", triple=triple, detail=detail)
+    assert recognised == images.ImageInfo("spirv", triple=triple, detail=detail)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -51,6 +51,6 @@ def test_spirv_of_clang_comes_back_with_its_kernels(triple, tmp_path):
     source.write_text("kernel void first(global int *p) { *p = 1; }\nkernel void second(global int *p) { *p = 2; }\n")
     run("clang", f"--target={triple}", "-nogpulib", "-cl-std=CL2.0", "-x", "cl", "-c", source, "-o", output)
     with open_source(output) as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
         assert (recognised.form, recognised.triple) == ("spirv", triple)
         assert images.kernels(file.view(), "spirv") == ("first", "second")

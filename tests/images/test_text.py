@@ -8,8 +8,8 @@ from fatpack import images
 from fatpack.io.sources.memory import BytesSource
 
 
-def recognise(data: bytes) -> images.Recognised:
-    return images.recognise(BytesSource(data).view())
+def recognise(data: bytes) -> images.ImageInfo:
+    return images.identify_image(BytesSource(data).view())
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_mlir_starts_with_a_module_an_alias_or_metadata(text):
     [
         (
             b'; ModuleID = \'k.hip\'\nsource_filename = "k.hip"\ntarget triple = "amdgcn-amd-amdhsa"\n',
-            images.Recognised("llvm-ir", triple="amdgcn-amd-amdhsa", detail="LLVM IR text"),
+            images.ImageInfo("llvm-ir", triple="amdgcn-amd-amdhsa", detail="LLVM IR text"),
         ),
-        (b'source_filename = "-"\ntarget triple = "x\n', images.Recognised("llvm-ir", detail="LLVM IR text")),
+        (b'source_filename = "-"\ntarget triple = "x\n', images.ImageInfo("llvm-ir", detail="LLVM IR text")),
         (
             b'\t.amdgcn_target "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"\n\t.text\n',
-            images.Recognised("assembly", "gfx90a:sramecc+:xnack-", "amdgcn-amd-amdhsa", detail="assembly text"),
+            images.ImageInfo("assembly", "gfx90a:sramecc+:xnack-", "amdgcn-amd-amdhsa", detail="assembly text"),
         ),
-        (b'# 1 "k.hip"\n# 1 "<built-in>" 1\n', images.Recognised("preprocessed", detail="preprocessed source text")),
+        (b'# 1 "k.hip"\n# 1 "<built-in>" 1\n', images.ImageInfo("preprocessed", detail="preprocessed source text")),
     ],
     ids=["module", "triple cut short", "assembly", "source"],
 )
@@ -81,10 +81,10 @@ def test_other_text_is_no_mlir(text):
 )
 def test_what_marks_a_container_says_that_it_is_cir(text):
     """Whether it is a container only the lexer can tell."""
-    assert recognise(text) == images.Recognised("cir", detail="CIR text")
+    assert recognise(text) == images.ImageInfo("cir", detail="CIR text")
 
 
 def test_bytecode_keeps_its_strings_at_the_end():
     data = b"ML\xefR\x0dMLIR22\0" + bytes(100_000) + b"cir\0offload.container\0"
-    assert recognise(data) == images.Recognised("cir", detail="CIR bytecode")
-    assert recognise(b"ML\xefR\x0dMLIR22\0") == images.Recognised("cir", detail="MLIR bytecode")
+    assert recognise(data) == images.ImageInfo("cir", detail="CIR bytecode")
+    assert recognise(b"ML\xefR\x0dMLIR22\0") == images.ImageInfo("cir", detail="MLIR bytecode")

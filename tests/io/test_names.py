@@ -7,7 +7,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.io.names import image_name, safe_word, stem
+from fatpack.io.names import file_stem, image_name, safe_word
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
@@ -31,7 +31,7 @@ def test_empty_parts_leave_no_dashes() -> None:
 
 
 def test_stems_and_words() -> None:
-    assert [stem(path) for path in ("/usr/lib/libx.so.2", "a", ".hidden", "d/", "c:\\x\\y.o")] == [
+    assert [file_stem(path) for path in ("/usr/lib/libx.so.2", "a", ".hidden", "d/", "c:\\x\\y.o")] == [
         "libx.so",
         "a",
         ".hidden",

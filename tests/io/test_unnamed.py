@@ -24,7 +24,7 @@ def at_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def needed(tmp_path: Path) -> None:
-    fd = unnamed.create(str(tmp_path / "file"), 0o600)
+    fd = unnamed.create_unnamed(str(tmp_path / "file"), 0o600)
     if fd is None:
         pytest.skip("this file system has no files without a name")
     os.close(fd)

@@ -14,12 +14,13 @@ from tests.builders import fatbin
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
-from fatpack.formats.syclbin.properties import written
+from fatpack.formats.syclbin.properties import write_property_set
 from fatpack.formats.syclbin.stored import NewModules
-from fatpack.model import Container, Image, Span, Target
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions, Options
-from fatpack.testing.formats import walk
-from fatpack.testing.making import image, joined, view_of
+from fatpack.testing.formats import read_all_containers
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -35,7 +36,7 @@ def _offload_binary(draw: st.DrawFn) -> Container:
     images = draw(
         st.lists(
             st.builds(
-                image,
+                make_image,
                 st.binary(max_size=200),
                 target=st.builds(Target, _WORDS, _WORDS, st.sampled_from(["none", "openmp", "cuda", "hip", "sycl"])),
                 form=st.sampled_from(["", "object", "bitcode", "cubin", "fatbin", "ptx", "spirv"]),
@@ -63,7 +64,7 @@ _IDS = st.one_of(
 @st.composite
 def _clang_bundle(draw: st.DrawFn) -> Container:
     ids = draw(st.lists(_IDS, max_size=5, unique=True))
-    images = [image(draw(st.binary(max_size=200)), target=parse_id(spelling).target, form="") for spelling in ids]
+    images = [make_image(draw(st.binary(max_size=200)), target=parse_id(spelling).target, form="") for spelling in ids]
     images = [item.replace(attrs={"id": spelling}) for item, spelling in zip(images, ids, strict=True)]
     attrs = {"flavour": draw(st.sampled_from(["binary", "compressed"])), "align": str(draw(st.integers(1, 300)))}
     version = 0
@@ -81,7 +82,7 @@ def _clang_bundle(draw: st.DrawFn) -> Container:
 def _kpack(draw: st.DrawFn) -> Container:
     names = st.tuples(_WORDS, st.sampled_from(["gfx900", "gfx90a:xnack-", "gfx1100", "gfx9-4-generic", "odd"]))
     images = [
-        image(
+        make_image(
             draw(st.binary(max_size=200)),
             target=Target("amdgcn-amd-amdhsa", arch, "hip"),
             form="",
@@ -102,9 +103,9 @@ def _syclbin(draw: st.DrawFn) -> Container:
             attrs = {"role": role, "am_index": str(number)}
             attrs |= {"ir_type": draw(st.sampled_from(["0", "1", "2", "77"]))} if role == "ir" else {}
             target = Target(draw(_WORDS), arch, "sycl")
-            images.append(image(draw(st.binary(max_size=200)), target=target, form="", attrs=attrs))
+            images.append(make_image(draw(st.binary(max_size=200)), target=target, form="", attrs=attrs))
     name, value = draw(_WORDS).replace("\n", ""), draw(st.integers(0, (1 << 32) - 1))
-    text = written(name, [("one", value), ("two", draw(st.binary(max_size=20)))])
+    text = write_property_set(name, [("one", value), ("two", draw(st.binary(max_size=20)))])
     properties = dict.fromkeys(draw(st.sets(st.integers(0, 4))), text)
     attrs = {"state": draw(st.sampled_from(["input", "object", "executable"]))}
     version = draw(st.sampled_from([1, 2]))
@@ -149,7 +150,7 @@ def _cir(draw: st.DrawFn) -> Container:
         kind = f"cir.offload.kind = #cir.offload<{role}>"
         text = f'module @{name} attributes {{cir.offload.bundle_id = "{spelling}", {kind}}} {{{body}\n  }}{place}'
         target = parse_cir_id(spelling).target
-        images.append(image(text.encode(), target=target, form="cir", attrs={"id": spelling}))
+        images.append(make_image(text.encode(), target=target, form="cir", attrs={"id": spelling}))
     return Container("cir-offload-container", 0, tuple(images), Span(0, 0), attrs={"form": "attribute"})
 
 
@@ -186,7 +187,7 @@ def _fatbin_image(draw: st.DrawFn) -> Image:
         data = fatbin.padded(b"\1" + filling)
     if form and form != "cubin":
         attrs |= draw(st.sampled_from([{}, {"options": "-O3 -v"}]))
-    return image(data, target=Target(triple, arch, "cuda"), form=form, attrs=attrs)
+    return make_image(data, target=Target(triple, arch, "cuda"), form=form, attrs=attrs)
 
 
 @st.composite
@@ -272,9 +273,9 @@ __all__ = [
     "fixtures",
     "format_fixtures",
     "host_fixtures",
-    "image",
-    "joined",
+    "join_pieces",
+    "make_image",
+    "make_view",
+    "read_all_containers",
     "successive_fixtures",
-    "view_of",
-    "walk",
 ]

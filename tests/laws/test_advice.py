@@ -13,7 +13,8 @@ from tests.laws.house import ROOT
 
 import fatpack
 from fatpack.cli import main
-from fatpack.cli.app import COMMANDS, group
+from fatpack.cli.app import click_group
+from fatpack.cli.commands import COMMANDS
 from fatpack.errors import UsageError
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -42,8 +43,8 @@ _OTHERS = re.compile(r"((nvidia-smi|llvm-\w+|nvcc) --|fatpack [a-z]+ ).*")
 
 def own_options() -> set[str]:
     """Return every option of every command."""
-    context = click.Context(group)
-    commands = [group.get_command(context, name) for name in COMMANDS]
+    context = click.Context(click_group)
+    commands = [click_group.get_command(context, name) for name in COMMANDS]
     return {
         option
         for command in commands

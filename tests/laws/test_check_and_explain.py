@@ -14,24 +14,26 @@ from tests.laws.rooms import FIXTURES
 from tests.laws.test_explain_and_slim import FILES
 
 import fatpack
-from fatpack.answers.explain.explain import Question, explain
-from fatpack.answers.policy.coverage import served
-from fatpack.answers.policy.units import units
+from fatpack.answers.explain.explain import ExplainQuery, explain_rows
+from fatpack.answers.policy.coverage import supports
+from fatpack.answers.policy.units import group_into_image_sets
 from fatpack.facts.columns import ImageRow
-from fatpack.target.choice.settings import Settings
-from fatpack.target.machine import devices
+from fatpack.target.choice.settings import RuntimeSettings
+from fatpack.target.machine import parse_devices
 
-DEVICES = devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx90a:xnack-", "gfx1031", "gfx1100", "pvc"))
+DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx90a:xnack-", "gfx1031", "gfx1100", "pvc"))
 
 
 def disagreements(rows: list[ImageRow]) -> tuple[list[str], int]:
     """Return where ``check`` and ``explain`` part, and how many answers were compared."""
-    found = units([row for row in rows if row.row == "image" and row.container_format != "cir-offload-container"])
-    explained = explain(rows, ["x"], Question(DEVICES, Settings()))
+    found = group_into_image_sets(
+        [row for row in rows if row.row == "image" and row.container_format != "cir-offload-container"]
+    )
+    explained = explain_rows(rows, ["x"], ExplainQuery(DEVICES, RuntimeSettings()))
     wrong, compared = [], 0
     for device, said in zip(DEVICES, explained.devices, strict=True):
         own = [unit for unit in found if unit.vendor == device.vendor]
-        answers = [served(unit.offered, device).serves for unit in own]
+        answers = [supports(unit.offered, device).serves for unit in own]
         compared += len(own)
         checked = bool(answers) and all(answers)
         runs = said.runs > 0 and not said.fails and not said.unknown

@@ -11,13 +11,13 @@ import pytest
 from tools.docs import stand_ins
 
 from fatpack.cli import tools
-from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.grammar.param_types import Choice, FileName, Offset, Pairs, Size, Words
+from fatpack.cli.commands import COMMANDS, load_command
+from fatpack.cli.grammar.param_types import ChoiceType, FileType, OffsetType, PairsType, SizeType, SuggestionType
 from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.llvm.command_line import Option as LlvmOption
-from fatpack.cli.tools.llvm.tool import Tool
-from fatpack.cli.tools.nvidia.command_line import Option as NvidiaOption
-from fatpack.cli.tools.offered import VALUES, offered
+from fatpack.cli.tools.llvm.command_line import ClOption as LlvmOption
+from fatpack.cli.tools.llvm.tool import ClTool
+from fatpack.cli.tools.nvidia.command_line import NvidiaOption
+from fatpack.cli.tools.offered import VALUES, option_spellings
 
 #: Values that nobody can guess.
 FREE = {
@@ -42,7 +42,7 @@ FREE = {
 def _kinds() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for name in COMMANDS:
-        declared = command(name)
+        declared = load_command(name)
         for option in declared.options:
             if not (option.is_flag or option.count):
                 found.setdefault(max(option.opts, key=len), []).append(option.type)
@@ -52,33 +52,33 @@ def _kinds() -> dict[str, list[Any]]:
 
 
 def _is_offered(kind: Any) -> bool:
-    if isinstance(kind, Words):
+    if isinstance(kind, SuggestionType):
         return bool(kind.held or kind.given or list(kind.words()))
-    return isinstance(kind, (FileName, Choice, Pairs))
+    return isinstance(kind, (FileType, ChoiceType, PairsType))
 
 
 def test_values_are_offered() -> None:
     kinds = _kinds()
     for name, those in kinds.items():
         for kind in those:
-            is_number = isinstance(kind, (click.types.IntRange, click.types.IntParamType, Offset, Size))
+            is_number = isinstance(kind, (click.types.IntRange, click.types.IntParamType, OffsetType, SizeType))
             assert is_number or _is_offered(kind) != (name in FREE), f"{name}: declare what it may be, or say why not"
     assert FREE.keys() <= kinds.keys(), "FREE has what is no option any more"
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_options_of_every_stand_in_are_offered(name: str) -> None:
-    options = offered(name)
+    options = option_spellings(name)
     assert "--version" in options or "-h" in options
     assert all(option.startswith("-") for option in options)
     assert f"{name} {' '.join(options)}\n" in stand_ins.offered()
-    assert offered(f"/some/where/{name}") == options
-    assert offered("nvcc") == ()
+    assert option_spellings(f"/some/where/{name}") == options
+    assert option_spellings("nvcc") == ()
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_belong_to_options_of_their_stand_in(name: str) -> None:
-    options = {option.lstrip("-") for option in offered(name)}
+    options = {option.lstrip("-") for option in option_spellings(name)}
     assert VALUES[name].keys() <= options
     assert all(map(_is_offered, VALUES[name].values()))
 
@@ -89,7 +89,7 @@ def test_options_of_stand_ins_with_few_values_offer_them() -> None:
     listing = set()
     for found in pkgutil.walk_packages(tools.__path__, f"{tools.__name__}."):
         for each in vars(importlib.import_module(found.name)).values():
-            table = each.options if isinstance(each, Tool) else each
+            table = each.options if isinstance(each, ClTool) else each
             for option in table if isinstance(table, tuple) else ():
                 if isinstance(option, LlvmOption) and option.choices:
                     listing.add(option.name)

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.laws.rooms import FIXTURES, format_fixtures, view_of
+from tests.laws.rooms import FIXTURES, format_fixtures
 
 import fatpack
 from fatpack import formats
-from fatpack.answers.doctor.examining import examine
+from fatpack.answers.doctor.examining import examine_file
 from fatpack.answers.doctor.facts import VERIFIED
 from fatpack.model import Finding
-from fatpack.report.answers.doctor import render
-from fatpack.report.schemas import text
+from fatpack.report.answers.doctor import render_diagnosis
+from fatpack.report.schemas import schema_text
 from fatpack.scanner import scan
-from fatpack.testing.damage import places
+from fatpack.testing.damage import damage_places
+from fatpack.testing.making import make_view
 
 #: Inputs that other commands were found to fail on: they hold no device code, or a note is all there is to say.
 HARMLESS = ("coff-symbols-end-early.obj", "odd-alignment.o", "no-strings-and-bytes-behind.bin")
@@ -56,30 +57,30 @@ def test_healthy_files_are_healthy(path: Path) -> None:
     verdict = "not judged" if path.name in UNJUDGED else "healthy"
     assert found.verdict == verdict, [item.text for item in found.findings]
     assert found.files == 1
-    assert found.images or next(iter(render(found.to_dict()))).startswith(f"{verdict}: 1 file, 0 images")
+    assert found.images or next(iter(render_diagnosis(found.to_dict()))).startswith(f"{verdict}: 1 file, 0 images")
 
 
 @pytest.mark.parametrize(("name", "path"), format_fixtures(), ids=[path.name for _, path in format_fixtures()])
 def test_doctor_says_at_least_what_a_scan_does(name: str, path: Path) -> None:
     """Every field of the headers is damaged, and here and there a byte of the rest."""
     data = path.read_bytes()
-    view, room = view_of(data), formats.room(name)
-    for at in places(room.labels(view, room.parse(view)), 4)[:60]:
+    view, room = make_view(data), formats.get_format(name)
+    for at in damage_places(room.labels(view, room.parse(view)), 4)[:60]:
         broken = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-        scanned = {item.code for item in scan(view_of(broken)) if isinstance(item, Finding)}
-        notes = examine(view_of(broken)).notes
+        scanned = {item.code for item in scan(make_view(broken)) if isinstance(item, Finding)}
+        notes = examine_file(make_view(broken)).notes
         assert scanned <= {item.code for item in notes.findings}, f"damaged at {at:#x}"
         assert {finding.severity for finding in notes.findings} >= {"error"} or not _is_damaged(broken), f"at {at:#x}"
 
 
 def _is_damaged(data: bytes) -> bool:
-    return any(isinstance(item, Finding) and item.severity == "error" for item in scan(view_of(data)))
+    return any(isinstance(item, Finding) and item.severity == "error" for item in scan(make_view(data)))
 
 
 def test_a_diagnosis_survives_a_round_through_json_and_pickle() -> None:
     found = fatpack.doctor(FIXTURES / "fuzz", FIXTURES / "elf", FIXTURES / "clang_bundle")
     document = json.loads(found.to_json())
-    jsonschema.validate(document, json.loads(text("doctor")))
+    jsonschema.validate(document, json.loads(schema_text("doctor")))
     assert document == found.to_dict()
     assert pickle.loads(pickle.dumps(found)) == found
     assert [row["what"] for row in document["verified"]] == list(VERIFIED)

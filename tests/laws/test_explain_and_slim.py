@@ -13,17 +13,17 @@ from tests.builders import offered
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.facts.units import Unit, units_of
+from fatpack.facts.units import ImageSet, read_image_sets
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.choosing.select import select
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.ops.slim.choosing.select import choose_images
+from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.scanner import scan
-from fatpack.target.choice.asking import Choice, ask
-from fatpack.target.choice.settings import Settings
-from fatpack.target.machine import devices
+from fatpack.target.choice.asking import DeviceSelection, select_image
+from fatpack.target.choice.settings import RuntimeSettings
+from fatpack.target.machine import parse_devices
 
-DEVICES = devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx1031", "gfx1100", "pvc"))
+DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx1031", "gfx1100", "pvc"))
 
 #: bytes of the largest file that is looked at
 MOST = 1 << 20
@@ -35,7 +35,7 @@ FILES = sorted(
 )
 
 
-def taken(unit: Unit, choices: tuple[Choice, ...]) -> set[str]:
+def taken(unit: ImageSet, choices: tuple[DeviceSelection, ...]) -> set[str]:
     """Return the positions of the images that are taken or may be, in the outermost container."""
     numbers = {number for choice in choices for number in choice.may}
     return {unit.images[number].position.partition("/")[0] for number in numbers}
@@ -46,15 +46,17 @@ def disagreements(data: bytes, name: str) -> tuple[list[str], int]:
     view: View = BytesSource(data, name).view()
     items = list(scan(view))
     units = [
-        unit for unit in units_of(fatpack.rows(data)) if isinstance(unit, Unit) and unit.place.container is not None
+        unit
+        for unit in read_image_sets(fatpack.rows(data))
+        if isinstance(unit, ImageSet) and unit.place.container is not None
     ]
     wrong, compared = [], 0
     for device in DEVICES if units else ():
-        kept = {row.position for row in select(items, Wishes(devices=(device,))).kept}
+        kept = {row.position for row in choose_images(items, SlimOptions(devices=(device,))).kept}
         for unit in units:
             if unit.vendor != device.vendor:
                 continue
-            choices = ask(unit.asked, device, Settings())
+            choices = select_image(unit.asked, device, RuntimeSettings())
             loaded = taken(unit, choices)
             compared += bool(loaded)
             if unit.vendor == "nvidia" and unit.runtime in ("openmp", "sycl"):

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from tests.cli.conftest import Ran, fatpack, folder
 
-from fatpack.cli.commands import COMMANDS, command
-from fatpack.report.schemas import text
+from fatpack.cli.commands import COMMANDS, load_command
+from fatpack.report.schemas import schema_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ REFUSED: dict[str, list[tuple[list[str], int]]] = {
 
 
 def test_every_command_with_json_documents_its_failures() -> None:
-    with_json = [name for name in COMMANDS if any(each.name == "as_json" for each in command(name).options)]
-    assert with_json == [name for name in COMMANDS if command(name).schema]
+    with_json = [name for name in COMMANDS if any(each.name == "as_json" for each in load_command(name).options)]
+    assert with_json == [name for name in COMMANDS if load_command(name).schema]
     assert sorted(with_json) == sorted(REFUSED)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_schemas_of_a_command_take_a_failure(name: str) -> None:
-    declared = command(name)
+    declared = load_command(name)
     for schema in (declared.schema, *(schema for schema in declared.schemas.values())):
         document = {"schema": schema, "error": {"message": "gone", "exit_code": 5}, "exit_code": 5}
-        jsonschema.validate(document, json.loads(text(schema.partition(".")[2].partition("/")[0])))
+        jsonschema.validate(document, json.loads(schema_text(schema.partition(".")[2].partition("/")[0])))
     assert declared.schemas.keys() <= {option.name for option in declared.options}
 
 
@@ -63,14 +63,14 @@ def test_the_schemas_of_a_command_take_a_failure(name: str) -> None:
 def test_a_failure_is_a_document_too(name: str, folder: Path, fatpack: Callable[..., Ran]) -> None:
     # --lint is an option of none: click refuses it before the command begins. A limit is refused on the way there.
     of_all = [(["a.cubin", "--lint"], 2), (["@gone"], 5)]
-    if any("--limit" in each.opts for each in command(name).options):
+    if any("--limit" in each.opts for each in load_command(name).options):
         of_all.append((["a.cubin", "--limit", "moon=1"], 2))
     for words, code in (*REFUSED[name], *of_all):
         ran = fatpack(name, *words, "--json")
         document = json.loads(ran.out)
         kind = document["schema"].removeprefix("fatpack.").removesuffix("/1")
-        assert document["schema"] == command(name).schema_asked([*words, "--json"])
-        jsonschema.validate(document, json.loads(text(kind)))
+        assert document["schema"] == load_command(name).schema_asked([*words, "--json"])
+        jsonschema.validate(document, json.loads(schema_text(kind)))
         assert (ran.code, document["exit_code"], document["error"]["exit_code"]) == (code, code, code), words
         assert list(document) == ["schema", "error", "exit_code"]
         assert document["error"]["message"] in ran.err
@@ -97,4 +97,4 @@ def test_a_failure_is_a_document_too(name: str, folder: Path, fatpack: Callable[
 )
 def test_what_asks_for_json(words: str, schema: str) -> None:
     name, *rest = words.split()
-    assert command(name).schema_asked(rest) == schema
+    assert load_command(name).schema_asked(rest) == schema

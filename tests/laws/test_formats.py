@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.laws.rooms import FORMATS, cases, fixtures, format_fixtures, joined, successive_fixtures
+from tests.laws.rooms import FORMATS, cases, fixtures, format_fixtures, successive_fixtures
 
 from fatpack import formats
 from fatpack.testing import formats as laws
-from fatpack.testing.damage import HUGE, places, some, starts
+from fatpack.testing.damage import HUGE, damage_places, number_starts, sample
+from fatpack.testing.making import join_pieces
 
-ROOMS = sorted(formats.ROOMS)
+ROOMS = sorted(formats.MODULES)
 FIXTURE_IDS = [f"{name}-{path.name}" for name, path in format_fixtures()]
 each_room = pytest.mark.parametrize("name", ROOMS)
 SUCCESSIVE_IDS = [f"{name}-{path.name}" for name, path in successive_fixtures()]
@@ -38,16 +39,16 @@ def test_every_room_has_fixtures() -> None:
 
 @each_room
 def test_the_door_is_complete(name: str) -> None:
-    laws.the_door_is_complete(name)
+    laws.assert_interface_complete(name)
 
 
 @each_room
 def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
-    laws.the_card_is_honest(name)
+    laws.assert_info_complete(name)
     page = Path(__file__).parents[2] / "docs" / "formats" / f"{name}.md"
     assert page.exists(), f"{page.name} is missing: run make docs"
     text = page.read_text(encoding="utf-8")
-    stale = [limitation for limitation in formats.room(name).DOC.limitations if limitation not in text]
+    stale = [limitation for limitation in formats.get_format(name).DOC.limitations if limitation not in text]
     assert not stale, f"docs/formats/{page.name} lacks {stale}: run make docs"
 
 
@@ -56,24 +57,24 @@ def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
 @given(data=st.data())
 def test_what_is_written_is_read_back(name: str, data: st.DataObject) -> None:
     model, options = data.draw(cases(name).models), data.draw(cases(name).options)
-    laws.what_is_written_is_read_back(name, model, options, cases(name).findings)
+    laws.assert_roundtrip(name, model, options, cases(name).findings)
 
 
 @each_fixture
 def test_a_canonical_file_is_rewritten_to_the_same_bytes(name: str, path: Path) -> None:
-    laws.a_canonical_file_is_rewritten_to_the_same_bytes(name, path.read_bytes(), path.name)
+    laws.assert_canonical_rewrite(name, path.read_bytes(), path.name)
 
 
 @each_room
 @relaxed
 @given(data=st.data())
 def test_labels_cover_every_byte_once(name: str, data: st.DataObject) -> None:
-    laws.labels_cover_every_byte_once(name, _drawn(name, data))
+    laws.assert_labels_cover_every_byte_once(name, _drawn(name, data))
 
 
 @each_fixture
 def test_bytes_that_belong_to_nothing_are_never_dropped_in_silence(name: str, path: Path) -> None:
-    laws.bytes_that_belong_to_nothing_are_never_dropped_in_silence(name, path.read_bytes())
+    laws.assert_stray_bytes_kept(name, path.read_bytes())
 
 
 @each_room
@@ -84,27 +85,27 @@ def test_any_damage_gives_a_result_or_a_format_error(name: str, data: st.DataObj
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(stored) - 1))
         stored[at : at + 8] = data.draw(st.binary(min_size=1, max_size=8))
-    laws.damage_gives_a_result_or_a_format_error(name, bytes(stored))
+    laws.assert_damage_handled(name, bytes(stored))
 
 
 def _drawn(name: str, data: st.DataObject) -> bytes:
     """Return a drawn container, written with drawn options."""
-    return joined(formats.room(name).write(data.draw(cases(name).models), data.draw(cases(name).options)))
+    return join_pieces(formats.get_format(name).write(data.draw(cases(name).models), data.draw(cases(name).options)))
 
 
 @each_fixture
 def test_truncations_give_a_result_or_a_format_error(name: str, path: Path) -> None:
     data = path.read_bytes()
-    for size in some(places(laws.labels_of(name, data), 200), 60, path.name):
-        laws.a_cut_file_is_told(name, data, size)
+    for size in sample(damage_places(laws.read_all_labels(name, data), 200), 60, path.name):
+        laws.assert_truncation_reported(name, data, size)
 
 
 @each_fixture
 def test_flipped_bytes_give_a_result_or_a_format_error(name: str, path: Path) -> None:
     data = path.read_bytes()
-    numbers = some(places(laws.labels_of(name, data), 100), 100, path.name)
+    numbers = sample(damage_places(laws.read_all_labels(name, data), 100), 100, path.name)
     for at, change in zip(numbers, cycle(laws.CHANGES), strict=False):
-        laws.used(name, laws.flipped(data, at, change))
+        laws.scan_damaged(name, laws.flip_bits(data, at, change))
 
 
 @each_fixture
@@ -112,42 +113,42 @@ def test_flipped_bytes_give_a_result_or_a_format_error(name: str, path: Path) ->
 def test_every_byte_may_be_damaged_or_be_the_last(name: str, path: Path) -> None:
     data = path.read_bytes()
     for at in range(len(data)):
-        laws.a_cut_file_is_told(name, data, at)
+        laws.assert_truncation_reported(name, data, at)
         for change in laws.CHANGES:
-            laws.used(name, laws.flipped(data, at, change))
+            laws.scan_damaged(name, laws.flip_bits(data, at, change))
 
 
 @each_fixture
 def test_memory_is_bounded_by_the_bytes_present(name: str, path: Path) -> None:
     data = path.read_bytes()
-    numbers = some(starts(laws.labels_of(name, data), len(data), 30), 24, path.name)
-    laws.memory_stays_within_the_bytes_present(name, data, laws.huge_numbers(numbers))
+    numbers = sample(number_starts(laws.read_all_labels(name, data), len(data), 30), 24, path.name)
+    laws.assert_memory_bounded(name, data, laws.huge_number_cases(numbers))
 
 
 @each_fixture
 @pytest.mark.slow
 def test_memory_is_bounded_whatever_number_is_huge(name: str, path: Path) -> None:
     data = path.read_bytes()
-    laws.memory_stays_within_the_bytes_present(name, data, product(range(0, len(data) - 7, 4), HUGE))
+    laws.assert_memory_bounded(name, data, product(range(0, len(data) - 7, 4), HUGE))
 
 
 @each_successive
 def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path) -> None:
-    laws.an_intact_container_behind_a_damaged_one_is_found(name, path.read_bytes())
+    laws.assert_intact_container_found(name, path.read_bytes())
 
 
 @each_successive
 def test_several_containers_with_rubbish_between_are_all_found(name: str, path: Path) -> None:
     # LLVM refuses zeros between offload binaries, and reads all other containers behind them.
     expected = ("FP1002", "FP1007") if name == "llvm-offload-binary" else ("FP1002",)
-    laws.several_containers_with_rubbish_between_are_all_found(name, path.read_bytes(), expected)
+    laws.assert_containers_between_rubbish_found(name, path.read_bytes(), expected)
 
 
 @each_room
 def test_output_does_not_depend_on_the_run(name: str) -> None:
-    laws.output_does_not_depend_on_the_run(name, fixtures(cases(name).fixtures))
+    laws.assert_output_reproducible(name, fixtures(cases(name).fixtures))
 
 
 @each_room
 def test_layouts_agree_with_construct(name: str) -> None:
-    laws.layouts_agree_with_construct(name)
+    laws.assert_layouts_agree_with_construct(name)

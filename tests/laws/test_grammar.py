@@ -11,15 +11,15 @@ import pytest
 from tests.command_lines import parsed
 from tests.effort import some
 
-from fatpack.cli.commands import COMMANDS, GROUPS, command
+from fatpack.cli.commands import COMMANDS, GROUPS, load_command
 from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.examples import EXAMPLES
-from fatpack.cli.grammar.param_types import Choice, Offset, Several, Size
+from fatpack.cli.grammar.param_types import ChoiceListType, ChoiceType, OffsetType, SizeType
 from fatpack.cli.tools import TOOLS
 from fatpack.errors import FatpackError
 
 #: `tool` hands its arguments to a stand-in.
-DECLARED = {name: command(name) for name in COMMANDS if name != "tool"}
+DECLARED = {name: load_command(name) for name in COMMANDS if name != "tool"}
 each_command = pytest.mark.parametrize("name", DECLARED)
 
 WORDS = ["a.o", "-", "", "libx.a(m.o)", "x=y", "häuser", "\udcff", "=", "--", "two words", "-.o"]
@@ -29,15 +29,15 @@ NO_WORDS = ["--arch", "--outp", "--quiet=1", "-=", "-qx", "---", "--=x", "-x", "
 def _value(option: click.Option, chance: random.Random) -> str:
     """Return a text that is a value of an option, or hardly one."""
     kind = option.type
-    if isinstance(kind, Choice):
+    if isinstance(kind, ChoiceType):
         return chance.choice([*kind.words, kind.words[0].upper(), kind.words[0][:-1], ""])
-    if isinstance(kind, Several):
+    if isinstance(kind, ChoiceListType):
         return chance.choice([",".join(kind.words()), "x", ""])
     if isinstance(kind, (click.types.IntRange, click.types.IntParamType)):
         return chance.choice(["0", "1", "2", "3", " 2", "1_0", "-1", "+1", "٣", "1.0", "x", "", "99999999999"])
-    if isinstance(kind, Offset):
+    if isinstance(kind, OffsetType):
         return chance.choice(["0", "0x1a40", "0o17", "017", "-0x1", "x", ""])
-    if isinstance(kind, Size):
+    if isinstance(kind, SizeType):
         return chance.choice(["1", "1024M", "1g", "1GB", "1.5GiB", "0", "-1", "G", "", "1X"])
     return chance.choice([*WORDS, "--force", "-q", "-h"])
 

@@ -20,7 +20,7 @@ each_folder = pytest.mark.parametrize("folder", FOLDERS)
 #: The doors of rooms that must not know each other: `formats/cir`, `hosts/elf`.
 SEPARATE = {
     name.removeprefix("fatpack.").replace(".", "/")
-    for name in (*formats.ROOMS.values(), *(door.module for door in hosts.ROOMS.values()))
+    for name in (*formats.MODULES.values(), *(door.module for door in hosts.MODULES.values()))
 }
 
 

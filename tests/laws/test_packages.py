@@ -19,7 +19,7 @@ from fatpack.errors import FatpackError, FormatError
 from fatpack.io.budget import Budget
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
-from fatpack.packages import Member
+from fatpack.packages import PackageMember
 from fatpack.packages import growing as growing_module
 
 _RANDOM = random.Random(14)
@@ -65,8 +65,8 @@ WAYS: dict[str, tuple[str, Callable[[build.Files], bytes]]] = {
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
-def members(kind: str, data: bytes | build.View) -> list[Member]:
-    return [item for item in build.listed(kind, data) if isinstance(item, Member)]
+def members(kind: str, data: bytes | build.View) -> list[PackageMember]:
+    return [item for item in build.listed(kind, data) if isinstance(item, PackageMember)]
 
 
 @each_way
@@ -74,7 +74,7 @@ def test_the_files_are_those_that_were_packed(way: str) -> None:
     kind, pack = WAYS[way]
     files = DEBIAN if kind == "deb" else FILES
     data = pack(files)
-    assert packages.detected(build.view_of(data)) == kind
+    assert packages.detect_package(build.view_of(data)) == kind
     assert build.contents(kind, data) == files
     found = members(kind, data)
     assert [(item.number, item.name, item.size) for item in found] == [
@@ -113,8 +113,8 @@ def test_what_is_opened_while_it_goes_by_is_read_later(way: str) -> None:
     kind, pack = WAYS[way]
     files = DEBIAN if kind == "deb" else FILES
     opened = []
-    for item in packages.room(kind).members(build.view_of(pack(files))):
-        assert isinstance(item, Member)
+    for item in packages.get_package(kind).members(build.view_of(pack(files))):
+        assert isinstance(item, PackageMember)
         opened.append((item, item.open()))
         if item.number % 2:
             opened[-1][1].read(0, min(1, opened[-1][1].size))
@@ -147,15 +147,15 @@ def test_where_the_package_lies_changes_nothing(way: str, tmp_path: Path) -> Non
 
 
 @each_way
-@pytest.mark.parametrize("most", [0, 1000, growing_module.MEMORY])
+@pytest.mark.parametrize("most", [0, 1000, growing_module.MAX_IN_MEMORY])
 def test_any_part_of_a_file_is_the_same_as_of_the_unpacked_one(
     way: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growing_module, "MEMORY", most)
+    monkeypatch.setattr(growing_module, "MAX_IN_MEMORY", most)
     kind, pack = WAYS[way]
     content = FILES["pkg/lib/libx.so"]
-    for item in packages.room(kind).members(build.view_of(pack(DEBIAN if kind == "deb" else FILES))):
-        assert isinstance(item, Member)
+    for item in packages.get_package(kind).members(build.view_of(pack(DEBIAN if kind == "deb" else FILES))):
+        assert isinstance(item, PackageMember)
         if not item.name.endswith("libx.so"):
             continue
         with item.open() as source:
@@ -175,8 +175,8 @@ def test_the_first_bytes_of_a_file_inflate_no_more_than_them() -> None:
         kind, pack = WAYS[way]
         view = build.view_of(pack(content))
         view.source.budget = budget = Budget()
-        item = next(packages.room(kind).members(view))
-        assert isinstance(item, Member)
+        item = next(packages.get_package(kind).members(view))
+        assert isinstance(item, PackageMember)
         assert item.open().beginning(4096) == bytes(4096)
         assert budget.drawn <= 1 << 20, way
 
@@ -187,7 +187,7 @@ def test_bombs_stop_at_the_budget() -> None:
         kind, pack = WAYS[way]
         view = build.view_of(pack(content))
         view.source.budget = Budget(inflated=2 << 20)
-        for item in packages.room(kind).members(view):
+        for item in packages.get_package(kind).members(view):
             if isinstance(item, Finding):
                 assert item.code == "FP1005"
                 continue
@@ -220,10 +220,10 @@ SMALL = {"a/x.co": b"device code " * 9, "b.so": _RANDOM.randbytes(70), "c": b""}
 def tried(data: bytes) -> tuple[int, int]:
     """Read all that is in damaged bytes, as every package; return how many files were read and how many findings."""
     read = told = 0
-    for kind in packages.ROOMS:
+    for kind in packages.MODULES:
         view = build.view_of(data)
-        packages.room(kind).detect(view)
-        for item in packages.room(kind).members(view):
+        packages.get_package(kind).detect(view)
+        for item in packages.get_package(kind).members(view):
             if isinstance(item, Finding):
                 told += 1
                 continue
@@ -284,8 +284,8 @@ def test_flipped_content_is_never_passed_on_in_silence(way: str) -> None:
     middle = len(data) - 1700
     damaged = data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1 :]
     found = []
-    for item in packages.room(kind).members(build.view_of(damaged)):
-        if isinstance(item, Member):
+    for item in packages.get_package(kind).members(build.view_of(damaged)):
+        if isinstance(item, PackageMember):
             with pytest.raises(FormatError), item.open() as source:
                 found.append(source.read(0, source.size))
     assert not found

@@ -19,7 +19,7 @@ from fatpack.formats.cuda_fatbin.reading import regular as fatbin
 from fatpack.formats.offload_binary import regular as offload_binary
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.record import Record, is_late
+from fatpack.record import Record, is_pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def samples(name: str) -> Iterator[tuple[str, bytes]]:
             continue
         data = path.read_bytes()
         at = min((place for magic in magics if (place := data.find(magic)) >= 0), default=-1)
-        size = formats.room(name).extent(BytesSource(data).view(), at) if at >= 0 else None
+        size = formats.get_format(name).extent(BytesSource(data).view(), at) if at >= 0 else None
         if size:
             yield path.name, data[at : at + size]
 
@@ -62,7 +62,7 @@ def told(name: str, data: bytes) -> Any:
     """Return what parsing tells: the container, or the error."""
     view = BytesSource(data, "x").view()
     try:
-        return plain(formats.room(name).parse(view, 0))
+        return plain(formats.get_format(name).parse(view, 0))
     except (FormatError, Unsupported) as error:
         return str(error)
 
@@ -94,13 +94,13 @@ def changed(data: bytes, place: int, mask: int) -> bytes:
 
 def test_what_is_made_late_is_made_once_and_equals_what_is_given() -> None:
     views = ((label, BytesSource(data).view()) for label, data in samples("cuda-fatbin"))
-    label, container = next((label, found) for label, view in views if (found := fatbin.read(view, 0)) is not None)
+    label, container = next((label, found) for label, view in views if (found := fatbin.read_fast(view, 0)) is not None)
     image = container.images[0]
-    assert is_late(image), label
+    assert is_pending(image), label
     assert image.size
-    assert is_late(image)
+    assert is_pending(image)
     assert image.data is image.record.data  # type: ignore[attr-defined]
-    assert not is_late(image)
+    assert not is_pending(image)
     assert image == image.replace()
     with pytest.raises(AttributeError, match="'Image' object has no attribute 'bytes'"):
         _ = image.bytes  # type: ignore[attr-defined]

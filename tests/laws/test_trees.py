@@ -20,7 +20,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack import magics
 from fatpack.machine import processes
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 __all__ = ["fatpack", "folder"]  # fixtures
 
@@ -186,7 +186,7 @@ def test_workers_change_nothing(way: str, tree: Path, fatpack: Fatpack, monkeypa
     name, _ = packed(way)
     given = [*OPTIONS[:2], ["--json"], ["--by=arch"], ["--rows=jsonl"]]
     alone = [fatpack("inspect", *options, name, "tree") for options in given]
-    monkeypatch.setattr(processes, "LEAST", 0)
+    monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", 0)
     monkeypatch.setattr(processes, "core_count", lambda: 3)
     assert [fatpack("inspect", *options, name, "tree") for options in given] == alone
 
@@ -296,11 +296,11 @@ def test_packages_nest_to_a_limit(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("inspect", "nested.zip", "--limit=nesting=20").out.count("x.o: ELF") == 1
 
 
-@pytest.mark.parametrize("least", [0, processes.LEAST])
+@pytest.mark.parametrize("least", [0, processes.MIN_BYTES_FOR_WORKERS])
 def test_what_is_wrong_with_a_package_is_said_of_the_package(
     folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, least: int
 ) -> None:
-    monkeypatch.setattr(processes, "LEAST", least)
+    monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", least)
     monkeypatch.setattr(processes, "core_count", lambda: 3)
     Path("h.whl").write_bytes(build.zipped({"../up.o": SINGLE, "a.o": SINGLE}))
     Path("s.o.zst").write_bytes(build.COMPRESSORS["zstd"](SINGLE) + b"garbage behind")
@@ -325,11 +325,11 @@ def test_what_is_wrong_with_a_package_is_said_of_the_package(
         assert (ran.code, code in ran.err) == (0, True)
 
 
-@pytest.mark.parametrize("least", [0, processes.LEAST])
+@pytest.mark.parametrize("least", [0, processes.MIN_BYTES_FOR_WORKERS])
 def test_what_is_wrong_with_a_package_is_counted_where_there_is_much(
     folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, least: int
 ) -> None:
-    monkeypatch.setattr(processes, "LEAST", least)
+    monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", least)
     monkeypatch.setattr(processes, "core_count", lambda: 3)
     monkeypatch.setattr("fatpack.io.limits.FINDINGS", 5)
     Path("h.whl").write_bytes(build.zipped({f"../{number}.o": SINGLE for number in range(30)}))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fatpack.machine.parallel import Tasks, read_ahead, thread_count
+from fatpack.machine.parallel import ThreadTasks, read_ahead, thread_count
 
 
 def numbered(count: int, started: list[int] | None = None) -> list[Callable[[], int]]:
@@ -28,15 +28,15 @@ def numbered(count: int, started: list[int] | None = None) -> list[Callable[[], 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("ahead", [None, 1, 3])
 def test_results_come_in_order(threads: int, ahead: int | None) -> None:
-    with Tasks(numbered(50), ahead=ahead, threads=threads) as tasks:
+    with ThreadTasks(numbered(50), ahead=ahead, threads=threads) as tasks:
         assert list(tasks) == list(range(50))
-    with Tasks(numbered(0), threads=threads) as tasks:
+    with ThreadTasks(numbered(0), threads=threads) as tasks:
         assert list(tasks) == []
 
 
 def test_tasks_run_at_the_same_time() -> None:
     meeting = threading.Barrier(2, timeout=20)
-    with Tasks([meeting.wait, meeting.wait], threads=2) as tasks:
+    with ThreadTasks([meeting.wait, meeting.wait], threads=2) as tasks:
         assert sorted(tasks) == [0, 1]
 
 
@@ -47,7 +47,7 @@ def test_an_error_is_raised_in_its_place(threads: int) -> None:
 
     tasks = [*numbered(3), fail, *numbered(2)]
     got = []
-    with Tasks(tasks, threads=threads) as running:
+    with ThreadTasks(tasks, threads=threads) as running:
         with pytest.raises(KeyError, match="three"):
             for result in running:
                 got.append(result)
@@ -58,7 +58,7 @@ def test_no_more_results_wait_than_allowed() -> None:
     started: list[int] = []
     gate = threading.Event()
     first = numbered(20, started)
-    with Tasks([lambda: gate.wait(20) and first[0](), *first[1:]], ahead=4, threads=4) as tasks:
+    with ThreadTasks([lambda: gate.wait(20) and first[0](), *first[1:]], ahead=4, threads=4) as tasks:
         results = iter(tasks)
         gate.set()
         for taken in range(20):
@@ -77,7 +77,7 @@ def test_leaving_early_starts_nothing_more_and_waits_for_what_runs() -> None:
         done.append(0)
         return 0
 
-    with Tasks([slow, *numbered(9, done)], ahead=1, threads=2):
+    with ThreadTasks([slow, *numbered(9, done)], ahead=1, threads=2):
         begun.wait(20)
         threading.Timer(0.05, gate.set).start()
     assert done == [0]

@@ -16,8 +16,8 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
-from fatpack.io.growth import grow, growth
-from fatpack.io.identity import identity_of
+from fatpack.io.growth import append_in_place, plan_append
+from fatpack.io.identity import read_file_metadata
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.machine import system
@@ -31,7 +31,7 @@ def without_posix(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MISSING:
         monkeypatch.delattr(os, name)
     monkeypatch.setattr("fatpack.io.unnamed._works", False)
-    monkeypatch.setattr(system, "NAMES_ARE_HELD", True)
+    monkeypatch.setattr(system, "OPEN_FILES_LOCK_NAMES", True)
     monkeypatch.setattr(system, "NEEDED_MODE", 0o200)
     monkeypatch.setattr(system, "AT_ONCE", 0)
     monkeypatch.setattr(system, "PLAIN", 0)
@@ -143,9 +143,9 @@ class TestCommands:
         path.write_bytes(b"old header, old bytes")
         with open_source(path) as source:
             view = source.view()
-            change = growth(view, [b"new", view.slice(3, len(view) - 3), b", new bytes"])
+            change = plan_append(view, [b"new", view.slice(3, len(view) - 3), b", new bytes"])
             assert change is not None
-            size = grow(str(path), view, change, like=identity_of(path), verify=lambda _: None)
+            size = append_in_place(str(path), view, change, like=read_file_metadata(path), verify=lambda _: None)
         assert path.read_bytes() == b"new header, old bytes, new bytes"
         assert size == 32
 
@@ -177,7 +177,7 @@ def test_programs_are_looked_for_in_the_order_of_folders(tmp_path: Path, monkeyp
     folders = [str(tmp_path / name) for name in "abcd"]
     monkeypatch.chdir(tmp_path / "c")
     monkeypatch.setenv("PATH", os.pathsep.join(["", *folders[:2], "", str(tmp_path / "none")]))
-    found = [os.path.relpath(path, tmp_path) for path in system.programs(["tool", "tool-22"], ["", folders[2]])]
+    found = [os.path.relpath(path, tmp_path) for path in system.find_programs(["tool", "tool-22"], ["", folders[2]])]
     assert found == ["c/tool", "b/tool", "b/tool-22"]
     monkeypatch.delenv("PATH")
-    assert list(system.programs(["tool"])) == []
+    assert list(system.find_programs(["tool"])) == []

@@ -11,13 +11,13 @@ from tests.reference import tool
 from fatpack.errors import FatpackError, HostError, Unsupported
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.references import module, noted_symbols
+from fatpack.ops.references import read_target_symbols, reference_module
 
 NOTES = b"sycl-spir64.bar\0sycl-spir64.foo\0openmp-x86_64.foo\0sycl-spir64.bar\0sycl-spir64.\0sycl-spir64-x.no\0s\xff"
 
 
 def _noted(data: bytes, *ids: str) -> dict[str, list[bytes]]:
-    return noted_symbols(open_source(data, name="host.obj").view(), ids)
+    return read_target_symbols(open_source(data, name="host.obj").view(), ids)
 
 
 def test_symbols_of_each_target_once_and_in_stored_order() -> None:
@@ -50,14 +50,14 @@ def test_a_section_out_of_all_proportion_is_not_read(monkeypatch: pytest.MonkeyP
 
 def test_variables_of_llvm_cannot_be_referred_to() -> None:
     with pytest.raises(Unsupported, match=r"llvm\.used is LLVM's own"):
-        module("spir64", [b"foo", b"llvm.used"], is_linked_as_ir=True)
+        reference_module("spir64", [b"foo", b"llvm.used"], is_linked_as_ir=True)
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("is_linked_as_ir", [True, False])
 @pytest.mark.parametrize("symbols", [[], [b"foo"], [b"_Z1fv", b'a "b\\\xff', b"offload.symbols", b"1"]])
 def test_llvm_sees_the_undefined_references(symbols: list[bytes], is_linked_as_ir: bool) -> None:
-    text = module("x86_64-pc-linux-gnu", symbols, is_linked_as_ir=is_linked_as_ir)
+    text = reference_module("x86_64-pc-linux-gnu", symbols, is_linked_as_ir=is_linked_as_ir)
     bitcode = subprocess.run([tool("llvm-as"), "-o", "-"], input=text, capture_output=True, check=True).stdout
     data = bitcode
     if not is_linked_as_ir:

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle
+from fatpack.io.source import Span
 from fatpack.machine import parallel
-from fatpack.model import Container, Span
+from fatpack.model import Container
 from fatpack.ops.writing import write_all
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
@@ -32,7 +34,7 @@ def bundles(count: int, compression: str | None = "zstd") -> list[Container]:
     made = []
     for _ in range(count):
         images = tuple(
-            image(bytes(rng.choices(range(40), k=60_000)), attrs={"id": f"hipv4-amdgcn-amd-amdhsa--{arch}"})
+            make_image(bytes(rng.choices(range(40), k=60_000)), attrs={"id": f"hipv4-amdgcn-amd-amdhsa--{arch}"})
             for arch in ARCHS
         )
         made.append(Container("clang-offload-bundle", 3 if compression else 0, images, Span(0, 0), attrs=attrs))
@@ -41,7 +43,7 @@ def bundles(count: int, compression: str | None = "zstd") -> list[Container]:
 
 def one_by_one(containers: Iterable[Container]) -> Iterator[bytes]:
     for container in containers:
-        yield joined(clang_bundle.write(container))
+        yield join_pieces(clang_bundle.write(container))
 
 
 def whole(pieces: Iterable[Piece]) -> bytes:
@@ -75,17 +77,17 @@ def test_the_bytes_are_those_of_one_by_one(compression: str | None) -> None:
 
 
 def test_images_that_come_out_of_streams_are_compressed_again_at_once(two_at_once: Callable[[], None]) -> None:
-    file = view_of(b"".join(one_by_one(bundles(4))))
+    file = make_view(b"".join(one_by_one(bundles(4))))
     found, at = [], 0
     while at < len(file):
         found.append(clang_bundle.parse(file, at))
         at += found[-1].span.size
     changed = [container.replace(images=container.images[1:]) for container in found]
     two_at_once()
-    written = [clang_bundle.parse(view_of(whole(pieces))) for pieces in write_all(changed)]
+    written = [clang_bundle.parse(make_view(whole(pieces))) for pieces in write_all(changed)]
     for new, old in zip(written, found, strict=True):
         assert [item.data.tobytes() for item in new.images] == [item.data.tobytes() for item in old.images[1:]]
-    assert [joined(clang_bundle.write(container)) for container in found] == [whole(p) for p in write_all(found)]
+    assert [join_pieces(clang_bundle.write(container)) for container in found] == [whole(p) for p in write_all(found)]
 
 
 def test_an_error_of_one_is_raised() -> None:

@@ -13,23 +13,23 @@ from tests.reference import run, tool
 
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.io.sources.memory import BytesSource
-from fatpack.packages import Member, detected, room
-from fatpack.packages.growing import Growing
+from fatpack.packages import PackageMember, detect_package, get_package
+from fatpack.packages.growing import LazyInflatedMember
 
 CONTENT = b"device code " * 5000
 each = pytest.mark.parametrize("method", build.COMPRESSORS)
 SKIPPED = b"\x51\x2a\x4d\x18\5\0\0\0hello"
 
 
-def member(data: bytes, name: str = "k.fatbin.zst") -> Member:
-    (found,) = room("compressed").members(BytesSource(data, name).view())
-    assert isinstance(found, Member)
+def member(data: bytes, name: str = "k.fatbin.zst") -> PackageMember:
+    (found,) = get_package("compressed").members(BytesSource(data, name).view())
+    assert isinstance(found, PackageMember)
     return found
 
 
-def source(data: bytes) -> Growing:
+def source(data: bytes) -> LazyInflatedMember:
     opened = member(data).open()
-    assert isinstance(opened, Growing)
+    assert isinstance(opened, LazyInflatedMember)
     return opened
 
 
@@ -37,7 +37,7 @@ def source(data: bytes) -> Growing:
 def test_the_file_is_what_was_compressed(method: str) -> None:
     for content in (CONTENT, b"", b"x"):
         packed = build.COMPRESSORS[method](content)
-        assert detected(build.view_of(packed)) == "compressed"
+        assert detect_package(build.view_of(packed)) == "compressed"
         opened = source(packed)
         assert opened.view().tobytes() == content
         assert opened.findings == ()

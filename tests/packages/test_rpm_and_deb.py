@@ -12,9 +12,9 @@ from tests.reference import run, tool
 from fatpack.errors import FormatError
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
-from fatpack.packages import Member, detected, room
+from fatpack.packages import PackageMember, detect_package, get_package
 from fatpack.packages.rpm.layout import HEADER, LEAD
-from fatpack.testing.memory import Traced
+from fatpack.testing.memory import TracedMemory
 
 FILES = {"usr/lib/x.so": b"device code " * 5000, "usr/lib/empty": b"", "usr/share/k.co": b"\1" * 513}
 
@@ -28,7 +28,7 @@ def test_names_and_sizes_come_from_the_header_where_the_payload_has_none() -> No
 def test_a_payload_that_is_cut_keeps_the_files_before() -> None:
     data = build.rpm(FILES)
     *files, finding = build.listed("rpm", data[:-400])
-    assert [item.name for item in files if isinstance(item, Member)] == [*FILES]
+    assert [item.name for item in files if isinstance(item, PackageMember)] == [*FILES]
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
     assert "3 files before it" in finding.message
@@ -68,7 +68,7 @@ def test_files_that_nobody_can_have_end_the_package() -> None:
 def test_one_long_folder_of_many_files_takes_little_memory() -> None:
     files = {f"{'f' * 50_000}/{number}": b"" for number in range(1000)}
     data = build.rpm(files, stripped=True)
-    with Traced() as memory:
+    with TracedMemory() as memory:
         (finding,) = build.listed("rpm", data)
     assert memory.peak < 10 << 20
     assert isinstance(finding, Finding)
@@ -108,7 +108,7 @@ def test_what_rpmbuild_writes_is_what_rpm_lists(tmp_path: Path, payload: str) ->
     run(rpmbuild, "-bb", *(word for define in defines for word in ("--define", define)), "t.spec", cwd=tmp_path)
     (path,) = (tmp_path / "RPMS").rglob("*.rpm")
     with open_source(path) as source:
-        assert detected(source.view()) == "rpm"
+        assert detect_package(source.view()) == "rpm"
         contents = build.contents("rpm", source.view())
         assert build.codes("rpm", source.view()) == []
     assert {name.rpartition("/")[2]: data for name, data in contents.items()} == {
@@ -135,11 +135,11 @@ def test_what_dpkg_deb_writes_is_what_it_lists(tmp_path: Path, method: str) -> N
     if made.returncode:
         pytest.skip(f"this dpkg-deb does not write {method}")
     with open_source(tmp_path / "x.deb") as source:
-        assert detected(source.view()) == "deb"
+        assert detect_package(source.view()) == "deb"
         members = {item.name.partition(".")[0]: item for item in build.listed("deb", source.view())}  # type: ignore[union-attr]
         assert [*members] == ["debian-binary", "control", "data"]
         inner = members["data"].open().view()  # type: ignore[union-attr]
-        assert detected(inner) == "tar"
+        assert detect_package(inner) == "tar"
         contents = build.contents("tar", inner)
         assert build.codes("tar", inner) == []
         assert build.contents("tar", members["control"].open().view())["control"] == control.encode()  # type: ignore[union-attr]
@@ -150,9 +150,9 @@ def test_what_dpkg_deb_writes_is_what_it_lists(tmp_path: Path, method: str) -> N
 
 
 def test_a_debian_package_is_one_archive_among_others() -> None:
-    assert not room("deb").detect(build.view_of(b"!<arch>\nx.o/            "))
+    assert not get_package("deb").detect(build.view_of(b"!<arch>\nx.o/            "))
     with pytest.raises(FormatError):
         data = build.debian({"data.tar": b"12345678"})
         (_, member) = build.listed("deb", data)
-        assert isinstance(member, Member)
+        assert isinstance(member, PackageMember)
         member.open().view().read(0, 9)

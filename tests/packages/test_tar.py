@@ -14,7 +14,7 @@ from tests.reference import run, tool
 from fatpack.errors import FormatError, UsageError
 from fatpack.io.budget import Budget
 from fatpack.model import Finding
-from fatpack.packages import Member, detected, room
+from fatpack.packages import PackageMember, detect_package, get_package
 
 CONTENT = b"device code " * 50
 ONE = build.tarred({"lib/x.so": CONTENT})
@@ -63,7 +63,7 @@ def test_a_name_may_start_with_where_it_is() -> None:
 
 def test_names_that_stand_twice_are_told_and_both_are_listed() -> None:
     data = archive((tarfile.TarInfo("x"), b"1"), (tarfile.TarInfo("./x"), b"2"))
-    members = [item for item in build.listed("tar", data) if isinstance(item, Member)]
+    members = [item for item in build.listed("tar", data) if isinstance(item, PackageMember)]
     assert [item.open().view().tobytes() for item in members] == [b"1", b"2"]
     assert build.codes("tar", data) == ["FP1703"]
 
@@ -112,10 +112,10 @@ def test_the_layers_of_a_saved_image_are_read() -> None:
     saved = build.tarred({**blobs, "manifest.json": b"[]", "oci-layout": b"{}"})
     found = {}
     for item in build.listed("tar", saved):
-        assert isinstance(item, Member)
+        assert isinstance(item, PackageMember)
         if item.name in blobs:
             inner = item.open().view()
-            assert detected(inner) == "tar"
+            assert detect_package(inner) == "tar"
             found |= build.contents("tar", inner)
     assert found == {"usr/lib/x.so": CONTENT, "y": CONTENT}
 
@@ -132,15 +132,15 @@ def test_an_archive_cut_inside_a_file_keeps_those_before(pack: build.Compressor)
     data = build.tarred({"a": CONTENT, "b": CONTENT})
     found = build.listed("tar", pack(data[: 4 * BLOCK + 10]))
     first, second, finding = found
-    assert isinstance(first, Member)
-    assert isinstance(second, Member)
+    assert isinstance(first, PackageMember)
+    assert isinstance(second, PackageMember)
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
     assert "2 files before it" in finding.message
-    for item in room("tar").members(build.view_of(pack(data[: 4 * BLOCK + 10]))):
-        if isinstance(item, Member) and item.name == "a":
+    for item in get_package("tar").members(build.view_of(pack(data[: 4 * BLOCK + 10]))):
+        if isinstance(item, PackageMember) and item.name == "a":
             assert item.open().view().tobytes() == CONTENT
-        elif isinstance(item, Member):
+        elif isinstance(item, PackageMember):
             with pytest.raises(FormatError, match="needs 600 bytes, "):
                 item.open().view().tobytes()
 
@@ -239,7 +239,7 @@ def test_extended_headers_are_bounded() -> None:
     header.type = b"L"
     huge = signed(header.tobuf()[:124] + b"%011o\0" % (64 << 20) + header.tobuf()[136:])
     view = build.view_of(build.COMPRESSORS["zstd"](huge + b"n" * (64 << 20)))
-    (finding,) = room("tar").members(view)
+    (finding,) = get_package("tar").members(view)
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
     assert f"an extended header of {(64 << 20) + BLOCK} bytes" in finding.message
@@ -263,8 +263,8 @@ def test_a_long_name_costs_no_more_than_its_length() -> None:
     name = "./" * 100_000 + "x"
     data = archive(link("a/b/out", "/etc"), (tarfile.TarInfo(name), b"1"), (tarfile.TarInfo("a/b/out/" + name), b"2"))
     first, second = build.listed("tar", data)
-    assert isinstance(first, Member)
-    assert isinstance(second, Member)
+    assert isinstance(first, PackageMember)
+    assert isinstance(second, PackageMember)
     assert first.name == "x"
     assert [finding.code for finding in second.findings] == ["FP1708"]
 
@@ -280,8 +280,8 @@ def test_global_headers_are_bounded() -> None:
 def test_what_was_passed_in_a_stream_is_not_opened() -> None:
     data = build.COMPRESSORS["zstd"](build.tarred({"a": CONTENT, "b": CONTENT}))
     first, second = build.listed("tar", data)
-    assert isinstance(first, Member)
-    assert isinstance(second, Member)
+    assert isinstance(first, PackageMember)
+    assert isinstance(second, PackageMember)
     assert not first.is_lasting
     for item in (first, second):
         with pytest.raises(UsageError, match="read forwards only"):
@@ -290,8 +290,8 @@ def test_what_was_passed_in_a_stream_is_not_opened() -> None:
 
 def test_opened_twice_it_is_the_same_source() -> None:
     data = build.COMPRESSORS["zstd"](ONE)
-    for item in room("tar").members(build.view_of(data)):
-        assert isinstance(item, Member)
+    for item in get_package("tar").members(build.view_of(data)):
+        assert isinstance(item, PackageMember)
         item.open().close()
         source = item.open()
         assert item.open() is source
@@ -321,8 +321,8 @@ def test_sparse_files_have_their_zeros(tmp_path: Path, options: list[str], pack:
     data = sparse(tmp_path, *options)
     if len(data) > 1 << 20:
         pytest.skip("the file system has no holes")
-    for item in room("tar").members(build.view_of(pack(data))):
-        assert isinstance(item, Member)
+    for item in get_package("tar").members(build.view_of(pack(data))):
+        assert isinstance(item, PackageMember)
         assert (item.name, item.size) == ("x.so", 3 << 20)
         view = item.open().view()
         assert view.tobytes() == (tmp_path / "x.so").read_bytes()
@@ -334,8 +334,8 @@ def test_sparse_files_have_their_zeros(tmp_path: Path, options: list[str], pack:
 def test_holes_are_drawn_from_the_budget(tmp_path: Path) -> None:
     view = build.view_of(sparse(tmp_path, "--format=gnu"))
     view.source.budget = Budget(inflated=1 << 20)
-    (member,) = room("tar").members(view)
-    assert isinstance(member, Member)
+    (member,) = get_package("tar").members(view)
+    assert isinstance(member, PackageMember)
     with pytest.raises(FormatError, match="a sparse file of 3145728 bytes"):
         member.open()
 
@@ -354,7 +354,7 @@ def test_what_tar_writes_is_what_tar_lists(tmp_path: Path, format: str, option: 
     names = [*{name.partition("/")[0] for name in files}, "link"]
     run(tool("tar"), "-cf", "x.tar", f"--format={format}", *filter(None, [option]), *names, cwd=tmp_path)
     data = (tmp_path / "x.tar").read_bytes()
-    assert room("tar").detect(build.view_of(data))
+    assert get_package("tar").detect(build.view_of(data))
     assert build.contents("tar", data) == files
     assert build.codes("tar", data) == []
     listed = {}

@@ -13,10 +13,10 @@ import zstandard
 from tests.builders import packages as build
 from tests.reference import tool
 
-from fatpack.codec.whole import compressed
+from fatpack.codec.whole import compress_stream
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.packages.tar.writing import exchanged, files
+from fatpack.packages.tar.writing import exchange_files, read_files
 
 FILES = {"a": b"1" * 700, "folder/" + "long" * 60 + ".so": b"2" * 5000, "empty": b"", "ü": b"3" * 512}
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
@@ -30,8 +30,8 @@ def tarred(format: str, size: int | None = None) -> bytes:
 
 def rewritten(data: bytes, changes: dict[int, bytes]) -> bytes:
     view = build.view_of(data)
-    places = [file.at for file in files(view)]
-    pieces = exchanged(view, {places[number]: [content[:3], content[3:]] for number, content in changes.items()})
+    places = [file.at for file in read_files(view)]
+    pieces = exchange_files(view, {places[number]: [content[:3], content[3:]] for number, content in changes.items()})
     return PiecesSource(pieces).read(0, sum(map(len, pieces)))
 
 
@@ -99,7 +99,7 @@ def test_files_with_holes_and_sizes_elsewhere_are_refused() -> None:
 @pytest.mark.parametrize("cut", [100, 1300])
 def test_damage_is_named(cut: int) -> None:
     with pytest.raises(FormatError):
-        list(files(build.view_of(tarred("gnu", cut))))
+        list(read_files(build.view_of(tarred("gnu", cut))))
 
 
 def test_a_size_beyond_octal_digits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,9 +111,9 @@ def test_a_size_beyond_octal_digits_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_compressed_inflates_to_the_same() -> None:
     data = bytes(range(256)) * 400
     parts = [data[:70_001], memoryview(data)[70_001:], b""]
-    assert b"".join(compressed(parts, "", len(data))) == data
-    assert bz2.decompress(b"".join(compressed(parts, "bzip2", len(data)))) == data
-    packed = b"".join(compressed(parts, "zstd", len(data), 3))
+    assert b"".join(compress_stream(parts, "", len(data))) == data
+    assert bz2.decompress(b"".join(compress_stream(parts, "bzip2", len(data)))) == data
+    packed = b"".join(compress_stream(parts, "zstd", len(data), 3))
     assert zstandard.ZstdDecompressor().decompress(packed) == data
     assert zstandard.frame_content_size(packed) == len(data)
 
@@ -123,10 +123,10 @@ def test_the_number_of_cores_decides_no_byte(monkeypatch: pytest.MonkeyPatch) ->
     made = []
     for count in (1, 2, 5):
         monkeypatch.setattr("fatpack.machine.parallel.thread_count", lambda count=count: count)
-        made.append(b"".join(compressed(data, "zstd", len(data[0]), 3)))
+        made.append(b"".join(compress_stream(data, "zstd", len(data[0]), 3)))
     assert made[0] == made[1] == made[2]
 
 
 def test_another_method_is_refused() -> None:
     with pytest.raises(Unsupported, match="compressed with xz"):
-        list(compressed([], "xz", 0))
+        list(compress_stream([], "xz", 0))

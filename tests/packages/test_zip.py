@@ -16,15 +16,15 @@ from tests.reference import run, tool
 from fatpack.errors import FormatError, Unsupported
 from fatpack.io.sources.ranged import RangedSource
 from fatpack.model import Finding
-from fatpack.packages import Member, room
+from fatpack.packages import PackageMember, get_package
 from fatpack.packages.zip.layout import END, ENTRY, LOCAL
 
 CONTENT = b"device code " * 50
 ONE = build.zipped({"lib/x.so": CONTENT})
 
 
-def only(data: bytes) -> Member:
-    (member,) = (item for item in build.listed("zip", data) if isinstance(item, Member))
+def only(data: bytes) -> PackageMember:
+    (member,) = (item for item in build.listed("zip", data) if isinstance(item, PackageMember))
     return member
 
 
@@ -117,7 +117,7 @@ def test_files_that_share_bytes_are_not_read() -> None:
     data = changed(two, second + ENTRY.field_offset("offset"), bytes(4))
     assert build.codes("zip", data) == ["FP1705", "FP1705"]
     for item in build.listed("zip", data):
-        assert isinstance(item, Member)
+        assert isinstance(item, PackageMember)
         with pytest.raises(FormatError, match="same header"):
             item.open()
 
@@ -130,8 +130,8 @@ def test_a_file_that_reaches_into_the_next_is_not_read() -> None:
         for field in ("size", "stored_size"):
             data = changed(data, start + layout.field_offset(field), lie)
     first, second = build.listed("zip", data)
-    assert isinstance(first, Member)
-    assert isinstance(second, Member)
+    assert isinstance(first, PackageMember)
+    assert isinstance(second, PackageMember)
     with pytest.raises(FormatError, match="those of another file"):
         first.open()
     assert second.open().view().tobytes() == CONTENT
@@ -159,8 +159,8 @@ def test_what_is_stored_is_read_in_place() -> None:
             return data[offset : offset + size]
 
     source = RangedSource(Watched(), "watched")
-    _, second = room("zip").members(source.view())
-    assert isinstance(second, Member)
+    _, second = get_package("zip").members(source.view())
+    assert isinstance(second, PackageMember)
     with second.open() as content:
         assert content.view().find(b"code") == 7
         assert content.view().chain == ("watched!b",)
@@ -180,7 +180,7 @@ def test_a_directory_that_is_damaged_keeps_the_files_before() -> None:
 
 def test_an_archive_without_its_end_says_where_it_should_be() -> None:
     cut = ONE[: directory_at(ONE)]
-    assert room("zip").detect(build.view_of(cut))
+    assert get_package("zip").detect(build.view_of(cut))
     (finding,) = build.listed("zip", cut)
     assert isinstance(finding, Finding)
     assert (finding.code, finding.span.start) == ("FP1701", len(cut))
@@ -196,7 +196,7 @@ def test_bytes_behind_the_end_are_told_and_a_comment_is_none() -> None:
 def test_a_program_before_the_archive_is_told() -> None:
     for program, expected in ((b"\x7fELF" + bytes(100), ["FP1706"]), (b"#!/bin/sh\n", [])):
         data = program + ONE
-        assert room("zip").detect(build.view_of(data))
+        assert get_package("zip").detect(build.view_of(data))
         assert build.codes("zip", data) == expected
         assert only(data).open().view().tobytes() == CONTENT
 
@@ -211,7 +211,7 @@ def test_a_link_is_no_file_and_told_where_it_leads_out() -> None:
         archive.writestr("lib/outside/passwd", b"x")
     found = build.listed("zip", into.getvalue())
     assert [item.code for item in found if isinstance(item, Finding)] == ["FP1707"]
-    (member,) = (item for item in found if isinstance(item, Member))
+    (member,) = (item for item in found if isinstance(item, PackageMember))
     assert [finding.code for finding in member.findings] == ["FP1708"]
 
 
@@ -269,8 +269,8 @@ def test_a_listing_reads_the_end_only() -> None:
             return large[offset : offset + size]
 
     view = RangedSource(Watched(), "watched").view()
-    assert room("zip").detect(view)
-    before, *files = room("zip").members(view)
+    assert get_package("zip").detect(view)
+    before, *files = get_package("zip").members(view)
     assert isinstance(before, Finding)
     assert before.code == "FP1706"
     assert len(files) == 101
@@ -291,7 +291,7 @@ def test_what_zip_writes_is_what_unzip_lists(tmp_path: Path, options: list[str])
     assert build.codes("zip", data) == []
     said = run(tool("unzip"), "-l", "x.zip", cwd=tmp_path).stdout.decode().splitlines()[3:-2]
     listed = {line[30:].strip(): int(line.split()[0]) for line in said}
-    found = {item.name: item.size for item in build.listed("zip", data) if isinstance(item, Member)}
+    found = {item.name: item.size for item in build.listed("zip", data) if isinstance(item, PackageMember)}
     assert {name: size for name, size in listed.items() if name not in ("a/", "link")} == found
 
 

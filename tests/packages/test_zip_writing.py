@@ -21,23 +21,23 @@ from fatpack.errors import BadValue, FormatError, HostError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.packages.zip import directory, writing
-from fatpack.packages.zip.deflating import Packed, packed
-from fatpack.packages.zip.proving import verify
-from fatpack.packages.zip.writing import Change, exchanged, listed
+from fatpack.packages.zip.deflating import PackedFile, pack_content
+from fatpack.packages.zip.proving import verify_zip_change
+from fatpack.packages.zip.writing import ZipChange, exchange_entries, read_zip_entries
 
 FILES = {"a.txt": b"first\n" * 50, "lib/b.so": os.urandom(3000) + bytes(90000), "empty": b"", "c/ü.txt": b"last\n" * 9}
 NEW = b"other content " * 9000
 
 
-def new(content: bytes = NEW, *, deflates: bool = True) -> Change:
-    return Change(packed([content], deflates=deflates))
+def new(content: bytes = NEW, *, deflates: bool = True) -> ZipChange:
+    return ZipChange(pack_content([content], deflates=deflates))
 
 
-def rewritten(data: bytes, changes: dict[int, Change]) -> bytes:
+def rewritten(data: bytes, changes: dict[int, ZipChange]) -> bytes:
     """Return an archive with changes, after the proof that goes with it."""
     before = build.view_of(data)
-    pieces = exchanged(before, changes)
-    verify(before, PiecesSource(pieces).view(), changes)
+    pieces = exchange_entries(before, changes)
+    verify_zip_change(before, PiecesSource(pieces).view(), changes)
     return PiecesSource(pieces).read(0, sum(map(len, pieces)))
 
 
@@ -84,7 +84,7 @@ def test_nothing_changed_is_the_same_archive_to_the_byte(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_files_get_other_names_and_keep_their_bytes(way: str) -> None:
     data = WAYS[way](FILES)
-    result = rewritten(data, {0: Change(name="renamed-to-something-longer.txt"), 3: Change(name="é")})
+    result = rewritten(data, {0: ZipChange(name="renamed-to-something-longer.txt"), 3: ZipChange(name="é")})
     names = ["renamed-to-something-longer.txt", "lib/b.so", "empty", "é"]
     assert content_of(result) == dict(zip(names, FILES.values(), strict=True))
 
@@ -93,7 +93,7 @@ def test_files_get_other_names_and_keep_their_bytes(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_unzip_and_7z_find_nothing_wrong(way: str, tmp_path: Path) -> None:
     before = WAYS[way](FILES)
-    full = Change(packed([b"x"], deflates=False), "full")
+    full = ZipChange(pack_content([b"x"], deflates=False), "full")
     file = tmp_path / "x.zip"
     codes = []
     for data in (before, rewritten(before, {1: new(), 2: full})):
@@ -129,8 +129,8 @@ def test_two_names_in_the_extra_field_of_info_zip_change_together() -> None:
         info = zipfile.ZipInfo("a")
         info.extra = struct.pack("<HHB", 0x7075, 10, 1) + struct.pack("<I", 0xE8B7BE43) + "å.txt".encode()[:5]
         archive.writestr(info, b"x")
-    result = rewritten(into.getvalue(), {0: Change(name="new")})
-    (entry,) = listed(build.view_of(result))
+    result = rewritten(into.getvalue(), {0: ZipChange(name="new")})
+    (entry,) = read_zip_entries(build.view_of(result))
     assert entry.name == "new"
     assert b"new" in result[result.index(b"up") :]
 
@@ -153,14 +153,14 @@ def test_what_lies_between_files_is_kept() -> None:
 
 def test_bytes_behind_the_end_are_refused() -> None:
     with pytest.raises(HostError, match="4 bytes are behind the end"):
-        exchanged(build.view_of(build.zipped(FILES) + b"more"), {})
+        exchange_entries(build.view_of(build.zipped(FILES) + b"more"), {})
 
 
 def test_a_signature_of_the_directory_is_refused() -> None:
     data = build.zipped(FILES)
     at = data.rindex(b"PK\5\6")
     with pytest.raises(HostError, match="6 bytes are between"):
-        exchanged(build.view_of(data[:at] + b"PK\5\5\0\0" + data[at:]), {})
+        exchange_entries(build.view_of(data[:at] + b"PK\5\5\0\0" + data[at:]), {})
 
 
 def test_entries_that_share_a_header_are_refused() -> None:
@@ -168,7 +168,7 @@ def test_entries_that_share_a_header_are_refused() -> None:
     first, second = (place for place in range(len(data) - 4) if data[place : place + 4] == b"PK\1\2")
     data[second : second + 46] = data[first : first + 46]
     with pytest.raises(FormatError):
-        exchanged(build.view_of(bytes(data)), {0: new()})
+        exchange_entries(build.view_of(bytes(data)), {0: new()})
 
 
 def test_sizes_behind_the_data_that_are_none_are_named() -> None:
@@ -176,17 +176,17 @@ def test_sizes_behind_the_data_that_are_none_are_named() -> None:
     at = data.index(b"PK\7\x08")
     data[at + 4] ^= 1
     with pytest.raises(BadValue, match="data descriptor") as caught:
-        exchanged(build.view_of(bytes(data)), {0: new()})
+        exchange_entries(build.view_of(bytes(data)), {0: new()})
     assert caught.value.offset == at
 
 
 def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     # What is full at 4 GiB is full at 64 KiB here: the same branches without files of that size.
     data = build.zipped({"a": b"x", "b": b"y"})
-    change = {0: Change(packed([os.urandom(70000)], deflates=False))}
+    change = {0: ZipChange(pack_content([os.urandom(70000)], deflates=False))}
     for module in (writing,):
         monkeypatch.setattr(module, "FULL", 0xFFFF)
-    pieces = exchanged(build.view_of(data), change)
+    pieces = exchange_entries(build.view_of(data), change)
     result = PiecesSource(pieces).read(0, sum(map(len, pieces)))
     monkeypatch.undo()
     assert b"PK\6\6" in result and b"PK\6\7" in result
@@ -196,10 +196,10 @@ def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_other_numbers_of_threads_and_pieces_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     content = os.urandom(700_000) * 5
-    whole = packed([content], deflates=True)
+    whole = pack_content([content], deflates=True)
     monkeypatch.setattr("fatpack.packages.zip.deflating.thread_count", lambda: 1)
     monkeypatch.setattr("fatpack.machine.parallel.thread_count", lambda: 1)
-    parts = packed([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
+    parts = pack_content([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
     assert whole.stored.tobytes() == parts.stored.tobytes()
     assert (whole.crc, whole.size, whole.digest) == (parts.crc, parts.size, hashlib.sha256(content).digest())
 
@@ -228,17 +228,17 @@ def test_the_proof_sees_what_a_wrong_writer_would_do() -> None:
         build.zipped({**FILES, "more": b""}),
     ):
         with pytest.raises(HostError):
-            verify(before, build.view_of(wrong), change)
-    other = Packed(change[1].content.stored, 8, 0, len(NEW), b"another digest")  # type: ignore[union-attr]
+            verify_zip_change(before, build.view_of(wrong), change)
+    other = PackedFile(change[1].content.stored, 8, 0, len(NEW), b"another digest")  # type: ignore[union-attr]
     with pytest.raises(HostError, match="other content"):
-        verify(before, build.view_of(good), {1: Change(other)})
+        verify_zip_change(before, build.view_of(good), {1: ZipChange(other)})
 
 
 def test_a_file_is_copied_by_ranges_of_the_old_one(tmp_path: Path) -> None:
     file = tmp_path / "x.zip"
     file.write_bytes(build.zipped(FILES, zipfile.ZIP_STORED))
     with open_source(str(file)) as source:
-        pieces = exchanged(source.view(), {0: new(b"x")})
+        pieces = exchange_entries(source.view(), {0: new(b"x")})
         kept = sum(len(piece) for piece in pieces if not isinstance(piece, bytes) and piece.source is source)  # type: ignore[union-attr]
     assert kept > len(FILES["lib/b.so"])
 

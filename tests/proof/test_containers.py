@@ -14,8 +14,8 @@ from fatpack.io.budget import Budget
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 from fatpack.proof import containers, memory
-from fatpack.proof.containers.facts import Container
-from fatpack.proof.memory import Memory, Stretch
+from fatpack.proof.containers.facts import ProofContainer
+from fatpack.proof.memory import LoadedRange, ProgramMemory
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -41,14 +41,16 @@ def compressed(data: bytes, version: int = 3, method: int = 1) -> bytes:
     return b"CCOB" + struct.pack("<HH", version, method) + struct.pack(sizes, total, len(data)) + digest + packed
 
 
-def loaded(data: bytes, more: int = 0) -> Memory:
+def loaded(data: bytes, more: int = 0) -> ProgramMemory:
     """Return the memory of a program that loads bytes, and zeros behind them."""
     end = START + len(data)
-    return Memory(BytesSource(data).view(), [Stretch(START, end + more, 0, end, "r--")], word=8, order="little")
+    return ProgramMemory(
+        BytesSource(data).view(), [LoadedRange(START, end + more, 0, end, "r--")], word=8, order="little"
+    )
 
 
-def read(data: bytes) -> Container | None:
-    return containers.read(loaded(data), START, START + len(data))
+def read(data: bytes) -> ProofContainer | None:
+    return containers.read_container(loaded(data), START, START + len(data))
 
 
 def flips(data: bytes) -> Iterable[tuple[int, bytes]]:
@@ -56,7 +58,7 @@ def flips(data: bytes) -> Iterable[tuple[int, bytes]]:
         yield at, data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
 
 
-def contents(container: Container | None) -> object:
+def contents(container: ProofContainer | None) -> object:
     """Return all that a proof compares of a container."""
     if container is None:
         return None
@@ -113,14 +115,14 @@ def test_a_bundle_that_is_a_bomb_is_refused() -> None:
     data = compressed(bundle({"a": bytes(50 << 20)}))
     end = START + len(data)
     view = open_source(data, budget=Budget(inflated=1 << 20)).view()
-    program = Memory(view, [Stretch(START, end, 0, end, "r--")], word=8, order="little")
+    program = ProgramMemory(view, [LoadedRange(START, end, 0, end, "r--")], word=8, order="little")
     with pytest.raises(LimitExceeded):
-        containers.read(program, START, end)
+        containers.read_container(program, START, end)
 
 
 def test_a_container_in_memory_that_the_file_lacks_is_none() -> None:
     fatbin = struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 16, 1 << 40)
-    assert containers.read(loaded(fatbin, more=1 << 41), START, START + (1 << 41)) is None
+    assert containers.read_container(loaded(fatbin, more=1 << 41), START, START + (1 << 41)) is None
 
 
 def test_more_images_than_any_program_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +134,8 @@ def test_more_images_than_any_program_has_are_refused(monkeypatch: pytest.Monkey
 
 def test_segments_that_load_the_same_bytes_again_and_again_are_refused() -> None:
     data, size = bytes(1 << 20), 1 << 20
-    stretches = [Stretch(number * size, (number + 1) * size, 0, (number + 1) * size, "r--") for number in range(100)]
+    stretches = [
+        LoadedRange(number * size, (number + 1) * size, 0, (number + 1) * size, "r--") for number in range(100)
+    ]
     with pytest.raises(LimitExceeded, match="bytes that are loaded"):
-        Memory(BytesSource(data).view(), stretches, word=8, order="little")
+        ProgramMemory(BytesSource(data).view(), stretches, word=8, order="little")

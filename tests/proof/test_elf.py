@@ -12,10 +12,10 @@ from tests.builders.linked_elf import entry, fatbin
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.proof import verify
-from fatpack.proof.elf.reading import Segment
-from fatpack.proof.verdict import Verdict
-from fatpack.testing.formats import flipped
+from fatpack.proof import prove
+from fatpack.proof.elf.reading import ProofElfSegment
+from fatpack.proof.verdict import ProofResult
+from fatpack.testing.formats import flip_bits
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(200)) * 3)
 SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
@@ -31,8 +31,8 @@ def view(data: bytes, name: str = "lib.so") -> View:
     return BytesSource(data, name).view()
 
 
-def verdict(after: bytes, before: bytes = LIBRARY.data) -> Verdict:
-    return verify(view(before), view(after, "slim.so"))
+def verdict(after: bytes, before: bytes = LIBRARY.data) -> ProofResult:
+    return prove(view(before), view(after, "slim.so"))
 
 
 def is_found(after: bytes, before: bytes = LIBRARY.data) -> bool:
@@ -77,14 +77,14 @@ def test_an_edit_of_an_edit_is_proved_against_both() -> None:
 
 
 def test_no_byte_of_the_edited_file_can_lie() -> None:
-    missed = [at for at in range(3, len(SHRUNK), 23) if not is_found(flipped(SHRUNK, at, 0x41))]
+    missed = [at for at in range(3, len(SHRUNK), 23) if not is_found(flip_bits(SHRUNK, at, 0x41))]
     assert not missed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("after", "bits"), [(ZEROED, 0x01), (SHRUNK, 0xFF)], ids=["zero", "shrink"])
 def test_no_byte_can_lie_anywhere(after: bytes, bits: int) -> None:
-    missed = [at for at in range(len(after)) if not is_found(flipped(after, at, bits))]
+    missed = [at for at in range(len(after)) if not is_found(flip_bits(after, at, bits))]
     assert not missed
 
 
@@ -179,9 +179,9 @@ def _without_record(data: bytes, shift: int) -> bytes:
 
 def test_other_files_are_refused() -> None:
     with pytest.raises(Unsupported, match="only linked programs"):
-        verify(view(b"text"), view(b"text"))
+        prove(view(b"text"), view(b"text"))
     with pytest.raises(Unsupported, match="is not"):
-        verify(view(LIBRARY.data), view(b"MZ" + bytes(62)))
+        prove(view(LIBRARY.data), view(b"MZ" + bytes(62)))
     with pytest.raises(Unsupported, match="not linked"):
         verdict(_of_type(SHRUNK, 1), _of_type(LIBRARY.data, 1))
 
@@ -195,7 +195,7 @@ def test_a_cut_file_gives_an_error_or_a_difference(name: str) -> None:
     for size in range(0, len(LIBRARY.data), 111):
         pair = (LIBRARY.data[:size], ZEROED) if name == "before" else (LIBRARY.data, ZEROED[:size])
         try:
-            assert not verify(view(pair[0]), view(pair[1])).is_proved
+            assert not prove(view(pair[0]), view(pair[1])).is_proved
         except FatpackError:
             pass
 
@@ -203,7 +203,7 @@ def test_a_cut_file_gives_an_error_or_a_difference(name: str) -> None:
 def test_a_damaged_file_gives_an_error_or_a_verdict_and_nothing_else() -> None:
     for at in range(0, len(LIBRARY.data), 13):
         try:
-            verdict(ZEROED, flipped(LIBRARY.data, at, 0x80))
+            verdict(ZEROED, flip_bits(LIBRARY.data, at, 0x80))
         except FatpackError:
             pass
 
@@ -214,7 +214,7 @@ def test_thousands_of_segments_are_compared_once_each(monkeypatch: pytest.Monkey
     data = bytearray(LIBRARY.data)
     struct.pack_into("<Q", data, 32, len(data))
     struct.pack_into("<H", data, 56, count)
-    equal = Segment.__eq__
-    monkeypatch.setattr(Segment, "__eq__", lambda one, other: compared.append(None) or equal(one, other))
+    equal = ProofElfSegment.__eq__
+    monkeypatch.setattr(ProofElfSegment, "__eq__", lambda one, other: compared.append(None) or equal(one, other))
     assert verdict(bytes(data) + b"".join(rows), bytes(data) + b"".join(rows)).is_proved
     assert len(compared) < 5 * count

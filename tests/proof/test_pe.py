@@ -11,12 +11,12 @@ from tests.builders.linked_elf import entry, fatbin
 
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.hosts import pe
-from fatpack.hosts.relaying import Move, NewContent, Relay
+from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.proof import verify
-from fatpack.proof.verdict import Verdict
-from fatpack.testing.formats import flipped
+from fatpack.proof import prove
+from fatpack.proof.verdict import ProofResult
+from fatpack.testing.formats import flip_bits
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(250)) * 4)
 SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
@@ -34,14 +34,14 @@ def shrunk() -> bytes:
     start = IMAGE.base + IMAGE.places[".nv_fatb"][0]
     second = start + len(REDUCED[0])
     pairs = zip(IMAGE.containers, WHOLE, (start, second), REDUCED, strict=True)
-    moves = [Move(IMAGE.base + old, len(whole), new, len(reduced)) for old, whole, new, reduced in pairs]
-    change = Relay([NewContent(linked_pe.FAT, REDUCED)], moves, {IMAGE.base + IMAGE.words[1]: second})
-    pieces = pe.relay(view(IMAGE.data), change, mode="shrink").pieces
+    moves = [ContainerMove(IMAGE.base + old, len(whole), new, len(reduced)) for old, whole, new, reduced in pairs]
+    change = ShrinkRequest([NewSectionContent(linked_pe.FAT, REDUCED)], moves, {IMAGE.base + IMAGE.words[1]: second})
+    pieces = pe.shrink(view(IMAGE.data), change, mode="shrink").pieces
     return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
 
 
-def verdict(after: bytes, before: bytes = IMAGE.data) -> Verdict:
-    return verify(view(before), view(after, "b.dll"))
+def verdict(after: bytes, before: bytes = IMAGE.data) -> ProofResult:
+    return prove(view(before), view(after, "b.dll"))
 
 
 def is_found(after: bytes) -> bool:
@@ -62,13 +62,13 @@ def test_the_edited_image_is_proved() -> None:
 
 
 def test_no_byte_of_the_edited_image_can_lie() -> None:
-    missed = [at for at in range(5, len(shrunk()), 37) if not is_found(flipped(shrunk(), at, 0x41))]
+    missed = [at for at in range(5, len(shrunk()), 37) if not is_found(flip_bits(shrunk(), at, 0x41))]
     assert not missed
 
 
 @pytest.mark.slow
 def test_no_byte_can_lie_anywhere() -> None:
-    missed = [at for at in range(len(shrunk())) if not is_found(flipped(shrunk(), at, 0xFF))]
+    missed = [at for at in range(len(shrunk())) if not is_found(flip_bits(shrunk(), at, 0xFF))]
     assert not missed
 
 
@@ -129,7 +129,7 @@ def test_an_export_of_a_container_that_moved_is_found() -> None:
 def test_damage_gives_an_error_or_a_verdict_and_nothing_else() -> None:
     for at in [*range(0, 0x400, 5), *range(0x400, len(IMAGE.data), 97)]:
         try:
-            verdict(shrunk(), flipped(IMAGE.data, at, 0x80))
+            verdict(shrunk(), flip_bits(IMAGE.data, at, 0x80))
         except FatpackError:
             pass
     for size in range(0, len(IMAGE.data), 211):

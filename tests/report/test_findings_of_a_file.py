@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.laws.rooms import view_of
 
 from fatpack import findings
 from fatpack.formats.offload_binary.layout import MAGIC
-from fatpack.model import Finding, Span
+from fatpack.io.source import Span
+from fatpack.model import Finding
 from fatpack.report import finding_list
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.inspect_text import render
-from fatpack.report.inspection import inspection
+from fatpack.report.inspect_text import render_inspect
+from fatpack.report.inspection import make_file_record
+from fatpack.testing.making import make_view
 
 PLACE = ("lib.so", ".nv_fatbin")
 
@@ -100,7 +101,7 @@ def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeyp
 
 
 def test_that_images_are_obfuscated_is_told_once_with_their_number() -> None:
-    found, tally = FindingList(), findings.Tally(1000)
+    found, tally = FindingList(), findings.FindingTally(1000)
     items = [note(number, f"image {number} is obfuscated") for number in range(6573)]
     found.extend(items)
     assert len(found.kept) == 1
@@ -130,9 +131,9 @@ def test_a_finding_that_stands_for_several_is_kept_once_and_counted() -> None:
 
 def test_the_record_of_a_file_counts_what_it_does_not_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding_list, "KEPT_OF_A_KIND", 2)
-    record = inspection(view_of(b"".join(MAGIC + bytes(20) for _ in range(10)), "x"))
+    record = make_file_record(make_view(b"".join(MAGIC + bytes(20) for _ in range(10)), "x"))
     total = len(record["findings"]) + sum(item["count"] for item in record["unlisted_findings"])
     assert len(record["findings"]) == 2
     assert total == 10
-    (line,) = (line for line in render(record) if " FP" in line)
+    (line,) = (line for line in render_inspect(record) if " FP" in line)
     assert ", 10 times, first at 0x0: " in line

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.source import Derived
+from fatpack.io.source import VirtualName
 from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import inspection
-from fatpack.report.json_text import Written, container_written, document_pieces, json_pieces
+from fatpack.report.inspection import make_file_record
+from fatpack.report.json_text import PreparedJson, document_pieces, json_pieces, prepared_container
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
@@ -29,14 +29,14 @@ def test_the_text_is_that_of_json(value: object, depth: int) -> None:
 
 def test_a_record_comes_in_pieces() -> None:
     with open_source(FIXTURES / "offload_binary" / "llvm-22-four.bin") as source:
-        record = inspection(source.view())
+        record = make_file_record(source.view())
     pieces = list(json_pieces({"schema": "", "files": [record]}))
     assert "".join(pieces) == json.dumps({"schema": "", "files": [record]}, indent=1)
     assert max(map(len, pieces)) < len("".join(pieces)) / 2
 
 
 def test_a_string_of_another_type_is_a_string() -> None:
-    assert "".join(json_pieces([Derived("inflated")])) == '[\n "inflated"\n]'
+    assert "".join(json_pieces([VirtualName("inflated")])) == '[\n "inflated"\n]'
 
 
 def test_what_is_no_json_is_refused() -> None:
@@ -61,7 +61,7 @@ def test_a_document_is_written_item_by_item() -> None:
 
 def test_a_container_written_before_has_the_text_of_its_place() -> None:
     container = {"format": "f", "images": [{"index": 0}], "attrs": {}}
-    plain, written = ([{"path": "p", "containers": [item]}] for item in (container, container_written(container)))
-    assert isinstance(written[0]["containers"][0], Written)
+    plain, written = ([{"path": "p", "containers": [item]}] for item in (container, prepared_container(container)))
+    assert isinstance(written[0]["containers"][0], PreparedJson)
     texts = ["".join(document_pieces({"schema": "s"}, "files", files)) for files in (plain, written)]
     assert texts[0] == texts[1]

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.report.markup import Markup, element, escaped, joined, number
+from fatpack.report.markup import Markup, element, escape_markup, format_coordinate, join_markup
 from fatpack.words.printable import printable
 
 
@@ -21,14 +21,14 @@ def test_any_text_comes_back_as_it_is_printed(text: str) -> None:
 
 
 def test_characters_that_turn_the_direction_are_shown_as_escapes() -> None:
-    assert escaped("a\u202eb\x1b[31m\x00") == "a\\u202eb\\x1b[31m\\x00"
+    assert escape_markup("a\u202eb\x1b[31m\x00") == "a\\u202eb\\x1b[31m\\x00"
 
 
 def test_markup_is_escaped_once() -> None:
     inner = element("b", "<&>")
     assert inner == "<b>&lt;&amp;&gt;</b>"
-    assert joined((inner, "<")) == "<b>&lt;&amp;&gt;</b>&lt;"
-    assert isinstance(escaped(inner), Markup)
+    assert join_markup((inner, "<")) == "<b>&lt;&amp;&gt;</b>&lt;"
+    assert isinstance(escape_markup(inner), Markup)
 
 
 def test_attributes_that_are_absent_are_left_out() -> None:
@@ -40,4 +40,4 @@ def test_attributes_that_are_absent_are_left_out() -> None:
 
 
 def test_coordinates_are_short() -> None:
-    assert [number(value) for value in (1.0, 0.26, 10.04)] == ["1", "0.3", "10"]
+    assert [format_coordinate(value) for value in (1.0, 0.26, 10.04)] == ["1", "0.3", "10"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.report.style import NARROWEST, PLAIN, Style, fitted, painted_lines, table, wrapped_lines
-from fatpack.report.text import columns
+from fatpack.report.style import NARROWEST, PLAIN, Style, colorize, ellipsize, table_lines, wrap_lines
+from fatpack.report.text import align_columns
 
 COLOURED = Style(is_coloured=True)
 _WORDS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=70)
@@ -21,15 +21,17 @@ def bare(text: str) -> str:
 
 def test_plain_text_is_what_it_was() -> None:
     rows = [["name", "12 B"], ["n" * 60, "1 B"], ["", ""]]
-    assert list(table(rows, PLAIN, right=(1,), names=(0,), role=lambda row, column: "error")) == columns(rows, (1,))
+    assert list(table_lines(rows, PLAIN, right=(1,), names=(0,), role=lambda row, column: "error")) == align_columns(
+        rows, (1,)
+    )
     assert PLAIN.painted("x", "error") == "x"
     lines = ["x.o: ELF", "  warning FP1102: y"]
-    assert list(painted_lines(lines, PLAIN)) == lines
+    assert list(colorize(lines, PLAIN)) == lines
 
 
 def test_few_words_have_colour() -> None:
     lines = ["x.o: ELF, 3 kB", "  0.0  cuda", "  warning FP1102 at 0x1: said", "error FP1001: z", "plain"]
-    made = list(painted_lines(lines, COLOURED))
+    made = list(colorize(lines, COLOURED))
     assert list(map(bare, made)) == lines
     assert made[0] == "\x1b[1mx.o\x1b[0m: ELF, 3 kB"
     assert made[1] == lines[1]
@@ -40,7 +42,7 @@ def test_few_words_have_colour() -> None:
 
 def test_what_is_missing_has_the_same_colour_everywhere() -> None:
     lines = ["lost: sm_75 in libk.so", "  sm_75  1 → 0  1 lost, 2 added  0 B", "  k  yes  missing", "  lost  lost_sum"]
-    made = list(painted_lines(lines, COLOURED))
+    made = list(colorize(lines, COLOURED))
     assert list(map(bare, made)) == lines
     red = "\x1b[31m{}\x1b[0m".format
     assert made == [
@@ -49,20 +51,20 @@ def test_what_is_missing_has_the_same_colour_everywhere() -> None:
         f"  k  yes  {red('missing')}",
         f"  {red('lost')}  lost_sum",
     ]
-    (first,) = painted_lines(["could not be read: x.so; nothing was compared"], COLOURED)
+    (first,) = colorize(["could not be read: x.so; nothing was compared"], COLOURED)
     assert first.startswith(red("could not be read"))
 
 
 def test_long_names_at_the_end_of_a_line_make_way() -> None:
     name = "_ZN2at6native" + "x" * 80 + "EvT_"
     lines = ["x.o: " + "y" * 90, f"  0.0  hip  amdgcn-amd-amdhsa-unknown  3 B  1 kernel: {name}", f"  note FP1: {name}"]
-    made = list(painted_lines(lines, Style(width=80)))
+    made = list(colorize(lines, Style(width=80)))
     assert made[0] == lines[0]
     assert made[2] == lines[2]
     assert len(made[1]) == 80
     assert made[1].startswith("  0.0  hip  amdgcn-amd-amdhsa-unknown  3 B  1 kernel: _ZN2at")
     assert made[1].endswith("xEvT_")
-    assert list(painted_lines(lines, Style(width=200))) == lines
+    assert list(colorize(lines, Style(width=200))) == lines
 
 
 def test_what_has_no_role_has_no_colour() -> None:
@@ -72,7 +74,7 @@ def test_what_has_no_role_has_no_colour() -> None:
 
 @given(text=_WORDS, width=st.integers(3, 80))
 def test_a_name_that_is_shortened_keeps_its_ends(text: str, width: int) -> None:
-    short = fitted(text, width)
+    short = ellipsize(text, width)
     assert len(short) == min(len(text), width)
     before, dots, after = short.partition("…")
     assert text.startswith(before)
@@ -83,7 +85,7 @@ def test_a_name_that_is_shortened_keeps_its_ends(text: str, width: int) -> None:
 
 @given(rows=st.lists(st.tuples(_WORDS, _WORDS, _WORDS), min_size=1, max_size=6), width=st.integers(40, 120))
 def test_a_table_fits_where_its_names_can_give(rows: list[tuple[str, str, str]], width: int) -> None:
-    lines = list(table(rows, Style(width=width), right=(1,), indent="  ", names=(0, 2)))
+    lines = list(table_lines(rows, Style(width=width), right=(1,), indent="  ", names=(0, 2)))
     assert len(lines) == len(rows)
     others = max(len(row[1]) for row in rows)
     if 2 + NARROWEST + 2 + others + 2 + NARROWEST <= width:
@@ -94,8 +96,8 @@ def test_a_table_fits_where_its_names_can_give(rows: list[tuple[str, str, str]],
 
 @given(rows=st.lists(st.tuples(_WORDS, _WORDS), min_size=1, max_size=6))
 def test_colour_moves_nothing(rows: list[tuple[str, str]]) -> None:
-    painted = table(rows, Style(is_coloured=True, width=100), right=(1,), role=lambda row, column: "missing")
-    assert [bare(line).rstrip() for line in painted] == list(table(rows, Style(width=100), right=(1,)))
+    painted = table_lines(rows, Style(is_coloured=True, width=100), right=(1,), role=lambda row, column: "missing")
+    assert [bare(line).rstrip() for line in painted] == list(table_lines(rows, Style(width=100), right=(1,)))
 
 
 @pytest.mark.parametrize("role", ["error", "warning", "note", "missing", "good", "heading", "faint"])
@@ -105,11 +107,11 @@ def test_every_role_ends_its_colour(role: str) -> None:
 
 def test_lines_that_are_too_wide_go_on_below_their_last_column() -> None:
     line = "  files  3  read to the end of what is in them"
-    assert list(wrapped_lines([line], 30)) == ["  files  3  read to the end of", "            what is in them"]
-    assert list(wrapped_lines([f"    {line}"], 0)) == [f"    {line}"]
-    assert list(wrapped_lines(["one two three"], 8)) == ["one two", "  three"]
+    assert list(wrap_lines([line], 30)) == ["  files  3  read to the end of", "            what is in them"]
+    assert list(wrap_lines([f"    {line}"], 0)) == [f"    {line}"]
+    assert list(wrap_lines(["one two three"], 8)) == ["one two", "  three"]
     command = "fatpack report " + "a/long/name" * 4
-    assert list(wrapped_lines([f"  to do: {command} shows it"], 40)) == [
+    assert list(wrap_lines([f"  to do: {command} shows it"], 40)) == [
         "  to do: fatpack report",
         f"    {'a/long/name' * 4}",
         "    shows it",
@@ -118,6 +120,6 @@ def test_lines_that_are_too_wide_go_on_below_their_last_column() -> None:
 
 def test_a_path_longer_than_usual_keeps_the_columns() -> None:
     paths = ["a/" + "long-folder/" * 12 + "x.so", "b.so"]
-    lines = columns([[path, "cubin", "12 kB"] for path in paths])
+    lines = align_columns([[path, "cubin", "12 kB"] for path in paths])
     assert {line.index("cubin") for line in lines} == {len(paths[0]) + 2}
     assert [line.split() for line in lines] == [[path, "cubin", "12", "kB"] for path in paths]

@@ -11,7 +11,7 @@ from tests.runtime.test_reference import LINKS
 
 import fatpack
 from fatpack.api.reading import scan
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 pytestmark = pytest.mark.reference
 
@@ -172,7 +172,7 @@ def test_what_nvcc_registers_is_all_there(nvcc: Path, name: str, count: int) -> 
 
 
 def units(path: Path) -> list[dict[str, str]]:
-    return [dict(item.host_attrs) for item in scan(path) if isinstance(item, Found)]
+    return [dict(item.host_attrs) for item in scan(path) if isinstance(item, FoundContainer)]
 
 
 def test_units_are_called_as_the_symbols_of_their_records(nvcc: Path) -> None:
@@ -185,7 +185,7 @@ def test_units_are_called_as_the_symbols_of_their_records(nvcc: Path) -> None:
     assert units(nvcc / "dlink.o") == [{"linked_module_ids": " ".join(names)}]
     assert units(nvcc / "one.o") == [{}]
     # The linked fat binary lies beside that of whole-program code, and nothing says which is which.
-    found = [item for item in scan(nvcc / "all.so") if isinstance(item, Found)]
+    found = [item for item in scan(nvcc / "all.so") if isinstance(item, FoundContainer)]
     said = {item.section: [dict(each.host_attrs) for each in found if each.section == item.section] for item in found}
     assert said == {"__nv_relfatbin": [{"module_id": name} for name in names], ".nv_fatbin": [{}, {}]}
 
@@ -205,7 +205,7 @@ def test_fat_binaries_in_offload_binaries_and_bundles_are_listed_and_extracted(t
             assert file.findings == ()
             (outer,) = [found for found in file.images() if found.form == "fatbin"]
             assert outer.data.tobytes() == data
-            (inner,) = [item for item in outer.inside if isinstance(item, Found)]
+            (inner,) = [item for item in outer.inside if isinstance(item, FoundContainer)]
             assert [found.data.tobytes() for found in inner.images] == images
         written = fatpack.extract(tmp_path / name, tmp_path / f"{name}.out", fatpack.Selector(form=("cubin", "ptx")))
         assert [Path(path).read_bytes() for path in written] == images

@@ -16,15 +16,17 @@ from fatpack.formats.clang_bundle.sections import fat_object
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 DEVICE, HOST = "sycl-spir64-unknown-unknown-sycldevice", "host-x86_64-unknown-linux-gnu"
 IMAGE, SIZE = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 
-def read(data: bytes) -> tuple[list[Found], list[Finding]]:
+def read(data: bytes) -> tuple[list[FoundContainer], list[Finding]]:
     items = list(scan(BytesSource(data, "x.o").view()))
-    return [item for item in items if isinstance(item, Found)], [item for item in items if isinstance(item, Finding)]
+    return [item for item in items if isinstance(item, FoundContainer)], [
+        item for item in items if isinstance(item, Finding)
+    ]
 
 
 def merged(contents: Sequence[bytes], sizes: Sequence[int] | bytes, *, order: str = "little", flags: int = 0) -> bytes:
@@ -48,7 +50,7 @@ def test_recorded_sizes_take_merged_images_apart(order: str, flags: int) -> None
     (container,) = found
     assert [image.data.tobytes() for image in container.images] == [*contents, bytes(3)]
     assert [image.target.triple for image in container.images[:3]] == ["spir64-unknown-unknown-sycldevice"] * 3
-    assert fat_object.stands_for_host(container.images[3].as_stored)
+    assert fat_object.is_host_marker(container.images[3].as_stored)
 
 
 @pytest.mark.parametrize("sizes", [[3, 4, 4], [3, 4, 6], [12, 1 << 63, 1 << 63], b"\3\0\0\0", [(1 << 64) - 1, 13]])
@@ -150,15 +152,16 @@ def test_packages_for_fpgas_are_recognised_in_objects_and_archives(
 
 
 def test_a_damaged_package_is_an_object() -> None:
-    from fatpack.images import recognise
+    from fatpack.images import identify_image
 
     data = build.with_section(package(".acl.fpga.bin"), 1, name=1 << 30)
-    assert recognise(BytesSource(data).view()).form == "object"
+    assert identify_image(BytesSource(data).view()).form == "object"
 
 
 def new_object() -> bytes:
     from fatpack.formats import offload_binary
-    from fatpack.model import Container, Image, Span, Target
+    from fatpack.io.source import Span
+    from fatpack.model import Container, Image, Target
 
     data = BytesSource(b"image").view()
     image = Image(Target("nvptx64-nvidia-cuda", "sm_80", "cuda"), "object", data, 5, 5, Span(0, 5))

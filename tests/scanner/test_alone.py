@@ -14,12 +14,12 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadValue, Unsupported
 from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import rows_of
+from fatpack.facts.reading import read_rows
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import SCHEMA, inspection
-from fatpack.report.schemas import text
+from fatpack.report.inspection import SCHEMA, make_file_record
+from fatpack.report.schemas import schema_text
 
 CACHE = FIXTURES / "triton"
 
@@ -32,7 +32,7 @@ def cubin(tmp_path: Path) -> Path:
 
 def record_of(path: Path) -> dict[str, Any]:
     with open_source(path) as source:
-        return inspection(source.view())
+        return make_file_record(source.view())
 
 
 def codes_of(record: dict[str, Any]) -> list[str]:
@@ -58,7 +58,7 @@ def test_what_it_says_is_in_the_record_as_the_schema_has_it(cubin: Path) -> None
         "shared": 32,
     }
     assert codes_of(record) == []
-    Draft202012Validator(json.loads(text("inspect"))).validate({"schema": SCHEMA, "files": [record]})
+    Draft202012Validator(json.loads(schema_text("inspect"))).validate({"schema": SCHEMA, "files": [record]})
 
 
 def test_without_it_nothing_is_said(cubin: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_the_image_contradicts_is_a_warning_in_reports_and_rows(
     assert codes_of(record) == codes
     assert record["findings"][0]["message"].startswith("sum_kernel.json says ")
     with open_source(cubin) as source:
-        image, file = rows_of(source.view(), RowOptions())
+        image, file = read_rows(source.view(), RowOptions())
     assert image.findings == tuple(codes)
     assert file.exit_code == 1
 
@@ -90,9 +90,9 @@ def test_what_the_image_contradicts_is_a_warning_in_reports_and_rows(
 def test_it_is_read_for_files_that_are_named_by_their_path_alone(cubin: Path) -> None:
     with_metadata(cubin, name="other")
     data = cubin.read_bytes()
-    assert codes_of(inspection(BytesSource(data, str(cubin)).view())) == []
+    assert codes_of(make_file_record(BytesSource(data, str(cubin)).view())) == []
     with cubin.open("rb") as file, open_source(file) as source:
-        assert codes_of(inspection(source.view())) == []
+        assert codes_of(make_file_record(source.view())) == []
 
 
 class Neighbours:
@@ -111,7 +111,7 @@ class Neighbours:
 def test_who_takes_a_package_apart_says_what_is_beside_a_member() -> None:
     source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "x.zip/sum_kernel.cubin")
     source.neighbours = Neighbours(sum_kernel__json=b'{"num_warps": 8, "name": "other"}')
-    assert codes_of(inspection(source.view())) == ["FP1112"]
+    assert codes_of(make_file_record(source.view())) == ["FP1112"]
 
 
 def test_in_the_folder_of_a_model_the_metadata_of_the_package_is_taken() -> None:
@@ -120,14 +120,14 @@ def test_in_the_folder_of_a_model_the_metadata_of_the_package_is_taken() -> None
     for folder, codes in (("data/aotinductor/model", ["FP1111"]), ("data/other/model", [])):
         source = BytesSource(data, f"{folder}/c1.cubin")
         source.neighbours = Neighbours(c0__wrapper_metadata__json=metadata)
-        assert codes_of(inspection(source.view())) == codes
+        assert codes_of(make_file_record(source.view())) == codes
 
 
 def test_a_part_of_a_file_has_nothing_beside_it(cubin: Path) -> None:
     with_metadata(cubin, name="other")
     with open_source(cubin) as source:
         part = View(source, 0, source.size, (source.name, "member"))
-        assert codes_of(inspection(part)) == []
+        assert codes_of(make_file_record(part)) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\x7fELF", b" " * 300_000])
@@ -161,7 +161,7 @@ def test_metadata_that_may_not_be_read_is_a_finding(error: Exception, text: str)
 
     source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "sum_kernel.cubin")
     source.neighbours = Failing()
-    record = inspection(source.view())
+    record = make_file_record(source.view())
     assert codes_of(record) == ["FP1114"]
     assert record["findings"][0]["message"] == f"the metadata beside it: {text}"
 

@@ -10,17 +10,17 @@ from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, NotSearched, Scan, scan
+from fatpack.scanner import ContainerScan, FoundContainer, NotSearched, scan
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
 CUBIN = (FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin").read_bytes()
 
 
-def scanned(data: bytes, *, deep: bool = False) -> tuple[Scan, list[str | None], list[Finding]]:
+def scanned(data: bytes, *, deep: bool = False) -> tuple[ContainerScan, list[str | None], list[Finding]]:
     """Return a finished scan, the sections of the containers, and the findings."""
     found = scan(BytesSource(data, "file").view(), deep=deep)
     items = list(found)
-    sections = [item.section for item in items if isinstance(item, Found)]
+    sections = [item.section for item in items if isinstance(item, FoundContainer)]
     return found, sections, [item for item in items if isinstance(item, Finding)]
 
 
@@ -65,7 +65,7 @@ def test_code_is_searched_by_a_deep_search_alone(section: str) -> None:
     assert scanned(data)[1] == []
     assert scanned(data, deep=True)[1] == [f".{section}"]
     thorough = scan(BytesSource(data, "file").view(), is_thorough=True)
-    assert [item.section for item in thorough if isinstance(item, Found)] == [f".{section}"]
+    assert [item.section for item in thorough if isinstance(item, FoundContainer)] == [f".{section}"]
 
 
 def program(**contents: bytes) -> bytes:
@@ -86,7 +86,7 @@ def test_one_container_does_not_end_the_search_of_a_library(section: str) -> Non
 
 def test_bare_images_in_the_data_of_a_library_are_listed() -> None:
     items = list(scan(BytesSource(program(rodata=FATBIN, data=bytes(64) + CUBIN), "file").view()))
-    found = [(item.format, item.section, item.images[0].form) for item in items if isinstance(item, Found)]
+    found = [(item.format, item.section, item.images[0].form) for item in items if isinstance(item, FoundContainer)]
     assert found == [("cuda-fatbin", ".rodata", "cubin"), ("bare-image", ".data", "cubin")]
 
 

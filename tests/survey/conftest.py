@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import rows_of
+from fatpack.facts.reading import read_rows
 from fatpack.io.sources.opening import open_source
 
 Read = Callable[[Path], list[dict[str, Any]]]
@@ -50,7 +50,7 @@ def expected(folder: Path, of: str = "images") -> list[dict[str, Any]]:
     for path in folder.rglob("*"):
         if path.is_file():
             with open_source(str(path)) as source:
-                rows += [row.to_dict() for row in rows_of(source.view(), RowOptions(of=of))]
+                rows += [row.to_dict() for row in read_rows(source.view(), RowOptions(of=of))]
     return in_order(rows)
 
 

@@ -11,7 +11,7 @@ from tests.builders import elf
 import fatpack
 from fatpack.facts.options import RowOptions
 from fatpack.io import limits
-from fatpack.survey.task import Task, TaskOptions, run
+from fatpack.survey.task import SurveyTask, TaskOptions, run_task
 
 OPTIONS = TaskOptions(RowOptions(), "jsonl")
 
@@ -49,7 +49,7 @@ def test_larger_images_cost_no_more(tmp_path: Path, counted: list[int]) -> None:
     for size in (100_000, 1_000_000):
         _library(tmp_path / "x.so", size)
         counted.clear()
-        result = run(Task(0, str(tmp_path / "x.so")), OPTIONS)
+        result = run_task(SurveyTask(0, str(tmp_path / "x.so")), OPTIONS)
         assert result.count == 10
         costs.append((len(counted), sum(counted)))
     (few, some), (as_few, more) = costs
@@ -68,5 +68,5 @@ def test_a_library_without_data_and_a_large_file_without_device_code_cost_their_
         path = tmp_path / "x"
         path.write_bytes(data)
         counted.clear()
-        run(Task(0, str(path)), OPTIONS)
+        run_task(SurveyTask(0, str(path)), OPTIONS)
         assert sum(counted) <= 64 << 10

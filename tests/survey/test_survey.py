@@ -195,13 +195,13 @@ def test_other_options_and_other_folders_are_refused(
 def test_a_folder_is_for_one_survey_at_a_time_and_damage_to_its_list_is_said(
     many: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from fatpack.survey.manifest import NAME, Manifest
+    from fatpack.survey.manifest import DATABASE_NAME, SurveyManifest
 
     out = tmp_path / "out"
-    with Manifest(str(out), "x"):
+    with SurveyManifest(str(out), "x"):
         assert _survey(many, "-o", out) == 2
     assert "is in use by another survey" in capsys.readouterr().err
-    (out / NAME).write_bytes(b"no database at all" * 100)
+    (out / DATABASE_NAME).write_bytes(b"no database at all" * 100)
     assert _survey(many, "-o", out) == 3
     assert "the list of what is done cannot be read" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ from tests.builders.bitcode import ALIAS, ARRAY, BLOB, FUNCTION_RECORD, GLOBAL, 
 from fatpack.errors import LimitExceeded
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import symbols
+from fatpack.symbols import archive_symbols
 
 DATA_LAYOUT, IFUNC, STRTAB, SYMTAB = 3, 15, 23, 25
 UNDEFINED, OMITTED, GLOBAL_FLAG, SPECIFIC = 1 << 3, 1 << 9, 1 << 10, 1 << 11
@@ -20,7 +20,7 @@ EXTERNAL, APPENDING, INTERNAL, LINKONCE, EXTERN_WEAK, COMMON, PRIVATE, AVAILABLE
 
 
 def listed(data: bytes) -> list[bytes] | None:
-    found = symbols(BytesSource(data, "x.bc").view())
+    found = archive_symbols(BytesSource(data, "x.bc").view())
     return None if found is None else list(found)
 
 

@@ -11,7 +11,7 @@ from tests.builders.coff import Section, Symbol, build, section_symbol
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import coff, symbols
+from fatpack.symbols import archive_symbols, coff
 
 EXTERNAL, STATIC, FILE, SECTION, WEAK = 2, 3, 103, 104, 105
 UNDEFINED, ABSOLUTE = 0, -1
@@ -21,7 +21,7 @@ COUNTS_AT, SYMBOLS_AT = 2, 8
 
 
 def listed(data: bytes) -> list[bytes] | None:
-    found = symbols(BytesSource(data, "x.obj").view())
+    found = archive_symbols(BytesSource(data, "x.obj").view())
     return None if found is None else list(found)
 
 

@@ -8,14 +8,14 @@ from tests.builders.device_elf import DYNSYM, device_elf
 from fatpack.errors import FormatError, LimitExceeded, Truncated
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import symbols
+from fatpack.symbols import archive_symbols
 
 GLOBAL, WEAK, LOCAL = 0x10, 0x20, 0x00
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
 
 
 def listed(data: bytes) -> list[bytes] | None:
-    found = symbols(BytesSource(data, "x.o").view())
+    found = archive_symbols(BytesSource(data, "x.o").view())
     return None if found is None else list(found)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from fatpack.errors import Unsupported
 from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import symbols
+from fatpack.symbols import archive_symbols
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ from fatpack.symbols import symbols
     ids=repr,
 )
 def test_files_that_are_no_objects_have_no_symbols(data: bytes) -> None:
-    assert symbols(BytesSource(data).view()) is None
+    assert archive_symbols(BytesSource(data).view()) is None
 
 
 def test_a_container_of_directx_counts_as_an_object() -> None:
-    found = symbols(BytesSource(b"DXBC" + bytes(60)).view())
+    found = archive_symbols(BytesSource(b"DXBC" + bytes(60)).view())
     assert found is not None
     assert not list(found)
 
@@ -48,4 +48,4 @@ def test_a_container_of_directx_counts_as_an_object() -> None:
 )
 def test_formats_that_are_not_read_are_refused(data: bytes, name: str) -> None:
     with pytest.raises(Unsupported, match=name):
-        symbols(BytesSource(data, "x").view())
+        archive_symbols(BytesSource(data, "x").view())

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.model import Target
-from fatpack.target import compatible_llvm22, conflicts, same, serves, target_identity
-from fatpack.target.compatibility import hip_names, serves_hip
+from fatpack.target.compatibility import (
+    can_serve,
+    can_serve_hip,
+    find_conflicts,
+    hip_target_ids,
+    is_compatible_llvm22,
+    is_same_target,
+    target_identity,
+)
 
 AMD = "amdgcn-amd-amdhsa"
 NVIDIA = "nvptx64-nvidia-cuda"
@@ -46,7 +53,7 @@ def nvidia(arch: str) -> Target:
     ],
 )
 def test_two_spellings_of_one_target_are_the_same(first: Target, second: Target) -> None:
-    assert same(first, second)
+    assert is_same_target(first, second)
 
 
 @pytest.mark.parametrize(
@@ -64,21 +71,25 @@ def test_two_spellings_of_one_target_are_the_same(first: Target, second: Target)
     ],
 )
 def test_different_targets_are_not_the_same(first: Target, second: Target) -> None:
-    assert not same(first, second)
+    assert not is_same_target(first, second)
 
 
 def test_the_programming_model_is_no_part_of_a_target_that_is_compared() -> None:
-    assert same(Target(AMD, "gfx90a", "hip"), Target(AMD, "gfx90a", "openmp"))
+    assert is_same_target(Target(AMD, "gfx90a", "hip"), Target(AMD, "gfx90a", "openmp"))
 
 
 @given(TARGETS, TARGETS)
 def test_same_is_symmetric_and_follows_the_identity(first: Target, second: Target) -> None:
-    assert same(first, second) == same(second, first) == (target_identity(first) == target_identity(second))
+    assert (
+        is_same_target(first, second)
+        == is_same_target(second, first)
+        == (target_identity(first) == target_identity(second))
+    )
 
 
 @given(TARGETS)
 def test_every_target_is_the_same_as_itself(target: Target) -> None:
-    assert same(target, target)
+    assert is_same_target(target, target)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +133,7 @@ def test_every_target_is_the_same_as_itself(target: Target) -> None:
     ],
 )
 def test_an_image_serves_a_request_by_the_rule_of_llvm_main(provider: Target, request_: Target, answer: bool) -> None:
-    verdict = serves(provider, request_)
+    verdict = can_serve(provider, request_)
     assert verdict.answer is answer
     assert bool(verdict) is answer
     assert verdict.reason
@@ -140,44 +151,44 @@ def test_an_image_serves_a_request_by_the_rule_of_llvm_main(provider: Target, re
     ],
 )
 def test_a_yes_that_nobody_could_check_is_marked_as_assumed(provider: Target, request_: Target) -> None:
-    verdict = serves(provider, request_)
+    verdict = can_serve(provider, request_)
     assert verdict.answer
     assert verdict.is_assumed
 
 
 def test_a_yes_between_equal_targets_is_not_assumed_even_for_an_unknown_processor() -> None:
-    assert not serves(amd("gfx1400"), amd("gfx1400")).is_assumed
+    assert not can_serve(amd("gfx1400"), amd("gfx1400")).is_assumed
 
 
 def test_features_of_an_unknown_processor_are_compared() -> None:
-    assert not serves(amd("gfx1400:xnack+"), amd("gfx1400:xnack-"))
+    assert not can_serve(amd("gfx1400:xnack+"), amd("gfx1400:xnack-"))
 
 
 @given(TARGETS, st.booleans(), st.sampled_from(["cubin", "ptx", "bitcode"]))
 def test_every_image_serves_its_own_target(target: Target, nvidia_rules: bool, form: str) -> None:
-    assert serves(target, target, nvidia_rules=nvidia_rules, form=form).answer
+    assert can_serve(target, target, nvidia_rules=nvidia_rules, form=form).answer
 
 
 @given(TARGETS, TARGETS)
 def test_a_target_serves_whatever_is_the_same(first: Target, second: Target) -> None:
-    if same(first, second):
-        assert serves(first, second).answer
+    if is_same_target(first, second):
+        assert can_serve(first, second).answer
 
 
 def test_the_rules_of_the_cuda_loader_are_used_on_request_only() -> None:
-    assert not serves(nvidia("sm_80"), nvidia("sm_86"))
-    assert serves(nvidia("sm_80"), nvidia("sm_86"), nvidia_rules=True)
-    assert not serves(nvidia("sm_80"), nvidia("sm_90"), nvidia_rules=True)
-    assert serves(nvidia("sm_80"), nvidia("sm_90"), nvidia_rules=True, form="ptx")
-    assert serves(nvidia("sm_80"), Target("", "sm_90"), nvidia_rules=True, form="ptx")
+    assert not can_serve(nvidia("sm_80"), nvidia("sm_86"))
+    assert can_serve(nvidia("sm_80"), nvidia("sm_86"), nvidia_rules=True)
+    assert not can_serve(nvidia("sm_80"), nvidia("sm_90"), nvidia_rules=True)
+    assert can_serve(nvidia("sm_80"), nvidia("sm_90"), nvidia_rules=True, form="ptx")
+    assert can_serve(nvidia("sm_80"), Target("", "sm_90"), nvidia_rules=True, form="ptx")
 
 
 def test_an_image_that_is_neither_cubin_nor_ptx_is_judged_by_name() -> None:
-    assert not serves(nvidia("sm_80"), nvidia("sm_86"), nvidia_rules=True, form="fatbin")
+    assert not can_serve(nvidia("sm_80"), nvidia("sm_86"), nvidia_rules=True, form="fatbin")
 
 
 def test_a_doubtful_answer_of_the_loader_rules_says_so() -> None:
-    verdict = serves(nvidia("sm_101a"), nvidia("sm_110"), nvidia_rules=True)
+    verdict = can_serve(nvidia("sm_101a"), nvidia("sm_110"), nvidia_rules=True)
     assert verdict.answer
     assert verdict.is_assumed
     assert "nobody knows" in verdict.reason
@@ -185,8 +196,8 @@ def test_a_doubtful_answer_of_the_loader_rules_says_so() -> None:
 
 @pytest.mark.parametrize("form", ["ltoir", "tileir"])
 def test_what_only_linkers_read_serves_no_device_not_even_that_of_its_own_name(form: str) -> None:
-    assert not serves(nvidia("sm_80"), nvidia("sm_80"), nvidia_rules=True, form=form)
-    assert serves(nvidia("sm_80"), nvidia("sm_80"), form=form)
+    assert not can_serve(nvidia("sm_80"), nvidia("sm_80"), nvidia_rules=True, form=form)
+    assert can_serve(nvidia("sm_80"), nvidia("sm_80"), form=form)
 
 
 @pytest.mark.parametrize(
@@ -204,19 +215,19 @@ def test_what_only_linkers_read_serves_no_device_not_even_that_of_its_own_name(f
     ],
 )
 def test_hip_takes_fewer_images_than_llvm(entry: str, name: str, answer: bool) -> None:
-    verdict = serves_hip(entry, name)
+    verdict = can_serve_hip(entry, name)
     assert verdict.answer is answer
     assert verdict.reason
 
 
 def test_hip_asks_for_the_device_then_for_its_generic_processor_then_for_spirv() -> None:
-    assert hip_names("gfx942:sramecc+:xnack-") == (
+    assert hip_target_ids("gfx942:sramecc+:xnack-") == (
         "gfx942:sramecc+:xnack-",
         "gfx9-4-generic:sramecc+:xnack-",
         "amdgcnspirv",
     )
-    assert hip_names("gfx1154") == ("gfx1154", "amdgcnspirv")
-    assert hip_names("gfx90a:sramecc+:xnack-")[1:] == ("amdgcnspirv",)
+    assert hip_target_ids("gfx1154") == ("gfx1154", "amdgcnspirv")
+    assert hip_target_ids("gfx90a:sramecc+:xnack-")[1:] == ("amdgcnspirv",)
 
 
 @pytest.mark.parametrize(
@@ -234,23 +245,23 @@ def test_hip_asks_for_the_device_then_for_its_generic_processor_then_for_spirv()
     ],
 )
 def test_the_old_linker_wrapper_groups_by_its_own_rule(first: str, second: str, answer: bool) -> None:
-    assert compatible_llvm22(amd(first), amd(second)) is answer
-    assert compatible_llvm22(amd(second), amd(first)) is answer
+    assert is_compatible_llvm22(amd(first), amd(second)) is answer
+    assert is_compatible_llvm22(amd(second), amd(first)) is answer
 
 
 def test_the_old_linker_wrapper_matches_nvidia_only_with_generic() -> None:
-    assert not compatible_llvm22(nvidia("sm_80"), nvidia("sm_90"))
-    assert compatible_llvm22(nvidia("generic"), nvidia("sm_80"))
+    assert not is_compatible_llvm22(nvidia("sm_80"), nvidia("sm_90"))
+    assert is_compatible_llvm22(nvidia("generic"), nvidia("sm_80"))
 
 
 def test_the_old_linker_wrapper_compares_triples_as_text() -> None:
-    assert not compatible_llvm22(amd("gfx90a"), amd("gfx90a:xnack+", f"{AMD}-"))
-    assert not compatible_llvm22(amd("generic"), amd("gfx90a", "amdgpu-amd-amdhsa"))
+    assert not is_compatible_llvm22(amd("gfx90a"), amd("gfx90a:xnack+", f"{AMD}-"))
+    assert not is_compatible_llvm22(amd("generic"), amd("gfx90a", "amdgpu-amd-amdhsa"))
 
 
 def test_a_feature_fixed_in_some_targets_of_a_processor_is_a_conflict() -> None:
     some, none, other = amd("gfx90a:xnack+"), amd("gfx90a"), amd("gfx908")
-    (conflict,) = conflicts([some, none, other])
+    (conflict,) = find_conflicts([some, none, other])
     assert (conflict.processor, conflict.feature) == ("gfx90a", "xnack")
     assert (conflict.having, conflict.lacking) == ((some,), (none,))
     assert conflict.message.startswith("gfx90a:xnack+ fixes xnack and gfx90a does not")
@@ -259,17 +270,17 @@ def test_a_feature_fixed_in_some_targets_of_a_processor_is_a_conflict() -> None:
 def test_a_conflict_is_found_in_whatever_order_the_targets_come() -> None:
     targets = [amd("gfx90a:sramecc+:xnack-"), amd("gfx90a:xnack+"), amd("gfx90a:sramecc-:xnack-")]
     for order in itertools.permutations(targets):
-        (conflict,) = conflicts(order)
+        (conflict,) = find_conflicts(order)
         assert conflict.feature == "sramecc"
         assert conflict.lacking == (targets[1],)
 
 
 def test_aliases_and_new_triples_conflict_with_their_processor() -> None:
-    assert conflicts([amd("carrizo"), amd("gfx801:xnack+")])
-    assert conflicts([amd("", "amdgpu9.0a-amd-amdhsa"), amd("gfx90a:xnack+")])
+    assert find_conflicts([amd("carrizo"), amd("gfx801:xnack+")])
+    assert find_conflicts([amd("", "amdgpu9.0a-amd-amdhsa"), amd("gfx90a:xnack+")])
 
 
 def test_opposite_signs_and_other_programming_models_do_not_conflict() -> None:
-    assert conflicts([amd("gfx90a:xnack+"), amd("gfx90a:xnack-")]) == []
-    assert conflicts([Target(AMD, "gfx90a", "hip"), Target(AMD, "gfx90a:xnack+", "openmp")]) == []
-    assert conflicts([nvidia("sm_80"), nvidia("sm_90a")]) == []
+    assert find_conflicts([amd("gfx90a:xnack+"), amd("gfx90a:xnack-")]) == []
+    assert find_conflicts([Target(AMD, "gfx90a", "hip"), Target(AMD, "gfx90a:xnack+", "openmp")]) == []
+    assert find_conflicts([nvidia("sm_80"), nvidia("sm_90a")]) == []

@@ -6,12 +6,13 @@ import pytest
 
 from fatpack.errors import TargetError
 from fatpack.model import Target
-from fatpack.target import Coverage, runs_on, serves
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.compatibility import can_serve
+from fatpack.target.coverage import Coverage, run_coverage
+from fatpack.target.vocabulary import load_vocabulary
 
 
 def by_form(name: str) -> dict[str, Coverage]:
-    return {part.form: part for part in runs_on(name)}
+    return {part.form: part for part in run_coverage(name)}
 
 
 def test_a_cubin_runs_within_its_major_version_and_ptx_on_everything_newer() -> None:
@@ -32,7 +33,9 @@ def test_a_virtual_architecture_is_ptx_only() -> None:
 
 
 def test_renamed_capabilities_are_no_devices() -> None:
-    assert all("sm_101" not in part.names + part.doubtful for name in ("sm_30", "sm_100") for part in runs_on(name))
+    assert all(
+        "sm_101" not in part.names + part.doubtful for name in ("sm_30", "sm_100") for part in run_coverage(name)
+    )
 
 
 def test_a_generic_processor_runs_on_all_that_it_covers() -> None:
@@ -53,19 +56,19 @@ def test_a_generic_processor_runs_on_all_that_it_covers() -> None:
     ],
 )
 def test_other_images_run_on_what_they_were_made_for(name: str, names: tuple[str, ...]) -> None:
-    (part,) = runs_on(name)
+    (part,) = run_coverage(name)
     assert part.names == names
 
 
 def test_coverage_agrees_with_the_rule_that_images_serve_requests() -> None:
     triples = {"nvidia": "nvptx64-nvidia-cuda", "amd": "amdgcn-amd-amdhsa"}
-    words = vocabulary()
+    words = load_vocabulary()
     for name in (*words.nvidia, *(line.name for line in words.amd.values())):
         provider = Target(triples[words.vendor(name)], name)
-        for part in runs_on(name):
+        for part in run_coverage(name):
             for other in (*part.names, *part.doubtful):
                 request = Target(provider.triple, other)
-                verdict = serves(provider, request, nvidia_rules=True, form=part.form)
+                verdict = can_serve(provider, request, nvidia_rules=True, form=part.form)
                 assert verdict.answer or other in part.doubtful, (name, other)
                 assert verdict.is_assumed == (verdict.answer and other in part.doubtful), (name, other)
 
@@ -73,4 +76,4 @@ def test_coverage_agrees_with_the_rule_that_images_serve_requests() -> None:
 @pytest.mark.parametrize("name", ["", "generic", "sm_85", "gfx90b", "nvptx64-nvidia-cuda", "amdgpu99"])
 def test_what_is_no_architecture_or_device_runs_nowhere(name: str) -> None:
     with pytest.raises(TargetError):
-        runs_on(name)
+        run_coverage(name)

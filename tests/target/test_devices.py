@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import TargetError
-from fatpack.target.devices import device, shown, table
-from fatpack.target.machine import devices
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.devices import device_by_driver_name, device_names, parse_device
+from fatpack.target.machine import parse_devices
+from fatpack.target.vocabulary import load_vocabulary
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ from fatpack.target.vocabulary import vocabulary
     ],
 )
 def test_a_device_is_named_by_its_architecture_or_by_what_it_is_sold_as(name: str, vendor: str, arch: str) -> None:
-    found = device(name)
+    found = parse_device(name)
     assert (found.vendor, found.arch) == (vendor, arch)
 
 
@@ -72,18 +72,18 @@ def test_a_device_is_named_by_its_architecture_or_by_what_it_is_sold_as(name: st
 )
 def test_names_of_several_devices_and_of_none_are_refused(name: str, said: str) -> None:
     with pytest.raises(TargetError, match=re.escape(said)):
-        device(name)
+        parse_device(name)
 
 
 def test_a_device_without_features_stands_for_every_setting_of_them() -> None:
-    assert set(device("gfx90a:xnack-").states) == {"gfx90a:sramecc+:xnack-", "gfx90a:sramecc-:xnack-"}
-    assert device("gfx1100").states == ("gfx1100",)
-    assert len(device("gfx942").states) == 4
+    assert set(parse_device("gfx90a:xnack-").states) == {"gfx90a:sramecc+:xnack-", "gfx90a:sramecc-:xnack-"}
+    assert parse_device("gfx1100").states == ("gfx1100",)
+    assert len(parse_device("gfx942").states) == 4
 
 
 def test_every_name_of_the_table_stands_for_a_known_architecture() -> None:
-    words = vocabulary()
-    for row in table():
+    words = load_vocabulary()
+    for row in device_names():
         known = {"nvidia": words.nvidia, "amd": words.amd, "intel": words.intel}[row.vendor]
         assert not row.arch or row.arch in known, row
 
@@ -99,13 +99,13 @@ def test_every_name_of_the_table_stands_for_a_known_architecture() -> None:
     ],
 )
 def test_a_driver_says_how_a_device_is_built_in(model: str, arch: str) -> None:
-    found = shown(model)
+    found = device_by_driver_name(model)
     assert found is not None and found.arch == arch
 
 
 def test_a_name_with_other_words_behind_it_is_another_device() -> None:
-    assert shown("NVIDIA GeForce RTX 4090 D") is None
-    assert shown("") is None
+    assert device_by_driver_name("NVIDIA GeForce RTX 4090 D") is None
+    assert device_by_driver_name("") is None
 
 
 def _write(path: Path, text: str) -> None:
@@ -123,24 +123,24 @@ def test_this_machine_is_what_its_drivers_show(tmp_path: Path) -> None:
     arc = tmp_path / "sys/bus/pci/devices/0000:05:00.0"
     for name, text in (("class", "0x030000\n"), ("vendor", "0x8086\n"), ("device", "0x56a0\n")):
         _write(arc / name, text)
-    found = devices(["this-machine"], str(tmp_path))
+    found = parse_devices(["this-machine"], str(tmp_path))
     assert [one.arch for one in found] == ["sm_90", "sm_89", "gfx942", "gfx1100", "acm_g10"]
 
 
 def test_a_machine_that_shows_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="shows no GPU"):
-        devices(["this-machine"], str(tmp_path))
+        parse_devices(["this-machine"], str(tmp_path))
     card = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
     for name, text in (("class", "0x030200\n"), ("vendor", "0x10de\n"), ("device", "0x2330\n")):
         _write(card / name, text)
     with pytest.raises(TargetError, match="NVIDIA 0x2330, and no driver"):
-        devices(["this-machine"], str(tmp_path))
+        parse_devices(["this-machine"], str(tmp_path))
 
 
 def test_a_device_whose_capability_nobody_knows_is_refused(tmp_path: Path) -> None:
     _write(tmp_path / "proc/driver/nvidia/gpus/0/information", "Model: NVIDIA Quux 9\n")
     with pytest.raises(TargetError, match="nvidia-smi"):
-        devices(["sm_80", "this-machine"], str(tmp_path))
+        parse_devices(["sm_80", "this-machine"], str(tmp_path))
 
 
 def _display(root: Path, vendor: str, number: str, *, slot: str = "0000:00:02.0") -> None:
@@ -150,18 +150,18 @@ def _display(root: Path, vendor: str, number: str, *, slot: str = "0000:00:02.0"
 
 def test_an_intel_device_that_is_in_no_table_is_refused_beside_others(tmp_path: Path) -> None:
     _write(tmp_path / "proc/driver/nvidia/gpus/0/information", "Model: NVIDIA L4\n")
-    assert [one.arch for one in devices(["this-machine"], str(tmp_path))] == ["sm_89"]
+    assert [one.arch for one in parse_devices(["this-machine"], str(tmp_path))] == ["sm_89"]
     _display(tmp_path, "0x8086", "0xfffe")
     with pytest.raises(TargetError, match="Intel 0xfffe, whose architecture is not known"):
-        devices(["this-machine"], str(tmp_path))
+        parse_devices(["this-machine"], str(tmp_path))
 
 
 @pytest.mark.parametrize("number", ["0xzzzz", "0x", "56a0", "0x٣"])
 def test_an_id_of_a_display_that_is_no_number_names_nothing(tmp_path: Path, number: str) -> None:
     _display(tmp_path, "0x8086", number)
     with pytest.raises(TargetError, match="shows no GPU"):
-        devices(["this-machine"], str(tmp_path))
+        parse_devices(["this-machine"], str(tmp_path))
 
 
 def test_each_device_is_meant_once() -> None:
-    assert [one.arch for one in devices(["sm_89,RTX 4090", "gfx942"])] == ["sm_89", "gfx942"]
+    assert [one.arch for one in parse_devices(["sm_89,RTX 4090", "gfx942"])] == ["sm_89", "gfx942"]

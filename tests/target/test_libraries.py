@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.target.libraries import naming_library
+from fatpack.target.libraries import find_name_based_library
 
 
 @pytest.mark.parametrize(
@@ -22,5 +22,5 @@ from fatpack.target.libraries import naming_library
     ],
 )
 def test_a_library_is_known_by_the_name_of_its_file(file: str, library: str | None) -> None:
-    found = naming_library(file)
+    found = find_name_based_library(file)
     assert (found and found.library) == library

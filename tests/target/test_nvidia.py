@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.target.nvidia import NvidiaArch, cuda_of_ptx, loads, parse_nvidia
+from fatpack.target.nvidia import NvidiaArch, can_load, first_cuda_for_ptx, parse_nvidia
 
 ARCHES = st.builds(NvidiaArch, st.integers(20, 130), st.sampled_from(["", "a", "f"]), st.booleans())
 
@@ -62,62 +62,62 @@ def test_other_text_is_no_nvidia_name(text: str) -> None:
     ],
 )
 def test_the_loader_rules(image: str, device: str, form: str, answer: bool) -> None:
-    assert loads(arch(image), arch(device), form).answer is answer
+    assert can_load(arch(image), arch(device), form).answer is answer
 
 
 def test_numbers_are_compared_as_numbers_and_not_as_text() -> None:
-    assert not loads(arch("sm_100"), arch("sm_10"), "ptx").answer
-    assert loads(arch("sm_10"), arch("sm_100"), "ptx").answer
+    assert not can_load(arch("sm_100"), arch("sm_10"), "ptx").answer
+    assert can_load(arch("sm_10"), arch("sm_100"), "ptx").answer
 
 
 def test_the_renamed_capability_belongs_to_its_new_family() -> None:
-    assert loads(arch("sm_101a"), arch("sm_110")).answer
-    assert not loads(arch("sm_101a"), arch("sm_110")).is_certain
-    assert "CUDA 13 calls 11.0" in loads(arch("sm_101a"), arch("sm_110")).rule
-    assert loads(arch("sm_101"), arch("sm_110"), "ptx").is_certain
-    assert not loads(arch("sm_100f"), arch("sm_101")).answer
-    assert not loads(arch("sm_100"), arch("sm_101")).is_certain
+    assert can_load(arch("sm_101a"), arch("sm_110")).answer
+    assert not can_load(arch("sm_101a"), arch("sm_110")).is_certain
+    assert "CUDA 13 calls 11.0" in can_load(arch("sm_101a"), arch("sm_110")).rule
+    assert can_load(arch("sm_101"), arch("sm_110"), "ptx").is_certain
+    assert not can_load(arch("sm_100f"), arch("sm_101")).answer
+    assert not can_load(arch("sm_100"), arch("sm_101")).is_certain
 
 
 def test_cubins_of_tegra_and_of_discrete_parts_are_not_interchangeable() -> None:
-    assert not loads(arch("sm_61"), arch("sm_62")).answer
-    assert loads(arch("sm_87"), arch("sm_87")).is_certain
-    assert not loads(arch("sm_87"), arch("sm_89")).answer
-    assert loads(arch("sm_86"), arch("sm_87"), "ptx").answer
+    assert not can_load(arch("sm_61"), arch("sm_62")).answer
+    assert can_load(arch("sm_87"), arch("sm_87")).is_certain
+    assert not can_load(arch("sm_87"), arch("sm_89")).answer
+    assert can_load(arch("sm_86"), arch("sm_87"), "ptx").answer
 
 
 def test_whether_the_driver_of_servers_loads_cubins_of_discrete_parts_on_an_orin_is_not_known() -> None:
-    assert not loads(arch("sm_80"), arch("sm_87")).is_certain
-    assert not loads(arch("sm_80"), arch("sm_87"), driver=(13, 0)).is_certain
-    assert loads(arch("sm_80"), arch("sm_87"), driver=(12, 9)).is_certain
+    assert not can_load(arch("sm_80"), arch("sm_87")).is_certain
+    assert not can_load(arch("sm_80"), arch("sm_87"), driver=(13, 0)).is_certain
+    assert can_load(arch("sm_80"), arch("sm_87"), driver=(12, 9)).is_certain
 
 
 def test_the_members_of_a_family_are_those_that_nvidia_lists() -> None:
-    assert loads(arch("sm_100f"), arch("sm_107")).answer
-    assert not loads(arch("sm_100f"), arch("sm_107")).is_certain
-    assert not loads(arch("sm_100f"), arch("sm_109")).answer
-    assert not loads(arch("sm_90f"), arch("sm_90")).answer
-    assert not loads(arch("sm_130f"), arch("sm_131")).is_certain
+    assert can_load(arch("sm_100f"), arch("sm_107")).answer
+    assert not can_load(arch("sm_100f"), arch("sm_107")).is_certain
+    assert not can_load(arch("sm_100f"), arch("sm_109")).answer
+    assert not can_load(arch("sm_90f"), arch("sm_90")).answer
+    assert not can_load(arch("sm_130f"), arch("sm_131")).is_certain
 
 
 def test_no_driver_loads_what_is_neither_a_cubin_nor_ptx() -> None:
     for form in ("ltoir", "tileir", "bitcode", ""):
-        assert not loads(arch("sm_90"), arch("sm_90"), form).answer
+        assert not can_load(arch("sm_90"), arch("sm_90"), form).answer
 
 
 def test_the_cuda_version_that_ptx_needs() -> None:
-    assert cuda_of_ptx((9, 1)) == (13, 1)
-    assert cuda_of_ptx((8, 7)) == (12, 8)
-    assert cuda_of_ptx((99, 0)) is None
+    assert first_cuda_for_ptx((9, 1)) == (13, 1)
+    assert first_cuda_for_ptx((8, 7)) == (12, 8)
+    assert first_cuda_for_ptx((99, 0)) is None
 
 
 @given(ARCHES, st.sampled_from(["cubin", "ptx"]))
 def test_every_image_runs_on_the_device_it_was_made_for(image: NvidiaArch, form: str) -> None:
-    ruling = loads(image, image, form)
+    ruling = can_load(image, image, form)
     assert ruling.answer is (image.suffix != "f" or image.number >= 100)
     assert ruling.is_certain
 
 
 @given(ARCHES, ARCHES)
 def test_whatever_a_cubin_runs_on_its_ptx_runs_on_too(image: NvidiaArch, device: NvidiaArch) -> None:
-    assert loads(image, device, "ptx").answer or not loads(image, device, "cubin").answer
+    assert can_load(image, device, "ptx").answer or not can_load(image, device, "cubin").answer

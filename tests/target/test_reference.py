@@ -14,8 +14,8 @@ from tests.reference import library, run, tool
 
 from fatpack.errors import TargetError
 from fatpack.model import Target
-from fatpack.target import check_target_id, compatible_llvm22, conflicts
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.compatibility import find_conflicts, is_compatible_llvm22
+from fatpack.target.vocabulary import check_target_id, load_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,21 +51,21 @@ def in_parallel(check: Callable[[str], str], names: Iterable[str]) -> dict[str, 
 
 def test_clang_accepts_every_amd_name_that_the_vocabulary_says_it_accepts() -> None:
     tool("clang-22")
-    accepted = [name for name, line in vocabulary().amd.items() if line.clang22]
+    accepted = [name for name, line in load_vocabulary().amd.items() if line.clang22]
     assert len(accepted) == 47 + 18 + 6 + 1
     assert error_of(clang_says(HIP, *accepted)) == ""
 
 
 def test_clang_accepts_every_nvidia_name_that_the_vocabulary_says_it_accepts() -> None:
     tool("clang-22")
-    accepted = [name for name, line in vocabulary().nvidia.items() if line.clang22]
+    accepted = [name for name, line in load_vocabulary().nvidia.items() if line.clang22]
     assert len(accepted) == 34
     assert error_of(clang_says(CUDA, *accepted)) == ""
 
 
 def test_clang_accepts_two_intel_names() -> None:
     tool("clang-22")
-    accepted = [name for name, line in vocabulary().intel.items() if line.clang22]
+    accepted = [name for name, line in load_vocabulary().intel.items() if line.clang22]
     assert sorted(accepted) == ["bmg_g21", "graniterapids"]
     assert error_of(clang_says(SYCL, *accepted)) == ""
 
@@ -77,7 +77,7 @@ SOME = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slo
 @SOME
 def test_clang_refuses_every_name_that_the_vocabulary_says_it_refuses(step: int) -> None:
     tool("clang-22")
-    words = vocabulary()
+    words = load_vocabulary()
     refused = [name for name in words.names() if not getattr(words, words.vendor(name))[name].clang22]
     assert len(refused) > 140
     refused = refused[::step]
@@ -88,7 +88,7 @@ def test_clang_refuses_every_name_that_the_vocabulary_says_it_refuses(step: int)
 @pytest.mark.parametrize("sign", ["+", "-"])
 def test_clang_accepts_every_feature_that_the_vocabulary_gives_a_processor(sign: str) -> None:
     tool("clang-22")
-    lines = vocabulary().amd.values()
+    lines = load_vocabulary().amd.values()
     given_ids = [
         ":".join((line.name, *(feature + sign for feature in line.features))) for line in lines if line.features
     ]
@@ -100,7 +100,7 @@ def test_clang_refuses_every_feature_that_the_vocabulary_does_not_give_a_process
     tool("clang-22")
     refused = [
         f"{line.name}:{feature}+"
-        for name, line in vocabulary().amd.items()
+        for name, line in load_vocabulary().amd.items()
         for feature in ("xnack", "sramecc", "wavefrontsize64")
         if line.clang22 and name == line.name and line.kind != "portable" and feature not in line.features
     ]
@@ -141,7 +141,7 @@ def test_target_ids_are_read_and_spelled_as_clang_does(text: str) -> None:
 
 
 def test_aliases_become_the_names_that_clang_writes() -> None:
-    aliases = [name for name, line in vocabulary().amd.items() if name != line.name]
+    aliases = [name for name, line in load_vocabulary().amd.items() if name != line.name]
     output = clang_says(HIP, *aliases)
     stored = set(re.findall(r"hipv4-amdgcn-amd-amdhsa--([a-z0-9-]+)", output))
     assert stored == {str(check_target_id(alias)) for alias in aliases}
@@ -164,7 +164,7 @@ def test_whatever_clang_refuses_to_combine_is_a_conflict(
 ) -> None:
     error = error_of(clang_says(HIP, *archs))
     assert error.startswith("invalid offload arch combinations") is is_refused
-    assert bool(conflicts(Target("amdgcn-amd-amdhsa", arch, "hip") for arch in archs)) is is_conflict
+    assert bool(find_conflicts(Target("amdgcn-amd-amdhsa", arch, "hip") for arch in archs)) is is_conflict
 
 
 def test_the_nvptx_back_end_knows_what_the_vocabulary_says_it_knows() -> None:
@@ -173,7 +173,7 @@ def test_the_nvptx_back_end_knows_what_the_vocabulary_says_it_knows() -> None:
         pytest.skip(f"the table is for LLVM 22, llc is {version.split('version ')[1].split()[0]}")
     output = run("llc", "-march=nvptx64", "-mcpu=help", check=False).stderr.decode()
     known = set(re.findall(r"^\s+(sm_\w+)\s+- ", output, re.MULTILINE))
-    assert known == {name for name, line in vocabulary().nvidia.items() if line.backend22}
+    assert known == {name for name, line in load_vocabulary().nvidia.items() if line.backend22}
 
 
 def test_ptxas_accepts_exactly_the_names_of_its_release() -> None:
@@ -187,7 +187,7 @@ def test_ptxas_accepts_exactly_the_names_of_its_release() -> None:
         return tuple(int(part) for part in version.split("."))
 
     listed = re.findall(r"'((?:sm|compute)_\w+)'", run("ptxas", "--help").stdout.decode())
-    lines = vocabulary().nvidia.values()
+    lines = load_vocabulary().nvidia.values()
     expected = {line.name for line in lines if number(line.since) <= release <= number(line.until or "99.0")}
     assert set(listed) == expected
 
@@ -243,4 +243,4 @@ def test_the_old_rule_answers_as_llvm_22_does(
 ) -> None:
     first = Target(triples[0], archs[0])
     second = Target(triples[0] if same else triples[1], archs[1])
-    assert compatible_llvm22(first, second) == are_targets_compatible(first, second)
+    assert is_compatible_llvm22(first, second) == are_targets_compatible(first, second)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import TargetError
-from fatpack.target.target_id import TargetId, canonical_target_id, parse_target_id, signs
+from fatpack.target.target_id import TargetId, canonical_target_id, feature_signs, parse_target_id
 
 FEATURES = st.dictionaries(st.sampled_from(["xnack", "sramecc", "new-one"]), st.sampled_from("+-"))
 
@@ -64,5 +64,5 @@ def test_any_text_is_a_target_id_or_a_target_error(text: str) -> None:
 
 
 def test_signs_of_a_stored_arch_pass_over_what_is_malformed() -> None:
-    assert signs("gfx90a:xnack+:bad:sramecc-:xnack-:") == {"xnack": "+", "sramecc": "-"}
-    assert signs("sm_90a") == {}
+    assert feature_signs("gfx90a:xnack+:bad:sramecc-:xnack-:") == {"xnack": "+", "sramecc": "-"}
+    assert feature_signs("sm_90a") == {}

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from fatpack.target.triple import (
     Triple,
     as_llvm22,
-    identity,
     is_amdgpu,
     is_nvptx,
     same_triple,
-    spellings,
     split_triple,
     sub_architecture,
+    triple_identity,
     triple_processor,
+    triple_spellings,
     without_sub_architecture,
 )
-from fatpack.target.vocabulary import AmdName, vocabulary
+from fatpack.target.vocabulary import AmdName, load_vocabulary
 
 WORDS = st.sampled_from(["", "unknown", "amdgcn", "amdgpu9.0a", "amd", "amdhsa", "nvptx64", "linux", "gnu", "a-b", "x"])
 TRIPLES = st.lists(WORDS, max_size=6).map("-".join)
@@ -72,12 +72,12 @@ def test_triples_that_differ_in_a_part_are_not_the_same(first: str, second: str)
 
 @given(TRIPLES, st.sampled_from(["-", "-unknown", "--unknown-"]))
 def test_empty_parts_at_the_end_never_matter(text: str, tail: str) -> None:
-    assert identity(text) == identity(text + tail)
+    assert triple_identity(text) == triple_identity(text + tail)
 
 
 @given(TRIPLES)
 def test_the_identity_of_an_identity_is_itself(text: str) -> None:
-    assert identity("-".join(identity(text))) == identity(text)
+    assert triple_identity("-".join(triple_identity(text))) == triple_identity(text)
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ def test_a_triple_for_amd_gpus_has_an_old_and_a_new_name_and_one_with_the_proces
     full = "amdgpu9.0a-amd-amdhsa"
     names = {"amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa", full}
     for triple, arch in ((full, ""), ("amdgpu-amd-amdhsa", "gfx90a:xnack-"), ("amdgcn-amd-amdhsa", "gfx90a")):
-        found = spellings(triple, arch)
+        found = triple_spellings(triple, arch)
         assert (found[0], set(found)) == (triple, names)
-    assert spellings("amdgcn-amd-amdhsa", "") == ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa")
-    assert spellings("nvptx64-nvidia-cuda", "sm_90") == ("nvptx64-nvidia-cuda",)
+    assert triple_spellings("amdgcn-amd-amdhsa", "") == ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa")
+    assert triple_spellings("nvptx64-nvidia-cuda", "sm_90") == ("nvptx64-nvidia-cuda",)
 
 
 @pytest.mark.parametrize(
-    "line", [line for line in vocabulary().amd.values() if line.triple], ids=lambda line: line.name
+    "line", [line for line in load_vocabulary().amd.values() if line.triple], ids=lambda line: line.name
 )
 def test_every_processor_is_spelled_in_the_triple_as_the_vocabulary_says(line: AmdName) -> None:
     triple = f"amdgpu{line.triple}-amd-amdhsa"
-    assert spellings("amdgcn-amd-amdhsa", line.name) == ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa", triple)
+    assert triple_spellings("amdgcn-amd-amdhsa", line.name) == ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa", triple)
     assert as_llvm22(triple, "") == ("amdgcn-amd-amdhsa", line.name)
 
 

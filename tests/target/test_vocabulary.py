@@ -15,9 +15,20 @@ from hypothesis import strategies as st
 import fatpack.target
 from fatpack.errors import TargetError
 from fatpack.model import Target
-from fatpack.target import check_target_id, default_triple, nearest_names, resolve, triple_processor
-from fatpack.target.nvidia import ALONE, RENAMED, parse_nvidia
-from fatpack.target.vocabulary import VENDORS, Vocabulary, primary_processor, unknown_name, vocabulary, without_prefix
+from fatpack.target.nvidia import RENAMED, TEGRA_ARCHS, parse_nvidia
+from fatpack.target.triple import triple_processor
+from fatpack.target.vocabulary import (
+    VENDORS,
+    Vocabulary,
+    check_target_id,
+    default_triple,
+    load_vocabulary,
+    nearest_names,
+    primary_processor,
+    resolve_target,
+    unknown_name,
+    without_prefix,
+)
 
 DATA = Path(fatpack.target.__file__).parent / "data"
 TABLES: dict[str, dict[str, Any]] = {
@@ -53,7 +64,7 @@ def test_every_source_is_cited(table: str) -> None:
 
 
 def test_no_name_stands_for_two_things() -> None:
-    words = vocabulary()
+    words = load_vocabulary()
     names = [row["name"] for _, row in ROWS if "name" in row]
     names += [name for _, row in ROWS for name in (*row.get("names", ()), *row.get("aliases", ()))]
     assert sorted(names) == sorted(set(names))
@@ -61,34 +72,34 @@ def test_no_name_stands_for_two_things() -> None:
 
 
 def test_nvidia_names_parse_and_agree_with_the_rules() -> None:
-    for name, line in vocabulary().nvidia.items():
+    for name, line in load_vocabulary().nvidia.items():
         arch = parse_nvidia(name)
         assert arch is not None
         assert arch.name == name
-        assert line.virtual in vocabulary().nvidia
+        assert line.virtual in load_vocabulary().nvidia
         if arch.is_virtual:
             continue
-        assert line.embedded or arch.number not in ALONE
+        assert line.embedded or arch.number not in TEGRA_ARCHS
         renamed = RENAMED.get(arch.number)
         assert line.renamed == (f"sm_{renamed}{arch.suffix}" if renamed else "")
 
 
 def test_every_architecture_has_a_virtual_one_of_its_number_but_sm_21() -> None:
-    for name, line in vocabulary().nvidia.items():
+    for name, line in load_vocabulary().nvidia.items():
         if name.startswith("sm_") and name != "sm_21":
             assert line.virtual == name.replace("sm_", "compute_")
-    assert vocabulary().nvidia["sm_21"].virtual == "compute_20"
+    assert load_vocabulary().nvidia["sm_21"].virtual == "compute_20"
 
 
 def test_cuda_versions_are_numbers_and_in_order() -> None:
-    for line in vocabulary().nvidia.values():
+    for line in load_vocabulary().nvidia.values():
         since, until = ([int(part) for part in text.split(".")] for text in (line.since, line.until or "99.0"))
         assert len(since) == len(until) == 2
         assert since <= until
 
 
 def test_processors_and_families_agree_with_the_rule_for_triples() -> None:
-    words = vocabulary()
+    words = load_vocabulary()
     for line in words.amd.values():
         if line.triple:
             assert triple_processor(f"amdgpu{line.triple}-amd-amdhsa") == line.name
@@ -98,7 +109,7 @@ def test_processors_and_families_agree_with_the_rule_for_triples() -> None:
 
 
 def test_the_generic_processor_of_a_family_covers_exactly_its_members() -> None:
-    words = vocabulary()
+    words = load_vocabulary()
     for line in words.amd.values():
         if line.kind == "generic":
             members = {name for name, other in words.amd.items() if other.kind == "processor" and name == other.name}
@@ -106,29 +117,29 @@ def test_the_generic_processor_of_a_family_covers_exactly_its_members() -> None:
 
 
 def test_a_generic_processor_has_only_features_that_a_processor_it_covers_has() -> None:
-    words = vocabulary()
+    words = load_vocabulary()
     for line in words.amd.values():
         for member in line.serves:
             assert set(line.features) <= set(words.amd[member].features)
 
 
 def test_gfx908_and_gfx90a_are_covered_by_no_generic_processor() -> None:
-    assert vocabulary().generics_of("gfx908") == vocabulary().generics_of("gfx90a") == ()
-    assert vocabulary().generics_of("gfx906") == ("gfx9-generic",)
+    assert load_vocabulary().generics_of("gfx908") == load_vocabulary().generics_of("gfx90a") == ()
+    assert load_vocabulary().generics_of("gfx906") == ("gfx9-generic",)
 
 
 def test_features_are_in_alphabetical_order() -> None:
-    assert all(list(line.features) == sorted(line.features) for line in vocabulary().amd.values())
+    assert all(list(line.features) == sorted(line.features) for line in load_vocabulary().amd.values())
 
 
 def test_names_of_llvm_main_follow_from_those_of_dpcpp() -> None:
-    names = vocabulary().intel
+    names = load_vocabulary().intel
     spelled = {f"xe-{name.replace('_', '-')}" for name, line in names.items() if line.kind == "gpu"}
     assert {"xe-pvc", "xe-bmg-g21", "xe-lnl-m", "xe-dg2-g10", "xe-tgllp"} <= spelled & set(names)
 
 
 def test_the_vocabulary_is_read_once() -> None:
-    assert vocabulary() is vocabulary()
+    assert load_vocabulary() is load_vocabulary()
 
 
 @pytest.mark.parametrize(("name", "primary"), [("tahiti", "gfx600"), ("gfx90a", "gfx90a"), ("what", "what"), ("", "")])
@@ -182,12 +193,12 @@ def test_what_clang_refuses_in_a_target_id_is_refused(text: str) -> None:
     ],
 )
 def test_a_name_stands_for_a_target_with_its_usual_triple(name: str, target: Target) -> None:
-    assert resolve(name) == target
+    assert resolve_target(name) == target
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_ones() -> None:
     with pytest.raises(TargetError, match="unknown target 'gfx90b'; did you mean") as caught:
-        resolve("gfx90b")
+        resolve_target("gfx90b")
     assert "gfx90c" in caught.value.nearest
 
 

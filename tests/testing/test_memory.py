@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.testing.memory import Traced, stays_within
+from fatpack.testing.memory import TracedMemory, assert_memory_within
 
 DATA = (4).to_bytes(8, "little") + b"four"
 
@@ -21,13 +21,13 @@ def _careful(data: bytes) -> bytearray:
 
 
 def test_what_a_number_claims_must_not_be_allocated() -> None:
-    stays_within(DATA, CASES, _careful, "reading")
+    assert_memory_within(DATA, CASES, _careful, "reading")
     with pytest.raises(AssertionError, match=r"made reading allocate 67[0-9]{6} bytes, at most 8389"):
-        stays_within(DATA, CASES, _trusting, "reading")
+        assert_memory_within(DATA, CASES, _trusting, "reading")
 
 
 def test_the_peak_is_that_of_the_block() -> None:
-    with Traced() as memory:
+    with TracedMemory() as memory:
         assert memory.peak < 1 << 20
         assert len(bytearray(2 << 20)) == 2 << 20
         before = memory.peak

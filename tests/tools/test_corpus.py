@@ -298,7 +298,7 @@ def test_right_numbers_agree_and_are_counted() -> None:
     assert outcome.unanswered == {}
     # file type; per section count, offset and size, and of the one of device code that it is located and its
     # containers; five numbers of the container; a count of magics per format that has a room
-    assert outcome.compared == 1 + 3 + 5 + 5 + len(set(RAW_MAGICS.values()) & set(formats.ROOMS))
+    assert outcome.compared == 1 + 3 + 5 + 5 + len(set(RAW_MAGICS.values()) & set(formats.MODULES))
 
 
 @pytest.mark.parametrize(

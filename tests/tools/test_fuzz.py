@@ -26,7 +26,7 @@ each_target = pytest.mark.parametrize("name", TARGETS)
 
 
 def test_every_room_and_every_stand_in_is_a_target() -> None:
-    rooms = {*formats.ROOMS, *hosts.ROOMS} - {"cir-offload-container"} | {"cir-text", "cir-bytecode"}
+    rooms = {*formats.MODULES, *hosts.MODULES} - {"cir-offload-container"} | {"cir-text", "cir-bytecode"}
     assert rooms <= TARGETS.keys()
     first_of = {module: name for name, module in reversed(TOOLS.items())}  # others are names of the same
     assert {f"tool-{name}" for name in first_of.values()} <= TARGETS.keys()

@@ -15,9 +15,9 @@ from tests.laws.rooms import FIXTURES
 from fatpack.cli import main
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
-from fatpack.packages import Member
+from fatpack.packages import PackageMember
 from fatpack.packages import zip as zip_room
-from fatpack.trees.beside import Together
+from fatpack.trees.beside import PackageSidecars
 
 CACHE = FIXTURES / "triton"
 
@@ -115,12 +115,12 @@ def test_an_error_on_the_way_is_no_answer_for_the_next_image(tmp_path: Path, mon
         package.writestr("b/k.json", "{}")
 
     def cut(view: View) -> Iterator[object]:
-        yield next(item for item in members(view) if isinstance(item, Member))
+        yield next(item for item in members(view) if isinstance(item, PackageMember))
         raise OSError(errno.EIO, "Input/output error")
 
     members = zip_room.members
     with open_source(path) as source:
-        together = Together(source.view(), "zip")
+        together = PackageSidecars(source.view(), "zip")
         monkeypatch.setattr(zip_room, "members", cut)
         for _ in range(2):
             with pytest.raises(OSError, match="Input/output error"):

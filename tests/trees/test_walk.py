@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.trees.walk import Walk
+from fatpack.trees.walk import TreeWalk
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def paths(*names: str, **options: object) -> tuple[list[str], Walk]:
-    walk = Walk(names, as_named=True, **options)  # type: ignore[arg-type]
+def paths(*names: str, **options: object) -> tuple[list[str], TreeWalk]:
+    walk = TreeWalk(names, as_named=True, **options)  # type: ignore[arg-type]
     return [place.path for place in walk], walk
 
 
@@ -50,7 +50,7 @@ def test_names_and_patterns_leave_files_out_and_are_counted(tree: Path) -> None:
 )
 def test_a_pattern_means_files_by_their_paths(pattern: str, expected: list[str], tree: Path) -> None:
     assert paths(pattern)[0] == expected
-    assert [place.path for place in Walk([pattern])] == [str(tree / name) for name in expected]
+    assert [place.path for place in TreeWalk([pattern])] == [str(tree / name) for name in expected]
 
 
 @pytest.mark.parametrize("name", ["[v1]", "a*b", "what?"])
@@ -58,20 +58,20 @@ def test_the_folders_around_a_pattern_are_no_part_of_it(name: str, tree: Path, m
     (tree / "t").rename(tree / name)
     monkeypatch.chdir(tree / name)
     for pattern in ("a/*.so", "./*//./x.so", "*/x.so"):
-        assert str(tree / name / "a" / "x.so") in [place.path for place in Walk([pattern])]
+        assert str(tree / name / "a" / "x.so") in [place.path for place in TreeWalk([pattern])]
 
 
 def test_a_pattern_that_leads_up_again_has_no_files(tree: Path) -> None:
     found, walk = paths("t/*/..")
     assert (found, walk.unmatched) == ([], ["t/*/.."])
-    walk = Walk(["t/*/.."])
+    walk = TreeWalk(["t/*/.."])
     assert ([*walk], walk.unmatched) == ([], ["t/*/.."])
 
 
 def test_parts_lead_from_what_was_named(tree: Path) -> None:
-    assert [place.parts for place in Walk(["t/a"])] == [("x.so",), ("y.py",), ("c", "z.o")]
-    assert [place.parts for place in Walk(["t/*/x.so"])] == [("a", "x.so"), ("tests", "x.so")]
-    assert [place.parts for place in Walk(["t/b.so"])] == [()]
+    assert [place.parts for place in TreeWalk(["t/a"])] == [("x.so",), ("y.py",), ("c", "z.o")]
+    assert [place.parts for place in TreeWalk(["t/*/x.so"])] == [("a", "x.so"), ("tests", "x.so")]
+    assert [place.parts for place in TreeWalk(["t/b.so"])] == [()]
 
 
 def test_a_pattern_without_files_is_remembered(tree: Path) -> None:
@@ -87,6 +87,6 @@ def test_a_file_of_that_very_name_comes_before_a_pattern(tree: Path) -> None:
 
 
 def test_what_cannot_be_read_is_a_place_with_the_reason(tree: Path) -> None:
-    (place,) = Walk(["t/none"], as_named=True)
+    (place,) = TreeWalk(["t/none"], as_named=True)
     assert (place.path, place.problem) == ("t/none", "No such file or directory")
     assert isinstance(place.error, FileNotFoundError)

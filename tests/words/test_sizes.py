@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fatpack.answers.policy import limits
-from fatpack.cli.grammar.param_types import Size
+from fatpack.cli.grammar.param_types import SizeType
 from fatpack.cli.limiting import _parsed
 from fatpack.errors import UsageError
-from fatpack.words.sizes import compared_words, size_of, size_words
+from fatpack.words.sizes import format_size, format_size_exactly, parse_size
 
 
 def test_sizes_for_people() -> None:
@@ -20,13 +20,13 @@ def test_sizes_for_people() -> None:
         999_500: "1 MB",
         1_019_999_999: "1.02 GB",
     }
-    assert {size: size_words(size) for size in sizes} == sizes
-    assert [size_words(10**15 - 1), size_words((1 << 64) - 1)] == ["1 PB", "18.4 EB"]
+    assert {size: format_size(size) for size in sizes} == sizes
+    assert [format_size(10**15 - 1), format_size((1 << 64) - 1)] == ["1 PB", "18.4 EB"]
 
 
 def test_sizes_to_be_compared() -> None:
     sizes = {43_139_600: "43.1 MB", 40_000_000: "40 MB", 3_139_600: "3.1 MB", 18_000: "18 kB", 9_999: "9999 bytes"}
-    assert {size: compared_words(size) for size in sizes} == sizes
+    assert {size: format_size_exactly(size) for size in sizes} == sizes
 
 
 SIZES = {
@@ -51,16 +51,16 @@ SIZES = {
 
 @pytest.mark.parametrize("text", SIZES)
 def test_a_size_means_the_same_wherever_one_is_given(text: str) -> None:
-    read = [size_of(text), limits.size_of(text), limits.growth_of(text)[1], Size().value(text)]
+    read = [parse_size(text), limits.parse_size_limit(text), limits.parse_growth(text)[1], SizeType().value(text)]
     assert [*read, _parsed(f"inflated={text}")[1]] == [SIZES[text]] * 5
 
 
 @pytest.mark.parametrize("text", ["", "G", "-1", "1X", "1GG", "1iB", "٣", "1e9", "5 apples", "1,5G", "1.G", "1" * 19])
 def test_what_is_no_size_is_refused_wherever_one_is_given(text: str) -> None:
-    for read in (size_of, Size().value):
+    for read in (parse_size, SizeType().value):
         with pytest.raises(ValueError, match="is no size; write 850MB"):
             read(text)
     with pytest.raises(UsageError, match="is no size"):
-        limits.size_of(text)
+        limits.parse_size_limit(text)
     with pytest.raises(UsageError, match="a number is missing" if not text else "is no number"):
         _parsed(f"inflated={text}" if text else "inflated")

@@ -18,8 +18,9 @@ from tools.bench.measure import need
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.io.sink import write_file
+from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Image, Target
 from fatpack.ops.writing import write_all
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from tools.bench.measure import need
 
 from fatpack import formats
 from fatpack.io.sink import write_file
+from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def library(folder: Path, parts: Sequence[tuple[Path, str]], entries: int, count
         images.append(Image(target, "cubin", view, len(view), len(view), view.span()))
     options = FatbinOptions(compress_mode=mode, compress_all=True)
     container = Container("cuda-fatbin", 1, tuple(images), Span(0, 0))
-    write_file(fatbin, formats.room("cuda-fatbin").write(container, options), force=True)
+    write_file(fatbin, formats.get_format("cuda-fatbin").write(container, options), force=True)
     source.write_text(
         f'.section .nv_fatbin,"a",@progbits\n.balign 8\n.rept {count}\n.incbin "{fatbin}"\n.balign 8\n.endr\n'
         '.section .note.GNU-stack,"",@progbits\n'

@@ -14,8 +14,9 @@ from tools.bench.measure import FIXTURES, need
 import fatpack
 from fatpack import formats
 from fatpack.io.sink import write_file
+from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Image, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def registered_library(folder: Path, count: int, images_each: int, size: int) ->
         )
     fatbin, source, library = folder / "registered.fatbin", folder / "registered.s", folder / "libregistered.so"
     content = Container("cuda-fatbin", 1, tuple(made), Span(0, 0))
-    write_file(fatbin, formats.room("cuda-fatbin").write(content), force=True)
+    write_file(fatbin, formats.get_format("cuda-fatbin").write(content), force=True)
     with source.open("w") as file:
         file.write('.section .nv_fatbin, "a", @progbits\n')
         file.writelines(f'.balign 8\ncontainer{number}:\n.incbin "{fatbin}"\n' for number in range(count))

@@ -20,8 +20,8 @@ import fatpack
 from fatpack import formats, hosts
 from fatpack.elf.file import ElfFile
 from fatpack.formats.clang_bundle.stored import CompressedBundle
-from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
-from fatpack.formats.offload_binary.stored import Entry
+from fatpack.formats.cuda_fatbin.stored import CudaEntry as FatbinEntry
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,7 +107,7 @@ def _file_type(opened: Opened, expected: str, outcome: Comparison) -> None:
         outcome.number("file_type", expected, found)
         return
     host, format = FILE_TYPES.get(expected, (expected, None))
-    if host != "raw" and host not in hosts.ROOMS:
+    if host != "raw" and host not in hosts.MODULES:
         outcome.unanswered[f"file_type ({host})"] += 1
         return
     outcome.number("file_type", host, opened.host)
@@ -154,7 +154,7 @@ def _section_containers(opened: Opened, name: str, expected: int, outcome: Compa
         outcome.number(f"sections/{name}/containers", expected, found)
         return
     format = next((known for start, known in SECTION_FORMATS.items() if name.startswith(start)), "unknown format")
-    if format not in formats.ROOMS:
+    if format not in formats.MODULES:
         outcome.unanswered[f"sections/containers ({format})"] += 1
         return
     found = sum(item.section == name for item in opened.containers(format))
@@ -169,7 +169,7 @@ def _offload_binary(opened: Opened, expected: Mapping[str, Any], outcome: Compar
     for found in containers:
         for image in found.container.images:
             entry, target = image.record, image.target
-            assert isinstance(entry, Entry)
+            assert isinstance(entry, OffloadBinaryEntry)
             offload, kind = int(entry.offload_kind), int(entry.image_kind)
             entries_by[f"kind={offload} image={kind} {target.triple} {target.arch}"] += 1
             string_keys[",".join(key.decode("utf-8", "backslashreplace") for key, _ in entry.strings)] += 1
@@ -314,7 +314,7 @@ def _part(name: str, expected: Mapping[str, Any], found: Mapping[str, Any], outc
 def _raw_magic(opened: Opened, expected: Mapping[str, int], outcome: Comparison) -> None:
     for format in dict.fromkeys(RAW_MAGICS.values()):
         count = sum(expected.get(name, 0) for name, known in RAW_MAGICS.items() if known == format)
-        if format in formats.ROOMS:
+        if format in formats.MODULES:
             found = opened.containers(format, nested=True)
             with_magic = [item for item in found if item.container.attrs.get("flavour") not in IN_SECTIONS]
             known = len(with_magic)

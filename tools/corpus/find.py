@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from fatpack import formats, hosts
 from fatpack.elf.file import ElfFile
-from fatpack.hosts import Site
+from fatpack.hosts import CodeSection
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
-from fatpack.scanner import Found, host_of, scan
+from fatpack.scanner import FoundContainer, detect_host, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -75,18 +75,18 @@ class Opened:
     def __init__(self, file: fatpack.File) -> None:
         self.file = file
         self.host = file.host
-        self.members: list[Site] = []
-        self.sites: list[Site] = []
+        self.members: list[CodeSection] = []
+        self.sites: list[CodeSection] = []
         self.sections: list[Section] = []
         #: hosts among the file and its members whose other sections cannot be listed: only those of device code are
         self.hosts_without_table: set[str] = set()
         self._walk(file.view)
 
     def _walk(self, view: View) -> None:
-        host = host_of(view)
+        host = detect_host(view)
         if host == "raw":
             return
-        sites = [place for place in hosts.room(host).locate(view) if isinstance(place, Site)]
+        sites = [place for place in hosts.get_host(host).locate(view) if isinstance(place, CodeSection)]
         device = [site for site in sites if site.expects not in ("member", "table")]
         self.sites += device
         if host in TABLES:
@@ -99,7 +99,7 @@ class Opened:
                 self.members.append(site)
                 self._walk(site.data)
 
-    def containers(self, format: str, *, nested: bool = False) -> list[Found]:
+    def containers(self, format: str, *, nested: bool = False) -> list[FoundContainer]:
         """Return the containers of a format in file order; those inside images too if ``nested``."""
         found = _nested(self.file.containers) if nested else self.file.containers
         return [item for item in found if item.container.format == format]
@@ -124,13 +124,13 @@ class Opened:
 
     def bare_format(self) -> str | None:
         """Return the format a file that is no host starts with, None if it is none that is known by its magic."""
-        return formats.sniff(self.file.view.head(0, 24))
+        return formats.format_by_magic(self.file.view.head(0, 24))
 
 
-def _nested(items: Iterable[Found | Finding]) -> Iterator[Found]:
+def _nested(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundContainer]:
     """Yield containers, and those inside their images after each."""
     for item in items:
-        if isinstance(item, Found):
+        if isinstance(item, FoundContainer):
             yield item
             for image in item.images:
                 yield from _nested(image.inside)

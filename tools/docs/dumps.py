@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fatpack.io.sources.opening import open_source
-from fatpack.report.bytes_text import labels
+from fatpack.report.bytes_text import file_labels
 
 if TYPE_CHECKING:
     from fatpack.model import Label
@@ -40,7 +40,7 @@ def rows(path: Path) -> list[str]:
     """Return the dump of a file: where bytes are, the first of them, what they are, and what they say."""
     with open_source(path) as source:
         view = source.view()
-        found = [(label, view.read(label.span.start, min(label.span.size, _LETTERS))) for label in labels(view)]
+        found = [(label, view.read(label.span.start, min(label.span.size, _LETTERS))) for label in file_labels(view)]
     names = [label.name.removeprefix("container[0].") for label, _ in found]
     wide = max(len(name) for name in names)
     lines = []

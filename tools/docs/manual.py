@@ -42,7 +42,7 @@ def pages(exit_codes: Iterable[Iterable[str]]) -> dict[str, str]:
     """Return the file name of each page → its text."""
     made = {"fatpack.1": _overview(exit_codes)}
     for name, line in commands.COMMANDS.items():
-        made[f"fatpack-{name}.1"] = _page(name, line, commands.command(name))
+        made[f"fatpack-{name}.1"] = _page(name, line, commands.load_command(name))
     return made | {f"fatpack-tool-{name}.1": _stand_in(name) for name in TOOLS}
 
 

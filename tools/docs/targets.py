@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fatpack.model import Target
-from fatpack.target import compatible_llvm22, listing, same, serves
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.compatibility import can_serve, is_compatible_llvm22, is_same_target
+from fatpack.target.tables import target_tables
+from fatpack.target.vocabulary import load_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,7 +96,7 @@ _PAIRS = (
 def render() -> str:
     """Return the page as Markdown."""
     parts = [_HEAD, _RULES, _pairs(), _NVIDIA_RULES]
-    for section in listing():
+    for section in target_tables():
         parts += [f"## {section.title}\n\n", _table(section.columns, section.rows)]
     parts += ["## Sources\n\n", *_sources()]
     return "".join(parts).rstrip() + "\n"
@@ -111,10 +112,10 @@ def _pairs() -> str:
     for image, request in _PAIRS:
         first, second = _target(image, request), _target(request, image)
         answers = (
-            same(first, second),
-            serves(first, second).answer,
-            serves(first, second, nvidia_rules=True).answer,
-            compatible_llvm22(first, second),
+            is_same_target(first, second),
+            can_serve(first, second).answer,
+            can_serve(first, second, nvidia_rules=True).answer,
+            is_compatible_llvm22(first, second),
         )
         rows.append(
             (f"`{image}`" if image else "(empty)", f"`{request}`", *("yes" if answer else "no" for answer in answers))
@@ -129,6 +130,6 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _sources() -> Iterable[str]:
-    for table, citations in vocabulary().citations.items():
+    for table, citations in load_vocabulary().citations.items():
         for key, text in citations.items():
             yield f"* {table}, `{key}`: {text}\n"

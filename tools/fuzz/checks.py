@@ -14,27 +14,27 @@ from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from fatpack.ops.slim.removal import remove
 from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts, images, packages, rows
 from fatpack.deep import bare
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported
-from fatpack.hosts.relaying import NewContent, Relay
-from fatpack.images import Recognised, sidecar
-from fatpack.images.kernel import Kernel
+from fatpack.hosts.relaying import NewSectionContent, ShrinkRequest
+from fatpack.images import ImageInfo, sidecar
+from fatpack.images.kernel import KernelNeeds
 from fatpack.images.nvidia import tile_ir
 from fatpack.io.budget import Budget
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding, Label
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.embed import embed, replace
-from fatpack.report.bytes_text import labels as file_labels
-from fatpack.report.inspection import InspectOptions, inspection
-from fatpack.scanner import host_of
+from fatpack.ops.edit.editor import verify_edited
+from fatpack.ops.edit.embed import embed_container, replace_container
+from fatpack.ops.slim.removal import remove_images
+from fatpack.report.bytes_text import file_labels
+from fatpack.report.inspection import InspectOptions, make_file_record
+from fatpack.scanner import detect_host
 
 _NO_WORDS = re.compile(r"[^A-Za-z ]+")
 
@@ -88,7 +88,7 @@ def file_fields(data: bytes) -> list[Field]:
 
 def inspect_file(data: bytes) -> str:
     """Open, list and describe a file with all that is in it."""
-    record = inspection(_view(data), InspectOptions(kernels=True))
+    record = make_file_record(_view(data), InspectOptions(kernels=True))
     codes = sorted({item["code"] for item in record["findings"]})
     found = [f"{item['format']}{len(item['images']).bit_length()}" for item in record["containers"][:3]]
     return " ".join([record["host"], *found, *codes])
@@ -111,7 +111,7 @@ def rows_of_file(data: bytes) -> str:
 def read_image(data: bytes) -> str:
     """Read a file as an image: what it is, its kernels, and what those need."""
     view = _view(data)
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     words = [recognised.form, recognised.arch]
     readers: tuple[Callable[[View, str], object], ...] = (images.kernels, images.facts)
     for read in readers:
@@ -140,18 +140,18 @@ def read_tile_ir(data: bytes) -> str:
 def read_sidecar(data: bytes) -> str:
     """Read a file as the metadata beside an image, and compare it with images of several kinds."""
     try:
-        claimed = sidecar.claims(data)
+        claimed = sidecar.read_sidecar(data)
     except FormatError as error:
         return _words(error)
     if claimed is None:
         return "nothing"
     words = [claimed.producer, str(bool(claimed.arch)), str(bool(claimed.threads))]
     for recognised in (
-        Recognised("cubin", "sm_90a", "nvptx64-nvidia-cuda"),
-        Recognised("code-object", "gfx942", "amdgcn"),
+        ImageInfo("cubin", "sm_90a", "nvptx64-nvidia-cuda"),
+        ImageInfo("code-object", "gfx942", "amdgcn"),
     ):
         found = [*sidecar.target_problems(claimed, recognised)]
-        found += sidecar.kernel_problems(claimed, recognised, (Kernel("sum_kernel", shared=8, max_threads=64),))
+        found += sidecar.kernel_problems(claimed, recognised, (KernelNeeds("sum_kernel", shared=8, max_threads=64),))
         words += [code for code, _ in found]
     return " ".join(words)
 
@@ -159,7 +159,7 @@ def read_sidecar(data: bytes) -> str:
 def search_all(data: bytes) -> str:
     """Search a file for images in no container: each lies inside, is whole, and is not found in itself."""
     view, reached, forms = _view(data), 0, []
-    for item in bare.search(view, [(0, len(view))]):
+    for item in bare.find_bare_images(view, [(0, len(view))]):
         if isinstance(item, Finding):
             forms.append(item.code)
             continue
@@ -168,9 +168,9 @@ def search_all(data: bytes) -> str:
             raise Failure(f"an image at {stored.start} to {stored.end}, behind {reached}")
         reached = stored.end
         alone = _view(stored.tobytes())
-        if any(True for _ in bare.search(alone, [(0, len(alone))])):
+        if any(True for _ in bare.find_bare_images(alone, [(0, len(alone))])):
             raise Failure(f"the image at {stored.start} is found in itself")
-        forms.append(images.recognise(alone).form)
+        forms.append(images.identify_image(alone).form)
     return " ".join(forms[:6])
 
 
@@ -178,7 +178,7 @@ def format_room(name: str) -> Callable[[bytes], str]:
     """Return what tries the whole door of a format: every byte has a label, and what is written stays what it is."""
 
     def run(data: bytes) -> str:
-        room, view = formats.room(name), _view(data)
+        room, view = formats.get_format(name), _view(data)
         if not room.detect(view, 0):
             return "not detected"
         claimed = room.extent(view, 0)
@@ -207,7 +207,7 @@ def format_room(name: str) -> Callable[[bytes], str]:
 
 def _written(name: str, container: object) -> str:
     """Write a container that was read, and what is read of that: the same bytes must come out. Return how it went."""
-    room = formats.room(name)
+    room = formats.get_format(name)
     try:
         once = _joined(room.write(container))  # type: ignore[arg-type]
     except FatpackError as error:
@@ -226,7 +226,7 @@ def format_fields(name: str) -> Callable[[bytes], list[Field]]:
     """Return what finds the numbers of a container of a format."""
 
     def fields(data: bytes) -> list[Field]:
-        room, view = formats.room(name), _view(data)
+        room, view = formats.get_format(name), _view(data)
         try:
             return _fields(room.labels(view, room.parse(view, 0)))
         except FatpackError:
@@ -239,7 +239,7 @@ def host_room(name: str) -> Callable[[bytes], str]:
     """Return what tries the door of a host, but for editing."""
 
     def run(data: bytes) -> str:
-        room, view = hosts.room(name), _view(data)
+        room, view = hosts.get_host(name), _view(data)
         if not room.detect(view):
             return "not detected"
         words = []
@@ -265,10 +265,10 @@ _INFLATED = 4 << 20
 def read_package(data: bytes) -> str:
     """Ask every package what is in a file, and read the files: sizes hold, and what one opens twice is the same."""
     words = []
-    for name in packages.ROOMS:
+    for name in packages.MODULES:
         view = _view(data)
         view.source.budget = Budget(inflated=_INFLATED)
-        room = packages.room(name)
+        room = packages.get_package(name)
         if room.detect(view):
             words.append(f"is {name}")
         numbers = []
@@ -287,7 +287,7 @@ def read_package(data: bytes) -> str:
     return " ".join(sorted(set(words)))
 
 
-def _content(member: packages.Member) -> str:
+def _content(member: packages.PackageMember) -> str:
     with member.open() as source:
         first = source.beginning(64)
         size = source.size
@@ -313,12 +313,12 @@ def edit_file(edit: Callable[[View], Iterable[object]]) -> Callable[[bytes], str
 
     def run(data: bytes) -> str:
         view = _view(data)
-        host = host_of(view)
+        host = detect_host(view)
         try:
             after = _joined(edit(view))
         except FatpackError as error:
             return f"{host} {_words(error)}"
-        verify(view, _view(after))
+        verify_edited(view, _view(after))
         return f"{host} {len(after) > len(data)}"
 
     return run
@@ -326,40 +326,40 @@ def edit_file(edit: Callable[[View], Iterable[object]]) -> Callable[[bytes], str
 
 def without_images(view: View) -> Iterable[object]:
     """Take all device code out."""
-    return remove(view, Selector()).pieces
+    return remove_images(view, Selector()).pieces
 
 
 def with_another(view: View) -> Iterable[object]:
     """Put a container in."""
-    return embed(view, [_CONTAINER], format="llvm-offload-binary")
+    return embed_container(view, [_CONTAINER], format="llvm-offload-binary")
 
 
 def with_other(view: View) -> Iterable[object]:
     """Put a container in the place of the one that is there."""
-    return replace(view, _view(_CONTAINER), force=True)
+    return replace_container(view, _view(_CONTAINER), force=True)
 
 
 def relay_file(data: bytes) -> str:
     """Take device code out of a linked file; what is made is as long as it says, and can be edited again."""
     view = _view(data)
-    host = host_of(view)
-    relayer = hosts.relayer(host) if host in hosts.ROOMS else None
+    host = detect_host(view)
+    relayer = hosts.get_shrinker(host) if host in hosts.MODULES else None
     if relayer is None:
         return f"{host} none"
     try:
-        sites = [site for site in hosts.room(host).locate(view) if not isinstance(site, Finding)]
+        sites = [site for site in hosts.get_host(host).locate(view) if not isinstance(site, Finding)]
         contents = [
-            NewContent(site.index, [site.data.slice(0, min(len(site.data) // 4, 64))])
+            NewSectionContent(site.index, [site.data.slice(0, min(len(site.data) // 4, 64))])
             for site in sites
             if site.index is not None and site.expects != hosts.TABLE
         ]
-        done = relayer.relay(view, Relay(contents, [], {}))
+        done = relayer.relay(view, ShrinkRequest(contents, [], {}))
     except FatpackError as error:
         return f"{host} {_words(error)}"
     after = _joined(done.pieces)
     if len(after) != len(data) - sum(size for _, size in done.cuts):
         raise AssertionError(f"{len(after)} bytes are left of {len(data)} without {done.cuts}")
-    again = relayer.relay(_view(after), Relay(contents, [], {}), mode="zero")
+    again = relayer.relay(_view(after), ShrinkRequest(contents, [], {}), mode="zero")
     if len(_joined(again.pieces)) != len(after):
         raise AssertionError("an edit without a cut changed the size")
     return f"{host} {done.mode} {len(done.cuts)} {_words(HostError(done.why))}"
@@ -383,7 +383,7 @@ def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
     """Return what runs command lines of a stand-in, for which the file is called ``in``."""
 
     def run(data: bytes) -> str:
-        from fatpack.cli.tools import run as run_stand_in
+        from fatpack.cli.tools import run_stand_in
 
         fresh_folder(data)
         codes = []

@@ -9,14 +9,14 @@ from tools.fuzz import seeds
 
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.report.registration.records import registration
-from fatpack.report.registration.texts import render
+from fatpack.report.registration.records import registration_record
+from fatpack.report.registration.texts import render_registration
 from fatpack.runtime.evidence import functions, judging
-from fatpack.scanner import host_of
+from fatpack.scanner import detect_host
 
 #: Names by which files show what they register, as they stand in tables of strings.
 WORDS = [
-    *(name.encode() + b"\0" for name in sorted(functions.NAMES)),
+    *(name.encode() + b"\0" for name in sorted(functions.FUNCTION_NAMES)),
     b"_Z26__device_stub__Z7add_onePiPi\0",
     b"__hip_fatbin_0123456789abcdef\0",
     b".init_array.101\0",
@@ -32,21 +32,21 @@ WORDS = [
 def read_evidence(data: bytes) -> str:
     """Judge a host file, show what it registers, and label it."""
     view = BytesSource(data, "fuzz").view()
-    host = host_of(view)
+    host = detect_host(view)
     if host not in ("elf", "coff", "pe", "archive"):
         return "no host"
-    record = registration(view)
-    lines = list(render(record))
+    record = registration_record(view)
+    lines = list(render_registration(record))
     found = [
         item
-        for item in judging.judged(view, host, lambda: {"sm_80": {"kernel"}, "sm_90": set()})
+        for item in judging.registration_findings(view, host, lambda: {"sm_80": {"kernel"}, "sm_90": set()})
         if isinstance(item, Finding)
     ]
     for item in found:
         if not view.start <= item.span.start <= item.span.end <= view.end:
             raise AssertionError(f"{item.code} lies at {item.span.start:#x} to {item.span.end:#x}, outside the file")
     reached = view.start
-    for label in judging.labelled(view, host):
+    for label in judging.registration_labels(view, host):
         if label.span.start < reached or label.span.end > view.end:
             raise AssertionError(f"{label.name} at {label.span.start:#x} lies over another, or behind the end")
         reached = label.span.end

@@ -9,7 +9,7 @@ from fatpack.formats.kpack import manifest
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.report.answers import manifest as manifest_report
-from fatpack.report.inspection import inspection
+from fatpack.report.inspection import make_file_record
 from fatpack.runtime.registration import hip
 
 #: The keys of both, as they are stored.
@@ -31,9 +31,9 @@ def read_marker(data: bytes) -> str:
     records, marker = data[:_RECORDS].ljust(_RECORDS, b"\0"), data[_RECORDS:]
     program = kpack_host.library(marker or b"\0", records=records)
     view = BytesSource(program, "fuzz").view()
-    found = list(hip.markers(view, "elf"))
+    found = list(hip.kpack_markers(view, "elf"))
     codes = sorted({item.code for item in found if isinstance(item, Finding)})
-    record = inspection(view)
+    record = make_file_record(view)
     told = {item["code"] for item in record["findings"]}
     if not set(codes) <= told:
         raise AssertionError(f"a scan tells {sorted(told)}, and reading the markers {codes}")
@@ -47,13 +47,13 @@ def read_marker(data: bytes) -> str:
 def read_manifest(data: bytes) -> str:
     """Read a manifest, and show it."""
     view = BytesSource(data, "fuzz").view()
-    record, found = manifest_report.manifest(view)
+    record, found = manifest_report.manifest_record(view)
     codes = sorted({item.code for item in found})
     if record is not None:
-        list(manifest_report.lines(record, ""))
+        list(manifest_report.manifest_lines(record, ""))
         return " ".join(["manifest", str(len(record["files"]).bit_length()), *codes])
     try:
-        manifest.parse(view)
+        manifest.parse_manifest(view)
     except FormatError as error:
         return f"{type(error).__name__} {error.field} {codes}"
     return "none"

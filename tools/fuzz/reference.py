@@ -70,12 +70,12 @@ def _written() -> dict[str, bytes]:
 
 
 def _stand_in(name: str, arguments: list[str]) -> tuple[int, bytes]:
-    from fatpack.cli.tools import run
+    from fatpack.cli.tools import run_stand_in
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            code = run([name, *arguments])
+            code = run_stand_in([name, *arguments])
         except (FatpackError, OSError):
             code = 1
     out.flush()

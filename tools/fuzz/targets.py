@@ -108,7 +108,7 @@ _ANY_TOOL = (("elf", "offload_binary", "clang_bundle", "cuda_fatbin"), [["in"]])
 
 def _targets() -> Iterator[Target]:
     fields = checks.file_fields
-    everything = (*_FORMATS.values(), *hosts.ROOMS, "demo")
+    everything = (*_FORMATS.values(), *hosts.MODULES, "demo")
     yield Target("inspect", checks.inspect_file, _files(*everything), fields)
     yield Target("rows", checks.rows_of_file, _files(*everything), fields)
     images = _files("cuda/cubin", "cuda/ptx", "kernels", "bitcode", "elf")
@@ -119,7 +119,7 @@ def _targets() -> Iterator[Target]:
         "cuda/cubin", "kernels", "triton", "tile_ir", "elf", ends=(".cubin", ".hsaco", ".spv", ".tileirbc", ".o")
     )
     yield Target("deep", checks.search_all, alone, fields)
-    for name in formats.ROOMS:
+    for name in formats.MODULES:
         if name == _CIR:
             text, bytecode = _files("cir", ends=_TEXT), _files("cir", ends=(".mlirbc",))
             yield Target("cir-text", checks.format_room(name), text, _no_fields, seeds.TEXT_WORDS, is_text=True)
@@ -128,7 +128,7 @@ def _targets() -> Iterator[Target]:
             yield Target(name, checks.format_room(name), _files(_FORMATS[name]), checks.format_fields(name))
     for name in quick.NAMES:
         yield Target(f"quick-{name}", quick.both_ways(name), _files(_FORMATS[name]), checks.format_fields(name))
-    for name in hosts.ROOMS:
+    for name in hosts.MODULES:
         yield Target(name, checks.host_room(name), _files(*_HOSTS.get(name, (name,))), fields)
     yield Target("kpack-marker", kpack.read_marker, kpack.markers, _no_fields, kpack.WORDS)
     yield Target("kpack-manifest", kpack.read_manifest, kpack.manifests, _no_fields, kpack.WORDS)

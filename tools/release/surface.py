@@ -22,7 +22,7 @@ import click
 
 import fatpack
 from fatpack import outcomes
-from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.commands import COMMANDS, load_command
 from fatpack.cli.tools import TOOLS
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.findings import CODES
@@ -138,7 +138,7 @@ def _commands() -> list[str]:
     found = []
     for name in COMMANDS:
         found.append(f"command {name}")
-        for parameter in command(name).params:
+        for parameter in load_command(name).params:
             if isinstance(parameter, click.Argument):
                 found.append(f"command {name}: {parameter.metavar or (parameter.name or '').upper()}")
             else:

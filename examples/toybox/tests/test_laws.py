@@ -6,13 +6,14 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from fatpack.model import Container, Span, Target
-from fatpack.testing import FormatLaws, HostLaws, image
+from fatpack.io.source import Span
+from fatpack.model import Container, Target
+from fatpack.testing import FormatLaws, HostLaws, make_image
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
 IMAGES = st.builds(
-    lambda arch, data: image(data, target=Target(arch=arch), form=""),
+    lambda arch, data: make_image(data, target=Target(arch=arch), form=""),
     st.text("abcdefgxs_0123456789", max_size=12),
     st.binary(max_size=100),
 )

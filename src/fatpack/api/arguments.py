@@ -6,8 +6,8 @@ import os
 import sys
 
 from fatpack.errors import UsageError
-from fatpack.io.budget import Budget, budget_now
-from fatpack.io.sources.opening import located, open_source
+from fatpack.io.budget import Budget, current_budget
+from fatpack.io.sources.opening import open_source, resolve_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.ops.choose.select import Selector
     from fatpack.options import Options
 
-    Given = TypeVar("Given")
+    Value = TypeVar("Value")
 
 _NUMBER = (int, "a whole number")
 _TEXT = (str, "a text")
@@ -47,21 +47,21 @@ OPTION_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given:
+def check_type(argument: str, value: object, kind: type[Value], wanted: str) -> Value:
     """Return a value that is of a kind. Raises TypeError, with the argument's name, for any other."""
     if not isinstance(value, kind):
         raise TypeError(f"{argument} must be {wanted}, got {type(value).__name__}")
     return value
 
 
-def patterns_of(exclude: object) -> tuple[str, ...]:
+def as_patterns(exclude: object) -> tuple[str, ...]:
     """Return patterns of files that are left out. Raises TypeError for one text: its letters would be patterns."""
     if isinstance(exclude, (str, type)) or not hasattr(exclude, "__iter__"):
         raise TypeError(f"exclude must be several patterns in a list, got {type(exclude).__name__}")
-    return tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
+    return tuple(check_type("a pattern in exclude", item, str, "a text") for item in exclude)
 
 
-def paths_of(argument: str, given: object) -> list[str]:
+def as_paths(argument: str, given: object) -> list[str]:
     """Return one path, or several in a sequence, as texts. Raises TypeError for anything else, UsageError for none."""
     paths = [given] if isinstance(given, (str, os.PathLike)) else given
     if isinstance(paths, (bytes, bytearray, memoryview)) or not hasattr(paths, "__iter__"):
@@ -72,42 +72,42 @@ def paths_of(argument: str, given: object) -> list[str]:
     return found
 
 
-def path_of(argument: str, given: object) -> str:
+def as_path(argument: str, given: object) -> str:
     """Return one path as a text. Raises TypeError for anything else, UsageError for what is no path of a system."""
     return _path(argument, given, "a path")
 
 
 def _path(argument: str, given: object, wanted: str) -> str:
-    path = os.fspath(check(argument, given, (str, os.PathLike), wanted))  # type: ignore[arg-type]
-    if "\0" in check(argument, path, str, wanted):
+    path = os.fspath(check_type(argument, given, (str, os.PathLike), wanted))  # type: ignore[arg-type]
+    if "\0" in check_type(argument, path, str, wanted):
         raise UsageError(f"{argument}: a path cannot contain a NUL character")
     return path
 
 
-def texts_of(argument: str, given: object) -> tuple[str, ...]:
+def as_strings(argument: str, given: object) -> tuple[str, ...]:
     """Return one text, or several in a sequence. Raises TypeError for anything else."""
     texts = (given,) if isinstance(given, str) else given
     if isinstance(texts, (bytes, bytearray, memoryview, type)) or not hasattr(texts, "__iter__"):
         raise TypeError(f"{argument} must be a text, or several in a list, got {type(given).__name__}")
-    return tuple(check(argument, text, str, "a text, or several in a list") for text in texts)
+    return tuple(check_type(argument, text, str, "a text, or several in a list") for text in texts)
 
 
-def check_switches(**given: object) -> None:
+def check_bools(**given: object) -> None:
     """Raise TypeError for the first of some switches that is neither True nor False."""
     for name, value in given.items():
-        check(name, value, bool, "True or False")
+        check_type(name, value, bool, "True or False")
 
 
-def budget_of(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
+def make_budget(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
     """Return the account for one call: what it may inflate and write; None is the default, ``force`` any output.
 
-    Within :func:`fatpack.io.budget.opened_with` it is the account that was given there, unless an argument says else.
+    Within :func:`fatpack.io.budget.sources_with_budget` it is the account that was given there, unless an argument says else.
     """
     for name, value in (("max_inflated", max_inflated), ("max_output", max_output)):
-        if value is not None and check(name, value, int, "a number of bytes") < 1:
+        if value is not None and check_type(name, value, int, "a number of bytes") < 1:
             raise UsageError(f"{name} is {value}", hint="give the number of bytes, 1 at least")
     if max_inflated is None and max_output is None and not force:
-        return budget_now()
+        return current_budget()
     return Budget(max_inflated, sys.maxsize if force and max_output is None else max_output)
 
 
@@ -116,7 +116,7 @@ def open_input(
 ) -> Source:
     """Return a source, as :func:`~fatpack.io.sources.opening.open_source` does; TypeErrors name the argument."""
     if isinstance(data, str):
-        data = located(data)
+        data = resolve_url(data)
     try:
         return open_source(data, name=name, resting=resting, budget=budget)
     except TypeError as error:
@@ -127,7 +127,7 @@ def check_selector(selector: Selector | None) -> Selector:
     """Return a selector, one that means all images for None. Raises TypeError for anything else."""
     from fatpack.ops.choose.select import Selector
 
-    return Selector() if selector is None else check("selector", selector, Selector, "a fatpack.Selector")
+    return Selector() if selector is None else check_type("selector", selector, Selector, "a fatpack.Selector")
 
 
 def check_options(options: Options) -> None:
@@ -140,4 +140,4 @@ def check_options(options: Options) -> None:
             raise TypeError(f"{field} must be {wanted}, got {type(value).__name__}")
         if isinstance(value, (list, tuple)):
             for number, item in enumerate(value):
-                check(f"{field}[{number}]", item, str, "a text")
+                check_type(f"{field}[{number}]", item, str, "a text")

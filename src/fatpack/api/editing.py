@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.api.arguments import budget_of, check_selector, open_input
+from fatpack.api.arguments import check_selector, make_budget, open_input
 from fatpack.api.output import write_edited
 from fatpack.errors import UsageError
-from fatpack.ops.choose.address import Address, find, refuse_package
+from fatpack.ops.choose.address import Address, find_location, refuse_package
 from fatpack.ops.edit import embed as embedding
 
 __all__ = ["embed", "remove", "replace"]
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.io.sources.opening import Input
     from fatpack.model import Finding
-    from fatpack.ops.choose.address import Place
+    from fatpack.ops.choose.address import Location
     from fatpack.ops.choose.select import Selector
 
 
@@ -40,14 +40,14 @@ def embed(
     FormatError for a damaged container; ``force`` takes it, and writes over an output that exists. ``max_inflated`` and
     ``max_output`` are as for :func:`fatpack.extract`.
     """
-    budget = budget_of(max_inflated, max_output, force=force)
+    budget = make_budget(max_inflated, max_output, force=force)
     opened = open_input("host", host, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
         refuse_package(into.view())
-        place = find(into.view(), Address(into.name, member))
+        place = find_location(into.view(), Address(into.name, member))
         if not force:
             embedding.refuse_damage(content.view())
-        pieces = embedding.embed(place.view, [content.view()], format=formats.starting(content.view()))
+        pieces = embedding.embed_container(place.view, [content.view()], format=formats.format_at(content.view()))
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
 
@@ -79,31 +79,31 @@ def replace(
         raise UsageError("section and selector exclude each other", hint="a section has one container, or several")
     if every and selector is None:
         raise UsageError("every=True goes with a selector", hint="give selector=Selector() for all images")
-    budget = budget_of(max_inflated, max_output, force=force)
+    budget = make_budget(max_inflated, max_output, force=force)
     opened = open_input("host", host, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
         refuse_package(into.view())
-        place = find(into.view(), Address(into.name, member))
+        place = find_location(into.view(), Address(into.name, member))
         if selector is not None:
             return _replace_images(into.view(), place, content.view(), output, check_selector(selector), every, force)
         if not force:
             embedding.refuse_damage(content.view())
-        pieces = embedding.replace(place.view, content.view(), section=section)
+        pieces = embedding.replace_container(place.view, content.view(), section=section)
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
 
 def _replace_images(
-    whole: View, place: Place, content: View, output: Output, selector: Selector, every: bool, force: bool
+    whole: View, place: Location, content: View, output: Output, selector: Selector, every: bool, force: bool
 ) -> int:
-    from fatpack.ops.edit.substitution import replace
+    from fatpack.ops.edit.substitution import replace_image
 
-    plan = replace(place.view, content, selector, every=every, force=force)
-    warn_of(plan.damaged)
+    plan = replace_image(place.view, content, selector, every=every, force=force)
+    warn_about_damage(plan.damaged)
     pieces = list(place.around(plan.pieces))
     return write_edited(whole, pieces, output, force=force, inputs=[content], check=plan.check_in(place))
 
 
-def warn_of(damaged: Iterable[Finding]) -> None:
+def warn_about_damage(damaged: Iterable[Finding]) -> None:
     """Pass on what is damaged, and stays as it is, as Python's warnings."""
     from warnings import warn
 
@@ -129,10 +129,10 @@ def remove(
     something there is damaged. ``max_inflated`` and
     ``max_output`` are as for :func:`fatpack.extract`.
     """
-    from fatpack.ops.slim.removal import remove
+    from fatpack.ops.slim.removal import remove_images
 
-    with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
+    with open_input("host", host, budget=make_budget(max_inflated, max_output, force=force)) as source:
         refuse_package(source.view())
-        removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
-        warn_of(removal.damaged)
+        removal = remove_images(source.view(), check_selector(selector), allow_empty=allow_empty)
+        warn_about_damage(removal.damaged)
         return write_edited(source.view(), removal.pieces, output, force=force, check=removal.check)

@@ -7,7 +7,7 @@ import os
 from fatpack.api.arguments import open_input
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import is_tree
-from fatpack.trees.leaves import batches_below, batches_in
+from fatpack.trees.leaves import walk_open_file, walk_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from fatpack.io.budget import Budget
     from fatpack.io.sources.opening import Input
-    from fatpack.trees.leaves import Counts, Leaf, Node, Rules
+    from fatpack.trees.leaves import Filter, InputFile, PendingFile, SkipCounts
 
 
-def leaves(
-    inputs: Iterable[Input], rules: Rules, counts: Counts, unmatched: list[str], budget: Budget
-) -> Iterator[Leaf]:
+def expand_inputs(
+    inputs: Iterable[Input], rules: Filter, counts: SkipCounts, unmatched: list[str], budget: Budget
+) -> Iterator[InputFile]:
     """Yield the leaves of inputs, one after the other. Raises ``OSError`` and UsageError for an input."""
     for data in inputs:
         for batch in _batches(data, rules, counts, unmatched, budget):
@@ -28,16 +28,18 @@ def leaves(
                 yield from node.leaves(rules, counts)
 
 
-def _batches(data: Input, rules: Rules, counts: Counts, unmatched: list[str], budget: Budget) -> Iterator[list[Node]]:
-    name = tree_of(data)
+def _batches(
+    data: Input, rules: Filter, counts: SkipCounts, unmatched: list[str], budget: Budget
+) -> Iterator[list[PendingFile]]:
+    name = tree_name(data)
     if name:
-        yield from batches_below(name, rules, counts, unmatched, budget=budget)
+        yield from walk_tree(name, rules, counts, unmatched, budget=budget)
         return
     with open_input("an input", data, budget=budget) as source:
-        yield from batches_in(source.view(), source.name, rules, counts)
+        yield from walk_open_file(source.view(), source.name, rules, counts)
 
 
-def tree_of(data: Input) -> str:
+def tree_name(data: Input) -> str:
     """Return the name of a folder or a pattern, "" for any other input."""
     if not isinstance(data, (str, os.PathLike)):
         return ""
@@ -47,6 +49,6 @@ def tree_of(data: Input) -> str:
 
 def refuse_tree(data: Input) -> None:
     """Raise UsageError for a folder or a pattern, where one file is meant."""
-    name = tree_of(data)
+    name = tree_name(data)
     if name:
         raise UsageError(f"{name} means many files", hint="fatpack.files goes through them")

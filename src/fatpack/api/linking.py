@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check, path_of
-from fatpack.api.editing import warn_of
+from fatpack.api.arguments import as_path, check_type, make_budget
+from fatpack.api.editing import warn_about_damage
 from fatpack.errors import UsageError
 from fatpack.model import Target
 from fatpack.record import Record
@@ -50,27 +50,27 @@ def link_inputs(
     a library that means nothing, OSError for a missing file. What is unusual is a warning.
     """
     from fatpack.ops.link_inputs import words as lines
-    from fatpack.ops.link_inputs.inputs import Inputs, is_bitcode
-    from fatpack.ops.link_inputs.plan import plan, write
+    from fatpack.ops.link_inputs.inputs import LinkInputFiles, is_bitcode
+    from fatpack.ops.link_inputs.plan import plan_link, write_link_plan
     from fatpack.report.json_text import json_pieces
-    from fatpack.report.link_inputs.records import record
+    from fatpack.report.link_inputs.records import link_record
 
     if isinstance(words, (str, bytes)) or not hasattr(words, "__iter__"):
         raise TypeError("words are several texts or paths in a list")
     for number, arch in enumerate(should_extract):
-        check(f"should_extract[{number}]", arch, str, "a text")
-    folder = path_of("directory", directory)
+        check_type(f"should_extract[{number}]", arch, str, "a text")
+    folder = as_path("directory", directory)
     if not folder:
         raise UsageError("the directory has no name", hint='"." is the current one')
-    line = lines.read([path_of("a word", word) for word in words])
+    line = lines.parse_link_line([as_path("a word", word) for word in words])
     root = os.fspath(sysroot)
-    budget = budget_of(force=force)
-    with Inputs(line.replace(root=root) if root else line, budget) as opened:
-        made = plan(line, opened, check("llvm", llvm, str, "a text"), should_extract)
+    budget = make_budget(force=force)
+    with LinkInputFiles(line.replace(root=root) if root else line, budget) as opened:
+        made = plan_link(line, opened, check_type("llvm", llvm, str, "a text"), should_extract)
         made.check()
-        warn_of(item for item in made.findings if item.severity == "warning")
-        manifest = "".join((*json_pieces(record(made)), "\n")).encode()
-        paths = write(made, folder, manifest, force=force, inputs=opened.views)
+        warn_about_damage(item for item in made.findings if item.severity == "warning")
+        manifest = "".join((*json_pieces(link_record(made)), "\n")).encode()
+        paths = write_link_plan(made, folder, manifest, force=force, inputs=opened.views)
         by_device = {id(each.device): path for each, path in zip(made.files, paths[:-1], strict=True)}
         return [
             LinkGroup(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fatpack.api.arguments import budget_of, check, check_selector, open_input
-from fatpack.api.editing import warn_of
+from fatpack.api.arguments import check_selector, check_type, make_budget, open_input
+from fatpack.api.editing import warn_about_damage
 from fatpack.api.output import write_edited
 from fatpack.api.packing import ImageFile
 from fatpack.errors import UsageError
-from fatpack.ops.choose.address import Address, find
+from fatpack.ops.choose.address import Address, find_location
 
 __all__ = ["map_images"]
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.mapping.mapping import Job, Made
+    from fatpack.ops.mapping.mapping import MapJob, MappedImage
     from fatpack.scanner import FoundImage
 
-    Function = Callable[[FoundImage], Buffer | ImageFile | None]
+    ImageFunction = Callable[[FoundImage], Buffer | ImageFile | None]
 
 
 def map_images(
     host: Input,
-    command: Sequence[str] | Function,
+    command: Sequence[str] | ImageFunction,
     output: Output,
     selector: Selector | None = None,
     *,
@@ -53,23 +53,23 @@ def map_images(
     CommandFailed says of which image a program failed, and what it said. Nothing is written then. Raises HostError and
     FormatError for a host that is not edited, as :func:`remove` does.
     """
-    from fatpack.ops.edit.meant import choose
-    from fatpack.ops.mapping.mapping import jobs_of
-    from fatpack.ops.mapping.putting import put_back
+    from fatpack.ops.edit.meant import select_for_edit
+    from fatpack.ops.mapping.mapping import list_jobs
+    from fatpack.ops.mapping.putting import plan_put_back
 
     if put not in ("replace", "add"):
         raise UsageError(f"put {put!r}", hint="choose from replace and add")
-    if jobs is not None and check("jobs", jobs, int, "a whole number") < 1:
+    if jobs is not None and check_type("jobs", jobs, int, "a whole number") < 1:
         raise UsageError(f"jobs is {jobs}", hint="give 1 at least")
-    budget = budget_of(force=force)
+    budget = make_budget(force=force)
     chosen = check_selector(selector)
     with open_input("host", host, budget=budget) as source:
-        place = find(source.view(), Address(source.name, ""))
-        meant = choose(place.view, chosen, "map")
-        work = jobs_of(meant.images, meant.items, chosen, meant.titles, source.name)
+        place = find_location(source.view(), Address(source.name, ""))
+        meant = select_for_edit(place.view, chosen, "map")
+        work = list_jobs(meant.images, meant.items, chosen, meant.titles, source.name)
         with _Results(command, work, jobs, budget) as made:
-            plan = put_back(meant, list(made), chosen, is_beside=put == "add", force=force)
-            warn_of(plan.damaged)
+            plan = plan_put_back(meant, list(made), chosen, is_beside=put == "add", force=force)
+            warn_about_damage(plan.damaged)
             pieces = list(plan.pieces)
             return write_edited(source.view(), pieces, output, force=force, check=plan.check_in(place))
 
@@ -78,24 +78,24 @@ class _Results:
     """What a program or a function makes of images, readable until the end of the block."""
 
     def __init__(
-        self, command: Sequence[str] | Function, work: Sequence[Job], jobs: int | None, budget: Budget
+        self, command: Sequence[str] | ImageFunction, work: Sequence[MapJob], jobs: int | None, budget: Budget
     ) -> None:
-        from fatpack.ops.mapping.mapping import Mapping
-        from fatpack.ops.mapping.placeholders import template
+        from fatpack.ops.mapping.mapping import MapRun
+        from fatpack.ops.mapping.placeholders import parse_template
 
         self._work, self._budget = work, budget
-        self._function: Function | None = None
-        self._mapping: Mapping | None = None
+        self._function: ImageFunction | None = None
+        self._mapping: MapRun | None = None
         self._opened: list[Source] = []
         if callable(command):
             self._function = command
             return
         if isinstance(command, (str, bytes)) or not hasattr(command, "__iter__"):
             raise TypeError("command is a program and its arguments in a list, or a function")
-        words = [check(f"command[{number}]", word, str, "a text") for number, word in enumerate(command)]
-        self._mapping = Mapping(work, template(words, wants_output=True), count=jobs, budget=budget)
+        words = [check_type(f"command[{number}]", word, str, "a text") for number, word in enumerate(command)]
+        self._mapping = MapRun(work, parse_template(words, wants_output=True), count=jobs, budget=budget)
 
-    def __enter__(self) -> Iterator[Made]:
+    def __enter__(self) -> Iterator[MappedImage]:
         return iter(self._mapping.__enter__()) if self._mapping is not None else self._called()
 
     def __exit__(self, *_: object) -> None:
@@ -104,8 +104,8 @@ class _Results:
         if self._mapping is not None:
             self._mapping.__exit__()
 
-    def _called(self) -> Iterator[Made]:
-        from fatpack.ops.mapping.mapping import made_of
+    def _called(self) -> Iterator[MappedImage]:
+        from fatpack.ops.mapping.mapping import mapped_image
 
         assert self._function is not None
         for job in self._work:
@@ -115,4 +115,4 @@ class _Results:
             item = result if isinstance(result, ImageFile) else ImageFile(result)
             source = open_input("the result", item.file, name=job.words, budget=self._budget)
             self._opened.append(source)
-            yield made_of(job, source.view(), triple=item.triple or None, arch=item.arch or None)
+            yield mapped_image(job, source.view(), triple=item.triple or None, arch=item.arch or None)

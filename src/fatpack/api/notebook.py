@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fatpack.model import Finding
-from fatpack.result import html
-from fatpack.words.sizes import size_words
+from fatpack.result import to_html_table
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.scanner import Found
+    from fatpack.scanner import FoundContainer
 
 
-def table_of(path: str, size: int, host: str, items: Sequence[Found | Finding]) -> str:
+def file_html(path: str, size: int, host: str, items: Sequence[FoundContainer | Finding]) -> str:
     """Return a file as HTML: nothing is inflated for it, so that images are listed as their containers state them."""
     found = [item for item in items if not isinstance(item, Finding)]
     rows = [
@@ -24,7 +24,7 @@ def table_of(path: str, size: int, host: str, items: Sequence[Found | Finding]) 
             "offload": image.target.offload,
             "arch": image.target.arch or image.target.triple,
             "form": image.form,
-            "size": size_words(image.size),
+            "size": format_size(image.size),
         }
         for number, item in enumerate(found)
         for index, image in enumerate(item.container.images)
@@ -32,5 +32,5 @@ def table_of(path: str, size: int, host: str, items: Sequence[Found | Finding]) 
     findings = [
         {"finding": f"{item.severity} {item.code}", "message": item.text} for item in items if isinstance(item, Finding)
     ]
-    data = {"size": size_words(size), "kind": host, "containers": len(found), "images": rows, "findings": findings}
-    return html(path or "a file", data)
+    data = {"size": format_size(size), "kind": host, "containers": len(found), "images": rows, "findings": findings}
+    return to_html_table(path or "a file", data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack.io.budget import budget_of_output
+from fatpack.io.budget import output_budget
 from fatpack.io.sink import write_file
 from fatpack.ops.edit import editor
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
     from fatpack.io.budget import Budget
     from fatpack.io.source import Piece, View
-    from fatpack.ops.pack.packed import Packed
+    from fatpack.ops.pack.packed import PackedContainers
 
     Output: TypeAlias = str | os.PathLike[str] | BinaryIO
     """A path, or a binary file open for writing."""
 
 
-def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequence[View], budget: Budget) -> int:
+def write_packed(
+    output: Output, packed: PackedContainers, *, force: bool, inputs: Sequence[View], budget: Budget
+) -> int:
     """Write a container, or the copy of a host that it went into, and return the size in bytes.
 
     A path that exists is refused unless ``force``, and in any case if it is one of the ``inputs``.
@@ -37,7 +39,7 @@ def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequenc
 def write_pieces_to(output: Output, pieces: Iterable[Piece], *, force: bool) -> int:
     """Write what was made of no single file, and return the size in bytes; a path that exists is refused."""
     if not isinstance(output, (str, os.PathLike)):
-        return _write_open(output, pieces, budget_of_output())
+        return _write_open(output, pieces, output_budget())
     return write_file(output, pieces, force=force)
 
 
@@ -48,7 +50,7 @@ def write_edited(
     *,
     force: bool,
     inputs: Sequence[View] = (),
-    check: editor.Check | None = None,
+    check: editor.EditCheck | None = None,
 ) -> int:
     """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
     if not isinstance(output, (str, os.PathLike)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check, check_options, open_input
+from fatpack.api.arguments import check_options, check_type, make_budget, open_input
 from fatpack.api.output import write_edited, write_packed
 from fatpack.api.reading import File, Images
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.ops.edit.embed import embed
-from fatpack.ops.pack.formats import name_for, named, pack_as
-from fatpack.ops.pack.slips import slips
+from fatpack.ops.edit.embed import embed_container
+from fatpack.ops.pack.formats import format_named, name_for, pack_as
+from fatpack.ops.pack.slips import pack_warnings
 from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
     from fatpack.model import Image
-    from fatpack.ops.unreadable import Unreadable
+    from fatpack.ops.unreadable import UnreadableImage
     from fatpack.words.literals import Format, Offload
 
 
@@ -81,7 +81,7 @@ def pack(
     """
     options = _options_for(format or (None if options else "offload-binary"), options)
     name = name_for(options)
-    budget = budget_of(force=force)
+    budget = make_budget(force=force)
     opened: list[Source] = []
     try:
         items = _check_images(images)
@@ -89,7 +89,7 @@ def pack(
         stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
         if not stored:
             raise UsageError("no image to pack")
-        _warn(slips(given if name == "offload-binary" else [], stored))
+        _warn(pack_warnings(given if name == "offload-binary" else [], stored))
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
             from fatpack.ops.pack.bundles.fat_object import host_entry
 
@@ -102,7 +102,7 @@ def pack(
         if host is None:
             return write_packed(output, packed, force=force, inputs=views, budget=budget)
         opened.append(open_input("host", host, budget=budget))
-        edited = embed(opened[-1].view(), packed.pieces, format=named(name).json_name)
+        edited = embed_container(opened[-1].view(), packed.pieces, format=format_named(name).json_name)
         return write_edited(opened[-1].view(), edited, output, force=force, inputs=views)
     finally:
         for source in opened:
@@ -116,8 +116,8 @@ def _options_for(format: Format | None, options: Options | None) -> Options:
             raise UsageError("no format", hint="give format= a name, or options= a record such as BundleOptions()")
         if isinstance(format, Options):
             raise TypeError(f"format is the name of a format; give options={type(format).__name__}(…)")
-        return named(check("format", format, str, "the name of a format")).options()
-    name = name_for(check("options", options, Options, "a record of options, such as fatpack.BundleOptions"))
+        return format_named(check_type("format", format, str, "the name of a format")).options()
+    name = name_for(check_type("options", options, Options, "a record of options, such as fatpack.BundleOptions"))
     check_options(options)
     if format not in (None, name):
         raise UsageError(f"the options are for {name}, the format is {format}", hint="leave out format=")
@@ -132,13 +132,13 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
         raise TypeError(f"images must be several fatpack.ImageFile in a list, got {type(images).__name__}")
     found = list(images)
     for number, item in enumerate(found):
-        check(f"images[{number}]", item, ImageFile, "a fatpack.ImageFile")
+        check_type(f"images[{number}]", item, ImageFile, "a fatpack.ImageFile")
     return found
 
 
 def _option(item: ImageFile, format: str, opened: list[Source], budget: Budget) -> ImageOption:
     """Return what is stated about an image, whose file is opened."""
-    row = named(format)
+    row = format_named(format)
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in models:
         raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
@@ -158,7 +158,7 @@ def option_for(item: ImageFile, source: Source, offload: str) -> ImageOption:
 
 
 def _image(format: str, option: ImageOption, source: Source) -> Image:
-    image = named(format).packer.image_from(option, source.name, source.view())
+    image = format_named(format).packer.image_from(option, source.name, source.view())
     source.rest()
     return image
 
@@ -190,7 +190,7 @@ def convert(
     :func:`open` says may be inflated of a file holds for its images. Raises HostError, ``OSError``.
     """
     options = _options_for(format, options)
-    budget = budget_of(force=force)
+    budget = make_budget(force=force)
     if not isinstance(data, Images):
         with File(open_input("data", data, budget=budget)) as file:
             return _convert(file.images(), output, options, budget, lossy=lossy, force=force)
@@ -199,11 +199,11 @@ def convert(
 
 
 def _convert(images: Images, output: Output, options: Options, budget: Budget, *, lossy: bool, force: bool) -> int:
-    from fatpack.ops.convert.convert import convert
+    from fatpack.ops.convert.convert import convert_images
 
     file = images.file
-    unreadable: list[Unreadable] | None = [] if lossy else None
-    conversion = convert(file.items, images.selector, options, unreadable=unreadable)
+    unreadable: list[UnreadableImage] | None = [] if lossy else None
+    conversion = convert_images(file.items, images.selector, options, unreadable=unreadable)
     _warn(finding.text for finding in conversion.packed.findings if finding.severity != "note")
     if conversion.losses and not lossy:
         raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check_selector, open_input, path_of
-from fatpack.api.leaves import leaves, refuse_tree, tree_of
+from fatpack.api.arguments import as_path, check_selector, make_budget, open_input
+from fatpack.api.leaves import expand_inputs, refuse_tree, tree_name
 from fatpack.errors import FatpackError, UsageError
 from fatpack.model import Finding
-from fatpack.scanner import Found, host_of
+from fatpack.scanner import FoundContainer, detect_host
 from fatpack.scanner import scan as scan_view
-from fatpack.scanner.visit import package_of
-from fatpack.trees.leaves import Counts, Rules, batches_in
+from fatpack.scanner.visit import detect_package
+from fatpack.trees.leaves import Filter, SkipCounts, walk_open_file
 
 __all__ = ["File", "Images", "extract", "open", "scan"]
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source, View
     from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.unreadable import Unreadable
+    from fatpack.ops.unreadable import UnreadableImage
     from fatpack.scanner import FoundImage, NotSearched
-    from fatpack.trees.entering import Entered
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.entering import NestedFile
+    from fatpack.trees.leaves import InputFile
 
 
 class File:
@@ -37,18 +37,18 @@ class File:
     (``raw``: the file is a container itself, or nothing we know).
     """
 
-    def __init__(self, source: Source | Entered, *, deep: bool = False, view: View | None = None) -> None:
+    def __init__(self, source: Source | NestedFile, *, deep: bool = False, view: View | None = None) -> None:
         self._source = source
         self._view = source.view() if view is None else view
         self._deep = deep
-        self._items: tuple[Found | Finding, ...] | None = None
+        self._items: tuple[FoundContainer | Finding, ...] | None = None
         self._not_searched: tuple[NotSearched, ...] = ()
         self.path = source.name
         self.size = len(self._view)
-        self.host = host_of(self._view)
+        self.host = detect_host(self._view)
 
     @property
-    def items(self) -> tuple[Found | Finding, ...]:
+    def items(self) -> tuple[FoundContainer | Finding, ...]:
         """The containers and the findings together, in the order they were met; scanned when first asked for."""
         return self._scanned() if self._items is None else self._items
 
@@ -62,7 +62,7 @@ class File:
             self._scanned()
         return self._not_searched
 
-    def _scanned(self) -> tuple[Found | Finding, ...]:
+    def _scanned(self) -> tuple[FoundContainer | Finding, ...]:
         found = scan_view(self._view, deep=self._deep)
         items = tuple(found)
         # The items last: another thread that sees them may ask for what was not searched.
@@ -75,9 +75,9 @@ class File:
         return self._view
 
     @property
-    def containers(self) -> tuple[Found, ...]:
+    def containers(self) -> tuple[FoundContainer, ...]:
         """The containers in file order, scanned when first asked for; those inside images belong to the images."""
-        return tuple(item for item in self.items if isinstance(item, Found))
+        return tuple(item for item in self.items if isinstance(item, FoundContainer))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -89,9 +89,9 @@ class File:
 
         Listing inflates no more than their tables. This inflates everything, in threads.
         """
-        from fatpack.ops.verify import verify
+        from fatpack.ops.verify import verify_content
 
-        return tuple(verify(self.items))
+        return tuple(verify_content(self.items))
 
     def images(
         self,
@@ -118,9 +118,9 @@ class File:
 
     def _repr_html_(self) -> str:
         """Return a table of what is in the file, as notebooks show it; the file is scanned for it, as for `images`."""
-        from fatpack.api.notebook import table_of
+        from fatpack.api.notebook import file_html
 
-        return table_of(self.path, self.size, self.host, self.items)
+        return file_html(self.path, self.size, self.host, self.items)
 
     def _summary(self) -> str:
         """Return what is in the file, as far as it was scanned; nothing is inflated for it."""
@@ -157,9 +157,9 @@ class Images:
 
     def _all(self) -> tuple[FoundImage, ...]:
         if self._images is None:
-            from fatpack.ops.choose.select import select
+            from fatpack.ops.choose.select import select_images
 
-            self._images = tuple(image for _, _, image in select(self.file.items, self.selector))
+            self._images = tuple(image for _, _, image in select_images(self.file.items, self.selector))
         return self._images
 
     def __iter__(self) -> Iterator[FoundImage]:
@@ -179,7 +179,7 @@ class Images:
         return f"<fatpack images of {self.file.path!r}: {self.selector.describe() or 'all'}>"
 
 
-def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[Found | Finding]:
+def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[FoundContainer | Finding]:
     """Open a path, bytes or a binary file; return an iterator over its containers and findings as they are met.
 
     The file stays open while you iterate, and image data can be read as long. Of a folder, a pattern or a package that
@@ -187,22 +187,24 @@ def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) ->
     which stays open until something of the next one comes; what is wrong with a package is a finding too.
     ``max_inflated`` is as for :func:`open`. Of several files, those that cannot be read raise when all others are done.
     """
-    budget, rules, counts = budget_of(max_inflated), Rules(deep=deep), Counts()
-    if tree_of(data):
+    budget, rules, counts = make_budget(max_inflated), Filter(deep=deep), SkipCounts()
+    if tree_name(data):
         unmatched: list[str] = []
-        return _scanned_leaves(leaves([data], rules, counts, unmatched, budget), unmatched, deep=deep)
+        return _scanned_leaves(expand_inputs([data], rules, counts, unmatched, budget), unmatched, deep=deep)
     source = open_input("data", data, budget=budget)
     return _scanned(source, rules, counts)
 
 
-def _scanned(source: Source, rules: Rules, counts: Counts) -> Iterator[Found | Finding]:
+def _scanned(source: Source, rules: Filter, counts: SkipCounts) -> Iterator[FoundContainer | Finding]:
     with source:
-        batches = batches_in(source.view(), source.name, rules, counts)
+        batches = walk_open_file(source.view(), source.name, rules, counts)
         found = (leaf for batch in batches for node in batch for leaf in node.leaves(rules, counts))
         yield from _scanned_leaves(found, (), deep=rules.deep)
 
 
-def _scanned_leaves(found: Iterable[Leaf], unmatched: Sequence[str], *, deep: bool) -> Iterator[Found | Finding]:
+def _scanned_leaves(
+    found: Iterable[InputFile], unmatched: Sequence[str], *, deep: bool
+) -> Iterator[FoundContainer | Finding]:
     failure: FatpackError | OSError | None = None
     for leaf in found:
         yield from leaf.findings
@@ -226,18 +228,18 @@ def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int
     once. Raises ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is
     reported in :attr:`File.findings`.
     """
-    source = open_input("data", data, budget=budget_of(max_inflated))
+    source = open_input("data", data, budget=make_budget(max_inflated))
     if not member:
         return File(source, deep=deep)
-    from fatpack.ops.choose.address import Address, find
+    from fatpack.ops.choose.address import Address, find_location
 
     try:
-        if package_of(source.view()):
-            from fatpack.trees.entering import entered
+        if detect_package(source.view()):
+            from fatpack.trees.entering import open_nested
 
-            file = entered(source, member)
-            return File(file, deep=deep, view=find(file.view(), Address(file.name, file.rest[1:-1])).view)
-        return File(source, deep=deep, view=find(source.view(), Address(source.name, member)).view)
+            file = open_nested(source, member)
+            return File(file, deep=deep, view=find_location(file.view(), Address(file.name, file.rest[1:-1])).view)
+        return File(source, deep=deep, view=find_location(source.view(), Address(source.name, member)).view)
     except BaseException:
         source.close()
         raise
@@ -264,23 +266,23 @@ def extract(
     more is refused before anything is. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
     """
     from fatpack.ops.choose.address import refuse_package
-    from fatpack.ops.choose.by_id import missing
-    from fatpack.ops.choose.presence import why_missing
-    from fatpack.ops.choose.select import choices, present_ids
+    from fatpack.ops.choose.by_id import missing_ids
+    from fatpack.ops.choose.presence import missing_ids_reason
+    from fatpack.ops.choose.select import id_choices, ids_in_file
     from fatpack.ops.extract import plan_images, write_plan
 
     selector = check_selector(selector)
-    folder = path_of("directory", directory)
+    folder = as_path("directory", directory)
     refuse_tree(data)
-    with File(open_input("data", data, budget=budget_of(max_inflated, max_output, force=force))) as file:
+    with File(open_input("data", data, budget=make_budget(max_inflated, max_output, force=force))) as file:
         refuse_package(file.view, "extract from each of fatpack.files, or name a file in it with fatpack.open")
         items = file.items
-        lacking = missing(choices(items, selector), selector.ids) if selector.ids else []
+        lacking = missing_ids(id_choices(items, selector), selector.ids) if selector.ids else []
         if lacking:
-            hint = f"present are {', '.join(present_ids(items)) or 'none'}"
-            why = why_missing(items, selector, lacking)
+            hint = f"present are {', '.join(ids_in_file(items)) or 'none'}"
+            why = missing_ids_reason(items, selector, lacking)
             raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
-        left_out: list[Unreadable] | None = None if unreadable is None else []
+        left_out: list[UnreadableImage] | None = None if unreadable is None else []
         plan = plan_images(items, selector, file.path or "image", left_out)
         paths = write_plan(plan, folder, force=force, inputs=[file.view], unreadable=left_out)
         if unreadable is not None and left_out is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from fatpack.api.arguments import budget_of, check, open_input
-from fatpack.api.leaves import leaves, tree_of
+from fatpack.api.arguments import check_type, make_budget, open_input
+from fatpack.api.leaves import expand_inputs, tree_name
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import TABLES
 from fatpack.facts.options import RowOptions
-from fatpack.facts.packages import rows_in, rows_of_leaf
-from fatpack.facts.reading import failed
-from fatpack.io.sources.opening import located
-from fatpack.trees.leaves import Counts, Rules
+from fatpack.facts.packages import read_file_rows, read_open_file_rows
+from fatpack.facts.reading import error_row
+from fatpack.io.sources.opening import resolve_url
+from fatpack.trees.leaves import Filter, SkipCounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,29 +68,29 @@ def rows(  # noqa: F811
     as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers state is read.
     ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. Raises TypeError and UsageError for wrong arguments.
     """
-    if check("of", of, str, "a text") not in TABLES:
+    if check_type("of", of, str, "a text") not in TABLES:
         raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
-    return rows_with(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
+    return rows_with_options(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
 
 
-def rows_with(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+def rows_with_options(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
     """Yield the rows of :func:`rows` for options that are known to be right."""
-    budget = budget_of(max_inflated)
-    if tree_of(data):
+    budget = make_budget(max_inflated)
+    if tree_name(data):
         unmatched: list[str] = []
-        for leaf in leaves([data], Rules(deep=options.deep), Counts(), unmatched, budget):
-            yield from rows_of_leaf(leaf, options)
+        for leaf in expand_inputs([data], Filter(deep=options.deep), SkipCounts(), unmatched, budget):
+            yield from read_file_rows(leaf, options)
         if unmatched:
             raise UsageError(f"no file matches {unmatched[0]}")
         return
     if isinstance(data, str):
-        data = located(data)  # rows name a URL without what is secret
+        data = resolve_url(data)  # rows name a URL without what is secret
     try:
         source = open_input("data", data, budget=budget)
     except UsageError:
         raise
     except (FatpackError, OSError) as error:
-        yield failed(str(data), error, options.of)
+        yield error_row(str(data), error, options.of)
         return
     with source:
-        yield from rows_in(source.view(), source.name, options)
+        yield from read_open_file_rows(source.view(), source.name, options)

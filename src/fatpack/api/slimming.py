@@ -6,20 +6,20 @@ import os
 from collections import Counter
 from contextlib import ExitStack
 
-from fatpack.api.arguments import budget_of, check, open_input, texts_of
-from fatpack.api.editing import warn_of
+from fatpack.api.arguments import as_strings, check_type, make_budget, open_input
+from fatpack.api.editing import warn_about_damage
 from fatpack.api.output import write_edited
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_file
-from fatpack.ops.choose.address import Address, find
-from fatpack.ops.slim.facts import Described, described
-from fatpack.ops.slim.naming import Naming, takes_name
-from fatpack.ops.slim.outcome import Outcome, by_architecture, code_of, unmet
+from fatpack.ops.choose.address import Address, find_location
+from fatpack.ops.slim.facts import SlimmedFile, plan_with_digests
+from fatpack.ops.slim.naming import NameChange, needs_new_name
+from fatpack.ops.slim.outcome import SlimOutcome, count_by_arch, exit_code_for, find_unsupported_devices
 from fatpack.ops.slim.packages import is_package, slim_package
 from fatpack.outcomes import FINE
 from fatpack.result import Result
 
-__all__ = ["Slimmed", "slim"]
+__all__ = ["SlimResult", "slim"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from fatpack.api.output import Output
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
-    from fatpack.ops.slim.wishes import Wishes
+    from fatpack.ops.slim.wishes import SlimOptions
     from fatpack.words.literals import KeepPtx, Recompression, SlimMode
 
 
-class Slimmed(Result):
+class SlimResult(Result):
     """What became of a file: its sizes in bytes, and the images for each architecture that stayed and went.
 
     Architectures are named as patterns name them: ``sm_90a``, ``compute_80`` for PTX. ``mode`` is "" for a file that
@@ -72,7 +72,7 @@ def slim(
     force: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
-) -> Slimmed:
+) -> SlimResult:
     """Write a copy of a file with the device code that some devices load, and say what stayed and went.
 
     The file is a linked program or library (ELF, PE), an object, an archive or a container. ``devices`` are
@@ -91,50 +91,52 @@ def slim(
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
     :func:`remove` does. ``force``, ``max_inflated`` and ``max_output`` are as for :func:`fatpack.extract`.
     """
-    from fatpack.ops.slim.checking import check_of
-    from fatpack.ops.slim.plan import plan
-    from fatpack.ops.slim.wishes import Wishes
-    from fatpack.target.machine import devices as read
+    from fatpack.ops.slim.checking import verifier_for
+    from fatpack.ops.slim.plan import plan_slim
+    from fatpack.ops.slim.wishes import SlimOptions
+    from fatpack.target.machine import parse_devices as read
 
-    named = texts_of("devices", devices)
-    wishes = Wishes(
+    named = as_strings("devices", devices)
+    wishes = SlimOptions(
         devices=read(named) if named else (),
         keep=_patterns("keep", keep),
         drop=_patterns("drop", drop),
         keep_ptx=keep_ptx,
-        allow_empty=check("allow_empty", allow_empty, bool, "True or False"),
+        allow_empty=check_type("allow_empty", allow_empty, bool, "True or False"),
         recompress=recompress,
-        level=None if level is None else check("level", level, int, "a whole number"),
+        level=None if level is None else check_type("level", level, int, "a whole number"),
         mode=mode,
-        drop_signature=check("drop_signature", drop_signature, bool, "True or False"),
+        drop_signature=check_type("drop_signature", drop_signature, bool, "True or False"),
     )
     if not wishes.drops and wishes.recompress is None:
         raise UsageError("nothing says what is to go", hint="give devices, keep, drop or recompress")
-    naming = Naming(check("build_tag", build_tag, str, "a text"), check("local_version", local_version, str, "a text"))
-    with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
-        if naming != Naming() and not takes_name(source.name):
+    naming = NameChange(
+        check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
+    )
+    with open_input("host", host, budget=make_budget(max_inflated, max_output, force=force)) as source:
+        if naming != NameChange() and not needs_new_name(source.name):
             hint = "leave them away: other files keep their names"
             raise UsageError(f"build_tag and local_version are for wheels and conda packages: {source.name}", hint=hint)
         if is_package(source.view(), source.name):
             return _package(source, output, wishes, naming, force=force)
-        place = find(source.view(), Address(source.name, ""))
-        made = plan(place.view, wishes)
-        warn_of(made.damaged)
-        after = write_edited(source.view(), made.pieces, output, force=force, check=check_of(made))
-        kept, dropped = by_architecture(made.kept), by_architecture(made.dropped)
-        outcome = Outcome(source.name, len(source.view()), after, "", made)
-        devices, code = _unserved([outcome], wishes), code_of([outcome], wishes.devices)
-        return Slimmed(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, code)
+        place = find_location(source.view(), Address(source.name, ""))
+        made = plan_slim(place.view, wishes)
+        warn_about_damage(made.damaged)
+        after = write_edited(source.view(), made.pieces, output, force=force, check=verifier_for(made))
+        kept, dropped = count_by_arch(made.kept), count_by_arch(made.dropped)
+        outcome = SlimOutcome(source.name, len(source.view()), after, "", made)
+        devices, code = _unserved([outcome], wishes), exit_code_for([outcome], wishes.devices)
+        return SlimResult(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, code)
 
 
-def _unserved(outcomes: Sequence[Outcome], wishes: Wishes) -> tuple[str, ...]:
-    return tuple(one.device.words for one in unmet(outcomes, wishes.devices))
+def _unserved(outcomes: Sequence[SlimOutcome], wishes: SlimOptions) -> tuple[str, ...]:
+    return tuple(one.device.words for one in find_unsupported_devices(outcomes, wishes.devices))
 
 
-def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, force: bool) -> Slimmed:
+def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameChange, *, force: bool) -> SlimResult:
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
-    if takes_name(os.fspath(output)) and not os.path.isdir(output):
+    if needs_new_name(os.fspath(output)) and not os.path.isdir(output):
         folder = os.path.dirname(output) or os.curdir
         raise UsageError(
             f"{os.fspath(output)} is the name of a package, and output is the folder that gets one",
@@ -143,7 +145,7 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
     view = source.view()
     with ExitStack() as stack:
         naming = naming.for_devices(wishes.devices)
-        made = slim_package(view, source.name, lambda part: described(part, wishes), naming, stack)
+        made = slim_package(view, source.name, lambda part: plan_with_digests(part, wishes), naming, stack)
         name = os.path.basename(source.name) if made is None else made.name
         os.makedirs(output, exist_ok=True)
         path = os.path.join(output, name)
@@ -154,22 +156,22 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
     notes = [] if made is None else list(made.notes)
     outcomes = []
     for library in () if made is None else made.libraries:
-        if isinstance(library.slimmed, Described):
-            kept.update(by_architecture(library.slimmed.plan.kept))
-            dropped.update(by_architecture(library.slimmed.plan.dropped))
-        plan = library.slimmed.plan if isinstance(library.slimmed, Described) else None
-        outcomes.append(Outcome(library.name, library.before, library.after, "", plan, library.error))
+        if isinstance(library.slimmed, SlimmedFile):
+            kept.update(count_by_arch(library.slimmed.plan.kept))
+            dropped.update(count_by_arch(library.slimmed.plan.dropped))
+        plan = library.slimmed.plan if isinstance(library.slimmed, SlimmedFile) else None
+        outcomes.append(SlimOutcome(library.name, library.before, library.after, "", plan, library.error))
         if library.error is not None:
             notes.append(f"{library.name} is not slimmed: {getattr(library.error, 'problem', library.error)}")
     is_changed = made is not None and made.is_changed
     outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
     facts = dict(kept), dict(dropped), tuple(notes), path
-    unserved, code = _unserved(outcomes, wishes), code_of(outcomes, wishes.devices)
-    return Slimmed(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
+    unserved, code = _unserved(outcomes, wishes), exit_code_for(outcomes, wishes.devices)
+    return SlimResult(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
 
 
 def _patterns(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    found = tuple(part.strip() for text in texts_of(argument, value) for part in text.split(","))
+    found = tuple(part.strip() for text in as_strings(argument, value) for part in text.split(","))
     if "" in found:
         raise UsageError(f"{argument}: a pattern is empty", hint="give patterns as sm_9*")
     return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.api.arguments import budget_of, patterns_of
-from fatpack.api.leaves import leaves
+from fatpack.api.arguments import as_patterns, make_budget
+from fatpack.api.leaves import expand_inputs
 from fatpack.api.reading import File
-from fatpack.trees.leaves import Counts, Rules
+from fatpack.trees.leaves import Filter, SkipCounts
 
 __all__ = ["Files", "files"]
 
@@ -28,8 +28,8 @@ class Files:
     ``unmatched`` are patterns that no file has.
     """
 
-    def __init__(self, inputs: Iterable[Input], rules: Rules, budget: Budget) -> None:
-        self._rules, self._counts, self._budget = rules, Counts(), budget
+    def __init__(self, inputs: Iterable[Input], rules: Filter, budget: Budget) -> None:
+        self._rules, self._counts, self._budget = rules, SkipCounts(), budget
         self.unread: list[FatpackError | OSError] = []
         self.findings: list[Finding] = []
         self.unmatched: list[str] = []
@@ -65,7 +65,7 @@ class Files:
         return f"<fatpack.Files, {len(self.unread)} unread, {self.passed} passed by name>"
 
     def _all(self, inputs: Iterable[Input]) -> Iterator[File]:
-        for leaf in leaves(inputs, self._rules, self._counts, self.unmatched, self._budget):
+        for leaf in expand_inputs(inputs, self._rules, self._counts, self.unmatched, self._budget):
             self.findings += leaf.findings
             if leaf.error is not None:
                 self.unread.append(leaf.error)
@@ -85,4 +85,4 @@ def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_i
 
     Raises ``OSError`` and UsageError for an input that cannot be opened, when it is its turn.
     """
-    return Files(inputs, Rules(patterns_of(exclude), deep), budget_of(max_inflated))
+    return Files(inputs, Filter(as_patterns(exclude), deep), make_budget(max_inflated))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.api.arguments import budget_of, check, open_input
+from fatpack.api.arguments import check_type, make_budget, open_input
 from fatpack.api.output import write_packed
 from fatpack.api.packing import ImageFile, option_for
-from fatpack.ops.pack.packed import Packed
-from fatpack.ops.wrap.given import Given
+from fatpack.ops.pack.packed import PackedContainers
+from fatpack.ops.wrap.given import WrapInput
 from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION
 
 __all__ = ["wrap"]
@@ -47,35 +47,35 @@ def wrap(
     """
     from warnings import warn
 
-    from fatpack.ops.wrap.wrap import wrap
+    from fatpack.ops.wrap.wrap import wrap_files
 
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
-    check("host_triple", host_triple, str, "a text")
-    check("llvm", llvm, int, "19, 22 or 23")
-    budget = budget_of(force=force)
+    check_type("host_triple", host_triple, str, "a text")
+    check_type("llvm", llvm, int, "19, 22 or 23")
+    budget = make_budget(force=force)
     opened: list[Source] = []
     try:
         given = [_given(number, item, opened, budget) for number, item in enumerate(images)]
-        wrapped = wrap(kind, given, host_triple=host_triple, emit=emit, llvm=llvm, is_relocatable=relocatable)
+        wrapped = wrap_files(kind, given, host_triple=host_triple, emit=emit, llvm=llvm, is_relocatable=relocatable)
         for item in wrapped.findings:
             if item.severity != "note":
                 warn(item.text, stacklevel=2)
         inputs = [item.view for item in given]
-        return write_packed(output, Packed(wrapped.pieces), force=force, inputs=inputs, budget=budget)
+        return write_packed(output, PackedContainers(wrapped.pieces), force=force, inputs=inputs, budget=budget)
     finally:
         for source in opened:
             source.close()
 
 
-def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> Given:
+def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> WrapInput:
     """Return a file that is to be registered, opened."""
     argument = f"images[{number}]"
     if isinstance(item, ImageFile):
         source = open_input(argument, item.file, name=item.name, resting=True, budget=budget)
         opened.append(source)
         stated = option_for(item, source, "" if item.offload == "none" else item.offload)
-        return Given(source.name or argument, source.view(), stated)
+        return WrapInput(source.name or argument, source.view(), stated)
     source = open_input(argument, item, resting=True, budget=budget)
     opened.append(source)
-    return Given(source.name or argument, source.view())
+    return WrapInput(source.name or argument, source.view())

@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-from fatpack.machine.interruption import Signals, remove_unfinished
+from fatpack.machine.interruption import SignalHandlers, remove_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ _COMPILED = ("lief", "lz4", "zstandard")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
-    with Signals() as signals:
+    with SignalHandlers() as signals:
         try:
             if argv is None:  # a process of our own, not a program that calls us
                 gc.set_threshold(_COLLECT_AFTER)
                 _escape_what_stdout_lacks()
-            from fatpack.errors import naming_options
+            from fatpack.errors import option_names_in_messages
 
             arguments = list(_called_as(sys.argv) if argv is None else argv)
-            with naming_options():
-                code = guarded(lambda: _limited(arguments))
+            with option_names_in_messages():
+                code = run_guarded(lambda: _limited(arguments))
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code
@@ -79,10 +79,10 @@ def _called_as(argv: Sequence[str]) -> Sequence[str]:
         path = os.path.basename(path)  # a stand-in's messages begin with what stands here; launchers take .exe off
     if path.endswith("fatpack"):
         return argv[1:]
-    from fatpack.cli.tools import named
+    from fatpack.cli.tools import find_stand_in
 
     path = path[:-4] if path.lower().endswith(".exe") else path
-    return ["tool", path, *argv[1:]] if named(path) else argv[1:]
+    return ["tool", path, *argv[1:]] if find_stand_in(path) else argv[1:]
 
 
 def _limited(arguments: list[str]) -> int:
@@ -92,30 +92,30 @@ def _limited(arguments: list[str]) -> int:
     """
     _open_closed_streams()
     if "_FATPACK_COMPLETE" in os.environ:
-        from fatpack.cli.app import group
+        from fatpack.cli.app import click_group
         from fatpack.cli.completing.shells import answer
 
-        return answer(group, os.environ["_FATPACK_COMPLETE"])
+        return answer(click_group, os.environ["_FATPACK_COMPLETE"])
     if arguments == ["--version"]:
         return _version()
-    from fatpack.io.budget import Budget, opened_with
+    from fatpack.io.budget import Budget, sources_with_budget
 
     texts = os.environ.get("FATPACK_LIMITS", "").split()
-    with opened_with(Budget()):
+    with sources_with_budget(Budget()):
         if not texts:
             return _run(arguments)
-        from fatpack.cli.limiting import Limits
+        from fatpack.cli.limiting import LimitsInEffect
 
-        with Limits(texts):
+        with LimitsInEffect(texts):
             return _run(arguments)
 
 
 def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["tool"] and not _is_placing(arguments[1:2]):
-        from fatpack.cli.tools import run as run_tool
+        from fatpack.cli.tools import run_stand_in as run_tool
 
         return run_tool(arguments[1:])
-    from fatpack.cli.app import run as run_app
+    from fatpack.cli.app import run_click as run_app
 
     return run_app(arguments)
 
@@ -147,7 +147,7 @@ def _version() -> int:
     return 0
 
 
-def guarded(command: Callable[[], int]) -> int:
+def run_guarded(command: Callable[[], int]) -> int:
     """Run a command; turn what it raises on purpose, and what the system refuses, into one line and an exit code."""
     from fatpack.errors import FatpackError
 
@@ -158,11 +158,11 @@ def guarded(command: Callable[[], int]) -> int:
         _give_up(1)  # the reader is gone (``| head``): say nothing
         return 141
     except (FatpackError, OSError) as error:
-        from fatpack.outcomes import exit_code, message
+        from fatpack.outcomes import error_message, exit_code
 
         if not _is_flushed() and isinstance(error, OSError) and error.filename is None:
             error = type(error)(error.errno, error.strerror, "standard output")
-        return _failed(message(error), exit_code(error))
+        return _failed(error_message(error), exit_code(error))
     except MemoryError:
         return _failed("not enough memory", 5)
     except ImportError as error:
@@ -203,10 +203,10 @@ def _failed(text: str, code: int) -> int:
     try:
         line = f"fatpack: error: {text}"
         if sys.stderr.isatty():
-            from fatpack.cli.terminal import style
-            from fatpack.report.style import painted_lines
+            from fatpack.cli.terminal import get_style
+            from fatpack.report.style import colorize
 
-            (line,) = painted_lines([line], style(sys.stderr))
+            (line,) = colorize([line], get_style(sys.stderr))
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from fatpack import __version__
-from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.commands import COMMANDS, load_command
 from fatpack.cli.grammar.command import SETTINGS, eager_flag, help_flag, short
 from fatpack.errors import UsageError
 from fatpack.outcomes import USAGE
@@ -35,7 +35,7 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command; None if there is none of that name."""
-        return command(cmd_name) if cmd_name in COMMANDS else None
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table, without importing any command."""
@@ -49,9 +49,9 @@ class Group(click.Group):
         """Find the command, or say which ones come near."""
         name = args[0] if args else ""
         if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            from fatpack.cli.commands.help import instead_of
+            from fatpack.cli.commands.help import suggest_command
 
-            ctx.fail(f"no command {name!r}; {instead_of(name)}")
+            ctx.fail(f"no command {name!r}; {suggest_command(name)}")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
@@ -66,10 +66,10 @@ class Group(click.Group):
 
 _VERSION = eager_flag(["--version"], "Show the version and exit.", lambda _: f"fatpack {__version__}")
 
-group = Group("fatpack", params=[_VERSION], context_settings=SETTINGS)
+click_group = Group("fatpack", params=[_VERSION], context_settings=SETTINGS)
 
 
-def expand(arguments: Sequence[str]) -> list[str]:
+def expand_response_files(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with ``@FILE`` replaced by the words in it; an unreadable file is an error."""
     expanded: list[str] = []
     for at, argument in enumerate(arguments):
@@ -96,7 +96,7 @@ def _words_of(argument: str) -> list[str]:
 
 def _schema(words: Sequence[str]) -> str:
     """Return the schema of the document that a command line asks for, "" for none."""
-    return command(words[0]).schema_asked(words[1:]) if words and words[0] in COMMANDS else ""
+    return load_command(words[0]).schema_asked(words[1:]) if words and words[0] in COMMANDS else ""
 
 
 def _example(error: click.UsageError, words: Sequence[str]) -> str:
@@ -109,30 +109,30 @@ def _example(error: click.UsageError, words: Sequence[str]) -> str:
     examples = EXAMPLES.get(words[0], ()) if words else ()
     if isinstance(error, click.BadOptionUsage):
         uses = (use for use, _ in examples if error.option_name in use.replace("=", " ").split())
-    elif examples and "unexpected extra argument" in error.message and not command(words[0]).arguments:
+    elif examples and "unexpected extra argument" in error.message and not load_command(words[0]).arguments:
         uses = (use for use, _ in examples)
     else:
         return ""
     return next((f", or as in: fatpack {use}" for use in uses), "")
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_click(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     words = list(arguments)
     if any(word.startswith("@") for word in words):
         if schema := _schema(words):
-            from fatpack.cli.grammar.failures import Failures
+            from fatpack.cli.grammar.failures import JsonFailures
 
-            with Failures(schema):
-                words = expand(words)
+            with JsonFailures(schema):
+                words = expand_response_files(words)
         else:
-            words = expand(words)
+            words = expand_response_files(words)
     if not words:
-        run(["--help"])
+        run_click(["--help"])
         return USAGE
     try:
-        with group.make_context("fatpack", list(words)) as context:
-            code = group.invoke(context)
+        with click_group.make_context("fatpack", list(words)) as context:
+            code = click_group.invoke(context)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.UsageError as error:

@@ -5,33 +5,33 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from fatpack.cli.messages import Meter, say, tell_abandoned, warn
-from fatpack.cli.options import allow_any_output, check_name
-from fatpack.cli.reporting import report
-from fatpack.errors import UsageError, counted
+from fatpack.cli.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.cli.options import allow_any_output, check_output_name
+from fatpack.cli.reporting import print_findings
+from fatpack.errors import UsageError, pluralize
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.io.writing import write_pieces
-from fatpack.ops.choose.address import find, parse_address, refuse_package
+from fatpack.ops.choose.address import find_location, parse_address, refuse_package
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import container_damage
 from fatpack.ops.edit.in_place import write_in_place
-from fatpack.outcomes import FINE, MALFORMED, code_of
+from fatpack.outcomes import FINE, MALFORMED, exit_code_for_findings
 from fatpack.record import Record
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import Piece, View
-    from fatpack.ops.choose.address import Place
-    from fatpack.ops.edit.editor import Check
-    from fatpack.ops.edit.substitution import Substitution
+    from fatpack.ops.choose.address import Location
+    from fatpack.ops.edit.editor import EditCheck
+    from fatpack.ops.edit.substitution import ImageSubstitution
 
 
-class Destination(Record):
+class EditDestination(Record):
     """Where an edited host goes, as the options say."""
 
     output: str | None
@@ -40,10 +40,10 @@ class Destination(Record):
     force: bool
 
 
-def check_output(host: str, to: Destination) -> None:
+def check_output(host: str, to: EditDestination) -> None:
     """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
     allow_any_output(to.force)
-    check_name(to.output)
+    check_output_name(to.output)
     if to.in_place and host == "-":
         raise UsageError("--in-place needs a file, and - is standard input")
     if to.in_place and hasattr(host, "given"):
@@ -56,17 +56,17 @@ def check_output(host: str, to: Destination) -> None:
         raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the file itself")
 
 
-def refused(path: str, content: View, *, force: bool) -> int:
+def refuse_damaged(path: str, content: View, *, force: bool) -> int:
     """Print what is damaged in the container that is to go into a host; return the exit code if that refuses it.
 
     With ``force`` nothing is refused.
     """
     damage = container_damage(content)
-    report(path, damage)
+    print_findings(path, damage)
     if not damage or force:
         return FINE
-    say(f"fatpack: {path}: nothing was written; --force puts it in as it is")
-    return code_of((item.severity, item.code) for item in damage)
+    print_stderr(f"fatpack: {path}: nothing was written; --force puts it in as it is")
+    return exit_code_for_findings((item.severity, item.code) for item in damage)
 
 
 #: the finding for kernels that host code registers and no image has
@@ -74,7 +74,7 @@ _ABSENT = "FP3046"
 
 
 @contextmanager
-def opened(host: str, container: str, to: Destination, *, writes: bool = True) -> Iterator[Opened]:
+def open_edit(host: str, container: str, to: EditDestination, *, writes: bool = True) -> Iterator[EditTarget]:
     """Open the host that an address names and the container that goes into it, once the options are checked.
 
     Raises UsageError for options that exclude each other, and for what is empty or not there.
@@ -86,17 +86,17 @@ def opened(host: str, container: str, to: Destination, *, writes: bool = True) -
         for source in (into, content):
             refuse_empty(source.view())
         refuse_package(into.view())
-        yield Opened(into.view(), content.view(), address.path, find(into.view(), address), to)
+        yield EditTarget(into.view(), content.view(), address.path, find_location(into.view(), address), to)
 
 
-class Opened(Record):
+class EditTarget(Record):
     """A host and what goes into it: ``place`` is what is edited, the file ``host`` or a member of it."""
 
     host: View
     content: View
     path: str
-    place: Place
-    to: Destination
+    place: Location
+    to: EditDestination
 
     def write(self, edited: Iterable[Piece], *, quiet: bool, compares: bool = False) -> int:
         """Write the host with its place edited where the options say; return the exit code.
@@ -105,31 +105,31 @@ class Opened(Record):
         """
         pieces = list(self.place.around(edited))
         if compares:
-            warn_of_kernels(self.host, PiecesSource(pieces, self.path).view(), self.path, quiet=quiet)
+            warn_about_kernels(self.host, PiecesSource(pieces, self.path).view(), self.path, quiet=quiet)
         return write_result(self.host, self.path, pieces, self.to, quiet=quiet, inputs=[self.content])
 
 
-def warn_of_kernels(before: View, after: View, path: str, *, quiet: bool) -> None:
+def warn_about_kernels(before: View, after: View, path: str, *, quiet: bool) -> None:
     """Print which kernels a host registers that its device code lacks once it is edited, and did not lack before."""
-    from fatpack.facts.registration import judge
+    from fatpack.facts.registration import judge_file
 
-    found = [item for item in judge(after).findings if item.code == _ABSENT]
-    told = {item.message for item in judge(before).findings} if found else set()
+    found = [item for item in judge_file(after).findings if item.code == _ABSENT]
+    told = {item.message for item in judge_file(before).findings} if found else set()
     for item in found:
         if item.message not in told:
-            say(f"fatpack: warning: {path}: {item.message}; launching them will fail", quiet=quiet)
+            print_stderr(f"fatpack: warning: {path}: {item.message}; launching them will fail", quiet=quiet)
 
 
 def write_result(
     host: View,
     path: str,
     pieces: Iterable[Piece],
-    to: Destination,
+    to: EditDestination,
     *,
     quiet: bool,
     inputs: Sequence[View] = (),
     done: Sequence[str] = (),
-    check: Check | None = None,
+    check: EditCheck | None = None,
 ) -> int:
     """Write a host, opened from ``path`` and edited, where the options say; return the exit code.
 
@@ -139,46 +139,46 @@ def write_result(
     if to.output == "-":
         write_pieces(1, pieces)
         for line in done:
-            say(line, quiet=quiet)
+            print_stderr(line, quiet=quiet)
         return FINE
     target = path if to.output is None else to.output
-    tell_abandoned(os.path.dirname(target), quiet=quiet)
-    meter = Meter(len(host), f"writing {target}", quiet=quiet)
+    warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
+    meter = CopyProgress(len(host), f"writing {target}", quiet=quiet)
     how = ""
     try:
         if to.in_place:
             edit = write_in_place(host, pieces, path, break_links=to.break_links, progress=meter, check=check)
             size = edit.size
-            how = ", rewritten as a whole" if edit.added is None else f", of which {size_words(edit.added)} were added"
+            how = ", rewritten as a whole" if edit.added is None else f", of which {format_size(edit.added)} were added"
         else:
             size = write_edited(host, pieces, target, force=to.force, inputs=inputs, progress=meter, check=check)
     finally:
         meter.finish()
     for line in done:
-        say(line, quiet=quiet)
-    say(f"wrote {target}: {size_words(size)}{how}", quiet=quiet)
+        print_stderr(line, quiet=quiet)
+    print_stderr(f"wrote {target}: {format_size(size)}{how}", quiet=quiet)
     return FINE
 
 
 def write_substitution(
-    plan: Substitution, file: Opened, *, done: Sequence[str], dry_run: bool = False, quiet: bool
+    plan: ImageSubstitution, file: EditTarget, *, done: Sequence[str], dry_run: bool = False, quiet: bool
 ) -> int:
     """Write a host with other images where the options say, or with ``dry_run`` only verify it; return the exit code.
 
     The lines of ``done`` tell what was done.
     """
-    report(file.path, plan.damaged)
-    warn(plan.unseen, quiet=quiet)
+    print_findings(file.path, plan.damaged)
+    print_warnings(plan.unseen, quiet=quiet)
     for text in plan.unmatched:
-        say(f"fatpack: warning: {text}", quiet=quiet)
+        print_stderr(f"fatpack: warning: {text}", quiet=quiet)
     pieces, check = list(file.place.around(plan.pieces)), plan.check_in(file.place)
-    warn_of_kernels(file.host, PiecesSource(pieces, file.path).view(), file.path, quiet=quiet)
+    warn_about_kernels(file.host, PiecesSource(pieces, file.path).view(), file.path, quiet=quiet)
     if dry_run:
         after = PiecesSource(pieces, file.path).view()
         check(file.host, after)
-        sizes = f"{size_words(len(file.host))} → {size_words(len(after))}"
-        for line in (*done, f"{counted(len(plan.changed), 'image')}; {file.path}: {sizes}"):
-            say(line, quiet=quiet)
+        sizes = f"{format_size(len(file.host))} → {format_size(len(after))}"
+        for line in (*done, f"{pluralize(len(plan.changed), 'image')}; {file.path}: {sizes}"):
+            print_stderr(line, quiet=quiet)
         code = FINE
     else:
         code = write_result(

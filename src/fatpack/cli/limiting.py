@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.io import limits
-from fatpack.words.sizes import size_of
+from fatpack.words.sizes import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ LIMITS = {
 }
 
 
-class Limits:
+class LimitsInEffect:
     """Limits that hold while a ``with`` block runs; those from before hold again after it."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -56,7 +56,7 @@ class Limits:
             setattr(limits, name, number)
 
 
-def default(name: str) -> int:
+def current_limit(name: str) -> int:
     """Return the number of a limit as it stands."""
     number: int = getattr(limits, _constant(name))
     return number
@@ -73,7 +73,7 @@ def _parsed(text: str) -> tuple[str, int]:
     if name not in LIMITS:
         raise UsageError(f"no limit {name!r}", hint=f"limits are {', '.join(LIMITS)}")
     try:
-        number = size_of(value)
+        number = parse_size(value)
     except ValueError:
         problem = f"{value!r} is no number" if equals else "a number is missing"
         raise UsageError(f"limit {name}: {problem}", hint=f"as in {name}=100000 or {name}=8G") from None

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.editing import Destination, Opened, check_output, write_substitution
-from fatpack.cli.messages import Meter, say, warn
-from fatpack.cli.options import allow_any_output, selector
-from fatpack.cli.reporting import report
-from fatpack.errors import CommandFailed, UsageError, counted
+from fatpack.cli.editing import EditDestination, EditTarget, check_output, write_substitution
+from fatpack.cli.messages import CopyProgress, print_stderr, print_warnings
+from fatpack.cli.options import allow_any_output, selector_from_options
+from fatpack.cli.reporting import print_findings
+from fatpack.errors import CommandFailed, UsageError, pluralize
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.address import find, parse_address
-from fatpack.ops.choose.presence import NothingSelected, instead, refuse_empty, unmatched, unseen
-from fatpack.outcomes import FINDINGS, code_of, worst
+from fatpack.ops.choose.address import find_location, parse_address
+from fatpack.ops.choose.presence import (
+    NothingSelected,
+    available_values,
+    refuse_empty,
+    unmatched_patterns,
+    unread_findings,
+)
+from fatpack.outcomes import FINDINGS, exit_code_for_findings, worst_exit_code
 from fatpack.record import Record
 from fatpack.report.text import write_lines
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,19 +32,19 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.ops.choose.address import Place
+    from fatpack.ops.choose.address import Location
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.mapping.mapping import Job, Made, Mapping
-    from fatpack.ops.mapping.placeholders import Template
-    from fatpack.scanner import Found
+    from fatpack.ops.mapping.mapping import MapJob, MappedImage, MapRun
+    from fatpack.ops.mapping.placeholders import CommandTemplate
+    from fatpack.scanner import FoundContainer
 
 
-def run(
+def run_map(
     file: str,
     command: Sequence[str],
     selectors: dict[str, Any],
     labels: tuple[str | None, str | None],
-    to: Destination,
+    to: EditDestination,
     *,
     put: Sequence[str],
     directory: str | None,
@@ -53,7 +59,7 @@ def run(
     address = parse_address(file)
     if len(put) + (directory is not None) > 1:
         raise UsageError("--add, --replace and -d exclude each other")
-    request = Request(
+    request = MapRequest(
         path=address.path,
         put="".join(put),
         directory=directory,
@@ -61,20 +67,20 @@ def run(
         jobs=jobs,
         to=to,
         quiet=quiet,
-        selector=selector(selectors),
+        selector=selector_from_options(selectors),
     )
     words = request.checked(command)
     with open_source(address.path) as source:
         refuse_empty(source.view())
-        place = find(source.view(), address)
+        place = find_location(source.view(), address)
         try:
             return _put_back(request, words, source.view(), place) if request.put else _keep(request, words, place)
         except NothingSelected as error:
-            say(f"fatpack: {error}", quiet=quiet)
+            print_stderr(f"fatpack: {error}", quiet=quiet)
             return FINDINGS
 
 
-class Request(Record):
+class MapRequest(Record):
     """What the user asks for, beside the command; ``put`` is ``add``, ``replace`` or "", ``labels`` triple and arch."""
 
     path: str
@@ -82,13 +88,13 @@ class Request(Record):
     directory: str | None
     labels: tuple[str | None, str | None]
     jobs: int | None
-    to: Destination
+    to: EditDestination
     quiet: bool
     selector: Selector
 
-    def checked(self, command: Sequence[str]) -> Template:
+    def checked(self, command: Sequence[str]) -> CommandTemplate:
         """Return the command. Raises UsageError for one that cannot be, and for options that exclude each other."""
-        from fatpack.ops.mapping.placeholders import template
+        from fatpack.ops.mapping.placeholders import parse_template
 
         if self.to.output is not None and "{out}" in self.to.output:
             raise UsageError("-o {out} is an option of map here, and none of the command", hint="write -- before it")
@@ -100,64 +106,66 @@ class Request(Record):
             raise UsageError("-o and --in-place go with --add or --replace", hint="-d DIR keeps the results as files")
         elif self.labels != (None, None):
             raise UsageError("--set-arch and --set-triple go with --add or --replace")
-        return template(command, wants_output=bool(self.put) or self.directory is not None)
+        return parse_template(command, wants_output=bool(self.put) or self.directory is not None)
 
 
-def _put_back(request: Request, words: Template, whole: View, place: Place) -> int:
+def _put_back(request: MapRequest, words: CommandTemplate, whole: View, place: Location) -> int:
     """Run the command and write the file with the results; return the exit code."""
-    from fatpack.ops.edit.meant import choose
-    from fatpack.ops.mapping.mapping import Mapping, jobs_of
-    from fatpack.ops.mapping.putting import put_back
+    from fatpack.ops.edit.meant import select_for_edit
+    from fatpack.ops.mapping.mapping import MapRun, list_jobs
+    from fatpack.ops.mapping.putting import plan_put_back
 
-    meant = choose(place.view, request.selector, "map")
-    jobs = jobs_of(meant.images, meant.items, request.selector, meant.titles, request.path)
-    with Mapping(jobs, words, count=request.jobs, labels=request.labels) as mapping:
+    meant = select_for_edit(place.view, request.selector, "map")
+    jobs = list_jobs(meant.images, meant.items, request.selector, meant.titles, request.path)
+    with MapRun(jobs, words, count=request.jobs, labels=request.labels) as mapping:
         made = _run(request, words, mapping, jobs)
-        plan = put_back(meant, made, request.selector, is_beside=request.put == "add", force=request.to.force)
+        plan = plan_put_back(meant, made, request.selector, is_beside=request.put == "add", force=request.to.force)
         done = [*plan.changed, _summary(words, jobs)]
         # What goes into the file is made of the file itself.
-        file = Opened(whole, whole, request.path, place, request.to)
+        file = EditTarget(whole, whole, request.path, place, request.to)
         return write_substitution(plan, file, done=done, quiet=request.quiet)
 
 
-def _keep(request: Request, words: Template, place: Place) -> int:
+def _keep(request: MapRequest, words: CommandTemplate, place: Location) -> int:
     """Run the command and write the results as files, if they are wanted; return the exit code."""
     from fatpack.model import Finding
-    from fatpack.ops.choose.select import select
+    from fatpack.ops.choose.select import select_images
     from fatpack.ops.extract import write_plan
-    from fatpack.ops.mapping.mapping import Mapping, jobs_of
-    from fatpack.ops.mapping.putting import files_of
+    from fatpack.ops.mapping.mapping import MapRun, list_jobs
+    from fatpack.ops.mapping.putting import files_to_write
     from fatpack.scanner import scan
 
-    items: list[Found | Finding] = list(scan(place.view))
+    items: list[FoundContainer | Finding] = list(scan(place.view))
     findings = [item for item in items if isinstance(item, Finding)]
-    report(request.path, [item for item in findings if item.severity == "error"])
-    code = code_of((item.severity, item.code) for item in findings if item.severity == "error")
-    warn(unseen(items), quiet=request.quiet)
-    for text in unmatched(items, request.selector):
-        say(f"fatpack: warning: {text}", quiet=request.quiet)
-    rows = list(select(items, request.selector))
+    print_findings(request.path, [item for item in findings if item.severity == "error"])
+    code = exit_code_for_findings((item.severity, item.code) for item in findings if item.severity == "error")
+    print_warnings(unread_findings(items), quiet=request.quiet)
+    for text in unmatched_patterns(items, request.selector):
+        print_stderr(f"fatpack: warning: {text}", quiet=request.quiet)
+    rows = list(select_images(items, request.selector))
     if not rows:
         asked = f" that matches {request.selector.describe()}" if not request.selector.is_empty() else ""
-        there = instead(items, request.selector)
-        say(f"fatpack: {request.path}: no image{asked}{'; ' if there else ''}{there}", quiet=request.quiet)
-        return worst((FINDINGS, code))
-    jobs = jobs_of(rows, items, request.selector, {}, request.path)
-    with Mapping(jobs, words, count=request.jobs) as mapping:
+        there = available_values(items, request.selector)
+        print_stderr(f"fatpack: {request.path}: no image{asked}{'; ' if there else ''}{there}", quiet=request.quiet)
+        return worst_exit_code((FINDINGS, code))
+    jobs = list_jobs(rows, items, request.selector, {}, request.path)
+    with MapRun(jobs, words, count=request.jobs) as mapping:
         made = _run(request, words, mapping, jobs)
         if request.directory is not None:
-            plan = files_of(made, place.name)
+            plan = files_to_write(made, place.name)
             paths = write_plan(plan, request.directory, force=request.to.force, inputs=[place.view])
             named = zip(paths, plan, strict=True)
-            lines = (path if request.quiet else f"{path}  {item.what}, {size_words(item.size)}" for path, item in named)
+            lines = (
+                path if request.quiet else f"{path}  {item.what}, {format_size(item.size)}" for path, item in named
+            )
             write_lines(map(printable, lines), sys.stdout)
-    say(_summary(words, jobs), quiet=request.quiet)
+    print_stderr(_summary(words, jobs), quiet=request.quiet)
     return code
 
 
-def _run(request: Request, words: Template, mapping: Mapping, jobs: Sequence[Job]) -> list[Made]:
+def _run(request: MapRequest, words: CommandTemplate, mapping: MapRun, jobs: Sequence[MapJob]) -> list[MappedImage]:
     """Return what the command made of all images; what it says is printed under the image that it was run for."""
-    meter = Meter(len(jobs), f"running {os.path.basename(words.words[0])}", quiet=request.quiet)
+    meter = CopyProgress(len(jobs), f"running {os.path.basename(words.words[0])}", quiet=request.quiet)
     made = []
     try:
         for item in mapping:
@@ -205,8 +213,8 @@ def _told(words: str, said: str, dropped: int) -> list[str]:
 
 def _say_all(lines: Sequence[str], *, quiet: bool = False) -> None:
     for line in lines:
-        say(line, quiet=quiet)
+        print_stderr(line, quiet=quiet)
 
 
-def _summary(words: Template, jobs: Sequence[Job]) -> str:
-    return f"ran {os.path.basename(words.words[0])} for {counted(len(jobs), 'image')}"
+def _summary(words: CommandTemplate, jobs: Sequence[MapJob]) -> str:
+    return f"ran {os.path.basename(words.words[0])} for {pluralize(len(jobs), 'image')}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,49 +17,49 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-def say(text: str, *, quiet: bool = False) -> None:
+def print_stderr(text: str, *, quiet: bool = False) -> None:
     """Print a message for the user on stderr."""
     if not quiet:
-        with Held():
+        with SuspendedStatusLine():
             sys.stderr.write(f"{_painted(printable(text))}\n")
             sys.stderr.flush()
 
 
 def _painted(text: str) -> str:
     """Return a message with its severity in colour, where stderr has any."""
-    from fatpack.cli.terminal import style
-    from fatpack.report.style import painted_lines
+    from fatpack.cli.terminal import get_style
+    from fatpack.report.style import colorize
 
-    look = style(sys.stderr)
-    return "".join(painted_lines([text], look)) if look.is_coloured else text
+    look = get_style(sys.stderr)
+    return "".join(colorize([text], look)) if look.is_coloured else text
 
 
-def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
+def print_warnings(findings: Iterable[Finding], *, quiet: bool = False) -> None:
     """Print findings on stderr, each once: notes as such, all others as warnings, for they stop nothing."""
     lines = []
     for item in findings:
         place = f"{item.span.source[0]}: " if item.span.source else ""
         lines.append(f"fatpack: {'note' if item.severity == 'note' else 'warning'} {item.code}: {place}{item.text}")
     for line in dict.fromkeys(lines):
-        say(line, quiet=quiet)
+        print_stderr(line, quiet=quiet)
 
 
 #: So many files of killed runs are named.
 _NAMED = 4
 
 
-def tell_abandoned(folder: str, *, quiet: bool = False) -> None:
+def warn_stale_temp_files(folder: str, *, quiet: bool = False) -> None:
     """Say which temporary files killed runs left in the folder of an output, and what removes them."""
-    from fatpack.io.abandoned import abandoned
+    from fatpack.io.abandoned import find_stale_temp_files
 
-    found = [] if quiet else abandoned(folder)
+    found = [] if quiet else find_stale_temp_files(folder)
     if found:
         from shlex import quote
 
-        total = size_words(sum(size for _, size in found))
+        total = format_size(sum(size for _, size in found))
         names = " ".join(quote(path if path.startswith("/") else f"./{path}") for path, _ in found[:_NAMED])
-        say(
-            f"fatpack: note: {folder or 'this folder'} has {counted(len(found), 'unfinished file')} of runs that were "
+        print_stderr(
+            f"fatpack: note: {folder or 'this folder'} has {pluralize(len(found), 'unfinished file')} of runs that were "
             f"killed ({total}); no command uses {'it' if len(found) == 1 else 'them'} any more: rm {names}"
         )
 
@@ -94,7 +94,7 @@ class StatusLine:
 
     def text(self) -> str:
         """Return the state, with the time since the start."""
-        return duration(time.monotonic() - self.start)
+        return format_duration(time.monotonic() - self.start)
 
     def show(self, text: str) -> None:
         """Show a state in the place of the one before it."""
@@ -158,13 +158,13 @@ def _set_clock(seconds: float, handler: Callable[..., None] | None) -> bool:
 
 def _cut_to_terminal(text: str) -> str:
     """Return a state that takes one line: a wider one would stay on the screen."""
-    from fatpack.cli.terminal import style
+    from fatpack.cli.terminal import get_style
 
-    width = style(sys.stderr).width
+    width = get_style(sys.stderr).width
     return text[: width - 1] if width else text
 
 
-class Held:
+class SuspendedStatusLine:
     """While something is written: no line is in its way, and none comes in between."""
 
     def __enter__(self) -> None:
@@ -176,7 +176,7 @@ class Held:
         StatusLine.is_held = self._before
 
 
-class Waiting(StatusLine):
+class WaitStatus(StatusLine):
     """The line of a whole command: how long it has taken, and how much it inflated.
 
     Where stdout is a terminal too, what goes there passes through here, so that it finds the line gone.
@@ -192,7 +192,7 @@ class Waiting(StatusLine):
             self.watched()
             if sys.stdout.isatty():
                 self._stdout = sys.stdout
-                sys.stdout = _Passing(sys.stdout)
+                sys.stdout = _StdoutBesideStatus(sys.stdout)
 
     def __exit__(self, *_: object) -> None:
         if self._stdout is not None:
@@ -202,14 +202,14 @@ class Waiting(StatusLine):
 
     def text(self) -> str:
         """Return the name of the command, how long it has taken, and what it inflated."""
-        from fatpack.io.budget import budget_now
+        from fatpack.io.budget import current_budget
 
-        inflated = budget_now().drawn
-        more = f", {size_words(inflated)} inflated" if inflated else ""
+        inflated = current_budget().drawn
+        more = f", {format_size(inflated)} inflated" if inflated else ""
         return f"{self._what}: {super().text()}{more}"
 
 
-class _Passing:
+class _StdoutBesideStatus:
     """A terminal's stdout, which is written to where no line is; a line that is begun is brought to its end first."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -217,7 +217,7 @@ class _Passing:
 
     def write(self, text: str) -> int:
         """Write text; return how many characters that were."""
-        with Held():
+        with SuspendedStatusLine():
             written = self._stream.write(text)
         if text:
             StatusLine.is_held = not text.endswith("\n")
@@ -232,7 +232,7 @@ class _Passing:
         return getattr(self._stream, name)
 
 
-class Meter(StatusLine):
+class CopyProgress(StatusLine):
     """Progress of a long copy, in percent."""
 
     def __init__(self, total: int, what: str, *, quiet: bool = False) -> None:
@@ -252,7 +252,7 @@ class Meter(StatusLine):
         return f"{self._what} {min(100, 100 * self._done // self._total):3d} %, {super().text()}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration for people, in its two largest units: ``42 s``, ``3 min 10 s``, ``2 h 5 min``, ``3 d 4 h``."""
     rest = int(seconds)
     words: list[str] = []

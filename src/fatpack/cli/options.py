@@ -10,17 +10,17 @@ from fatpack.cli.grammar.command import ScopedOption, SharedOption, option_group
 from fatpack.cli.grammar.param_types import (
     BUNDLE_ID,
     FILE,
+    FILE_TARGET,
     FORM,
-    HELD_TARGET,
     KERNEL,
     OFFLOAD,
     TRIPLE,
-    Choice,
-    Size,
-    Words,
+    ChoiceType,
+    SizeType,
+    SuggestionType,
 )
 from fatpack.errors import UsageError
-from fatpack.io.budget import allowing, budget_now
+from fatpack.io.budget import current_budget, raised_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ selector_options = option_group(
     click.option(
         "--arch",
         multiple=True,
-        type=HELD_TARGET,
+        type=FILE_TARGET,
         metavar="PATTERN,…",
         help="Architecture: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90' (any other).",
     ),
@@ -66,7 +66,7 @@ selector_options = option_group(
 )
 
 
-def selector(selectors: dict[str, Any]) -> Selector:
+def selector_from_options(selectors: dict[str, Any]) -> Selector:
     """Return the selector that the shared options describe."""
     from fatpack.ops.choose.select import Selector
 
@@ -98,38 +98,38 @@ def _limits() -> Iterable[str]:
 
 def _raised(limits: Sequence[str]) -> AbstractContextManager[object]:
     """Return what raises limits while a command runs."""
-    from fatpack.cli.limiting import Limits
+    from fatpack.cli.limiting import LimitsInEffect
 
-    return Limits(limits)
+    return LimitsInEffect(limits)
 
 
 def _inflated(size: int) -> AbstractContextManager[object]:
     """Return what bounds the bytes that a command inflates."""
-    return allowing(inflated=size)
+    return raised_budget(inflated=size)
 
 
 def _written(size: int) -> AbstractContextManager[object]:
     """Return what bounds the bytes that a command writes."""
-    return allowing(output=size)
+    return raised_budget(output=size)
 
 
 def _coloured(choice: str) -> AbstractContextManager[object]:
     """Return what decides on colour while a command runs."""
-    from fatpack.cli.terminal import Colour
+    from fatpack.cli.terminal import ColourChoice
 
-    return Colour(choice)
+    return ColourChoice(choice)
 
 
 def allow_any_output(force: bool) -> None:
     """Let the command write as much as it comes to if that is asked for, and no option says how much that may be."""
-    if force and budget_now().output is None:
-        budget_now().output = sys.maxsize
+    if force and current_budget().output is None:
+        current_budget().output = sys.maxsize
 
 
 max_inflated_option = click.option(
     "--max-inflated",
     cls=ScopedOption,
-    type=Size(),
+    type=SizeType(),
     during=_inflated,
     metavar="SIZE",
     help="Stop after decompressing this many bytes, as 128G. Default: 64G.",
@@ -137,7 +137,7 @@ max_inflated_option = click.option(
 max_output_option = click.option(
     "--max-output",
     cls=ScopedOption,
-    type=Size(),
+    type=SizeType(),
     during=_written,
     metavar="SIZE",
     help="Stop after writing this many bytes. Default: 1G, or 100 times the input if that is more.",
@@ -162,16 +162,16 @@ limit_option = click.option(
     "--limit",
     cls=ScopedOption,
     multiple=True,
-    type=Words(_limits),
+    type=SuggestionType(_limits),
     during=_raised,
     metavar="NAME=NUMBER",
     help="Raise a safety limit (see `fatpack help limits`). Repeatable.",
 )
-#: For commands that print text for people: the renderer gets ``fatpack.cli.terminal.style()``.
+#: For commands that print text for people: the renderer gets ``fatpack.cli.terminal.get_style()``.
 color_option = click.option(
     "--color",
     cls=ScopedOption,
-    type=Choice(("auto", "always", "never")),
+    type=ChoiceType(("auto", "always", "never")),
     during=_coloured,
     metavar="WHEN",
     help="Colour: auto (on a terminal), always or never. Without it NO_COLOR and FORCE_COLOR count.",
@@ -213,12 +213,14 @@ output_options = option_group(
 )
 
 
-def check_name(output: str | None) -> None:
+def check_output_name(output: str | None) -> None:
     """Raise UsageError for an output whose name is empty, as a script's unset variable makes it, or a URL."""
     if output == "":
         raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
     if output is not None and "://" in output:
-        from fatpack.io.sources.url import REMOTE, scheme_of, shown
+        from fatpack.io.sources.url import REMOTE, find_scheme, redact_url
 
-        if scheme_of(output) in REMOTE:
-            raise UsageError(f"{shown(output)}: URLs are read, and not written", hint="write a file, and upload it")
+        if find_scheme(output) in REMOTE:
+            raise UsageError(
+                f"{redact_url(output)}: URLs are read, and not written", hint="write a file, and upload it"
+            )

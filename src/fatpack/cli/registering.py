@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.messages import say
-from fatpack.cli.show import opened
+from fatpack.cli.messages import print_stderr
+from fatpack.cli.show import open_argument
 from fatpack.cli.terminal import write_text
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
-from fatpack.outcomes import FINE, code_of, exit_code, worst
-from fatpack.report.registration.records import SCHEMA, failed, registration
-from fatpack.report.registration.texts import render
-from fatpack.scanner.visit import package_of
+from fatpack.outcomes import FINE, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.report.registration.records import SCHEMA, failed_registration_record, registration_record
+from fatpack.report.registration.texts import render_registration
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.cli.many.showing import Trees
+    from fatpack.cli.many.showing import TreeListing
     from fatpack.io.source import View
 
 
@@ -29,7 +29,7 @@ def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str
     Of folders, patterns and packages every file that has to do with a runtime is shown, and a line counts the rest;
     ``exclude`` are patterns of files left out.
     """
-    shown = _Shown(as_json=as_json, exclude=exclude)
+    shown = _ShownRegistrations(as_json=as_json, exclude=exclude)
     records = (record for path in files for record in shown.records(path))
     if as_json:
         from fatpack.report.json_text import document_pieces
@@ -42,12 +42,12 @@ def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str
     return shown.code
 
 
-class _Shown:
+class _ShownRegistrations:
     """What is shown of each name, and the exit code for what was shown so far."""
 
     def __init__(self, *, as_json: bool, exclude: tuple[str, ...]) -> None:
         self._as_json, self._exclude = as_json, exclude
-        self._trees: Trees | None = None
+        self._trees: TreeListing | None = None
         self.code = FINE
 
     def records(self, path: str) -> Iterator[Any]:
@@ -56,29 +56,31 @@ class _Shown:
             yield from self._of_tree(path)
             return
         try:
-            source, view = opened(path)
+            source, view = open_argument(path)
             with source:
-                if package_of(view):
+                if detect_package(view):
                     yield from self._of_tree(view.chain[0] if view.chain else path, view)
                     return
-                record = registration(view)
+                record = registration_record(view)
         except BrokenPipeError:
             raise
         except (FatpackError, OSError) as error:
-            self.code = worst((self.code, exit_code(error)))
-            yield failed(path, error)
+            self.code = worst_exit_code((self.code, exit_code(error)))
+            yield failed_registration_record(path, error)
             return
-        self.code = worst((self.code, code_of((item["severity"], item["code"]) for item in record["findings"])))
+        self.code = worst_exit_code(
+            (self.code, exit_code_for_findings((item["severity"], item["code"]) for item in record["findings"]))
+        )
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
-        from fatpack.cli.many.registering import registering
+        from fatpack.cli.many.registering import registration_trees
 
         if self._trees is None:
-            self._trees = registering(self._exclude, as_json=self._as_json)
+            self._trees = registration_trees(self._exclude, as_json=self._as_json)
         for item in self._trees.shown(path, view):
             yield item.content if self._as_json else item
-        self.code = worst((self.code, self._trees.code))
+        self.code = worst_exit_code((self.code, self._trees.code))
 
     def tail(self) -> dict[str, object]:
         """Return what JSON says of the trees behind their files: how much was met in each."""
@@ -88,12 +90,12 @@ class _Shown:
         """Print the line that ends what is shown of trees, and say which patterns left nothing out of them."""
         if self._trees is None:
             return
-        from fatpack.cli.many.summary import line, say_unused
+        from fatpack.cli.many.summary import report_unused, summary_line
 
         if not self._as_json:
-            write_text([line(self._trees.summaries, deep=True, what="unit")])
+            write_text([summary_line(self._trees.summaries, deep=True, what="unit")])
         sys.stdout.flush()
-        say_unused(self._exclude, self._trees.summaries)
+        report_unused(self._exclude, self._trees.summaries)
 
 
 def _write(record: Any) -> None:
@@ -102,6 +104,6 @@ def _write(record: Any) -> None:
     error = record.get("error", {}).get("message") if is_record else record.error
     if error:
         sys.stdout.flush()
-        say(f"fatpack: error: {error}")
+        print_stderr(f"fatpack: error: {error}")
     else:
-        write_text(render(record) if is_record else record.content)
+        write_text(render_registration(record) if is_record else record.content)

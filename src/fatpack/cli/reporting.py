@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.cli.messages import say
+from fatpack.cli.messages import print_stderr
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-def report(file: str, findings: Iterable[Finding]) -> None:
+def print_findings(file: str, findings: Iterable[Finding]) -> None:
     """Print findings about the file: those of one kind in one place once."""
     found = FindingList()
     found.extend(findings)
     records = [finding_record(item) for item in found.kept]
     for line in finding_lines(records, unlisted=unlisted_records(found), title=file):
-        say(f"fatpack: {line}")
+        print_stderr(f"fatpack: {line}")

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.messages import say
-from fatpack.cli.options import check_name
-from fatpack.cli.show import opened
+from fatpack.cli.messages import print_stderr
+from fatpack.cli.options import check_output_name
+from fatpack.cli.show import open_argument
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import TABLES
 from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import failed, rows_of
+from fatpack.facts.reading import error_row, read_rows
 from fatpack.io.sources.opening import is_tree
-from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 from fatpack.report.text import write_lines
-from fatpack.scanner.visit import package_of
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.cli.many.summary import Summary
+    from fatpack.cli.many.summary import TreeSummary
     from fatpack.facts.columns import AnyRow
     from fatpack.io.source import View
 
@@ -39,7 +39,7 @@ def write_rows(
 
     Without an output, or with "-", they go to stdout; a file appears under its name when all of it is there.
     """
-    check_name(output)
+    check_output_name(output)
     if output is None and format == "parquet":
         raise UsageError("--rows parquet writes no text", hint='name a file with -o; "-" is stdout')
     table = _Table(files, options, exclude)
@@ -74,7 +74,7 @@ class _Table:
 
     def __init__(self, files: Sequence[str], options: RowOptions, exclude: tuple[str, ...]) -> None:
         self._files, self._exclude = files, exclude
-        self._summaries: list[Summary] = []
+        self._summaries: list[TreeSummary] = []
         self._options = options
         self._kind = TABLES[options.of][0]
         self.code = FINE
@@ -83,10 +83,10 @@ class _Table:
         for path in self._files:
             for row in self._rows_of(path):
                 if row.exit_code is not None:
-                    self.code = worst((self.code, row.exit_code))
+                    self.code = worst_exit_code((self.code, row.exit_code))
                 if row.error is not None:
                     sys.stdout.flush()
-                    say(f"fatpack: error: {row.error}")
+                    print_stderr(f"fatpack: error: {row.error}")
                 yield row
 
     def _rows_of(self, path: str) -> Iterator[AnyRow]:
@@ -94,30 +94,30 @@ class _Table:
             yield from self._rows_in(path)
             return
         try:
-            source, view = opened(path)
+            source, view = open_argument(path)
         except (FatpackError, OSError) as error:
-            yield failed(path, error, self._options.of)
+            yield error_row(path, error, self._options.of)
             return
         with source:
-            if package_of(view):
+            if detect_package(view):
                 yield from self._rows_in(view.chain[0] if view.chain else path, view)
             else:
-                yield from rows_of(view, self._options)
+                yield from read_rows(view, self._options)
 
     def _rows_in(self, path: str, view: View | None = None) -> Iterator[AnyRow]:
-        from fatpack.cli.many.tables import rows_in
+        from fatpack.cli.many.tables import read_tree_rows
 
-        yield from rows_in(path, view, self._options, self._exclude, self._summaries)
+        yield from read_tree_rows(path, view, self._options, self._exclude, self._summaries)
         if self._summaries[-1].unmatched:
-            self.code = worst((self.code, FINDINGS))
+            self.code = worst_exit_code((self.code, FINDINGS))
 
     def end(self) -> None:
         """Say what was met in trees: not among the rows, which programs read."""
         if self._summaries:
-            from fatpack.cli.many.summary import line, say_unused
+            from fatpack.cli.many.summary import report_unused, summary_line
 
-            say_unused(self._exclude, self._summaries)
-            say(line(self._summaries, deep=self._options.deep, what=TABLES[self._options.of][1]))
+            report_unused(self._exclude, self._summaries)
+            print_stderr(summary_line(self._summaries, deep=self._options.deep, what=TABLES[self._options.of][1]))
 
     def lines(self, format: str) -> Iterator[str]:
         """Yield the table as text."""

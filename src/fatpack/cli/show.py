@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.terminal import style as terminal_style
+from fatpack.cli.terminal import get_style as terminal_style
 from fatpack.cli.terminal import write_text
 from fatpack.errors import FatpackError
-from fatpack.io.sources.opening import is_tree, located, open_source
-from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
-from fatpack.record import Uncollected
-from fatpack.report.inspect_text import render
-from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
-from fatpack.report.style import painted_lines
+from fatpack.io.sources.opening import is_tree, open_source, resolve_url
+from fatpack.outcomes import FINDINGS, FINE, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.record import gc_paused
+from fatpack.report.inspect_text import render_inspect
+from fatpack.report.inspection import SCHEMA, InspectOptions, failure_record, make_file_listing, make_file_record
+from fatpack.report.style import colorize
 from fatpack.report.text import write_lines
-from fatpack.scanner.visit import package_of
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from fatpack.cli.many.showing import Shown, Trees
+    from fatpack.cli.many.showing import ShownFile, TreeListing
     from fatpack.io.source import Source, View
     from fatpack.report.style import Style
-    from fatpack.trees.entering import Entered
+    from fatpack.trees.entering import NestedFile
 
 #: What a listing reads if no option asks for more.
 TABLES = InspectOptions(inflate=False)
 
 
-def show(
+def show_files(
     files: Sequence[str],
     options: InspectOptions = TABLES,
     *,
@@ -46,7 +46,7 @@ def show(
     containers are taken from their tables. ``one_program`` compares the files too. Of folders, patterns and packages
     every file with device code is shown, and a summary ends the output; ``exclude`` are patterns of files left out.
     """
-    shown = _Shown(options, exclude, as_json=as_json, verbose=verbose, one_program=one_program)
+    shown = _ShownFiles(options, exclude, as_json=as_json, verbose=verbose, one_program=one_program)
     found: Iterable[Any] = (record for path in files for record in shown.records(path))
     code = FINE
     if one_program:
@@ -67,10 +67,10 @@ def show(
             _write(record, verbose, style)
         shown.end()
     shown.say_unused()
-    return worst((code, shown.code))
+    return worst_exit_code((code, shown.code))
 
 
-class _Shown:
+class _ShownFiles:
     """What is shown of each name, and the exit code for what was shown so far."""
 
     def __init__(
@@ -80,14 +80,14 @@ class _Shown:
         self._form = "record" if one_program else "json" if as_json else "lines"
         self._is_brief = not (as_json or verbose or one_program or options.kernels)
         self._keep: Callable[[dict[str, Any]], Any] | None = None
-        self._trees: Trees | None = None
+        self._trees: TreeListing | None = None
         self.code = FINE
         if options.kernels:
-            from fatpack.report.json_text import container_written
-            from fatpack.report.kernel_text import with_tables
+            from fatpack.report.json_text import prepared_container
+            from fatpack.report.kernel_text import with_kernel_tables
 
             # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
-            self._keep = with_tables if not as_json else None if one_program else container_written
+            self._keep = with_kernel_tables if not as_json else None if one_program else prepared_container
 
     def records(self, path: str) -> Iterator[Any]:
         """Yield the record of a file, which is read when it is asked for; what is shown of each file in a tree."""
@@ -95,31 +95,31 @@ class _Shown:
             yield from self._of_tree(path)
             return
         try:
-            path = located(path)
-            source, view = opened(path)
+            path = resolve_url(path)
+            source, view = open_argument(path)
             with source:
-                if package_of(view):
+                if detect_package(view):
                     yield from self._of_tree(view.chain[0] if view.chain else path, view)
                     return
-                record, problem = inspected(view, self._options, is_brief=self._is_brief, keep=self._keep)
+                record, problem = inspect_view(view, self._options, is_brief=self._is_brief, keep=self._keep)
         except (FatpackError, OSError) as error:
-            record, problem = failure(path, error), exit_code(error)
-        self.code = worst((self.code, problem))
+            record, problem = failure_record(path, error), exit_code(error)
+        self.code = worst_exit_code((self.code, problem))
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
-        from fatpack.cli.many.inspecting import Showing
-        from fatpack.cli.many.showing import Trees
-        from fatpack.trees.leaves import Rules
+        from fatpack.cli.many.inspecting import InspectTrees
+        from fatpack.cli.many.showing import TreeListing
+        from fatpack.trees.leaves import Filter
 
         if self._trees is None:
             keep = self._keep if self._form == "lines" else None
-            self._trees = Trees(
-                Showing(self._options, self._form, self._verbose, keep), Rules(self._exclude, self._options.deep)
+            self._trees = TreeListing(
+                InspectTrees(self._options, self._form, self._verbose, keep), Filter(self._exclude, self._options.deep)
             )
         for item in self._trees.shown(path, view):
             yield item if self._form == "lines" else item.content
-        self.code = worst((self.code, self._trees.code))
+        self.code = worst_exit_code((self.code, self._trees.code))
 
     def tail(self) -> dict[str, object]:
         """Return what JSON says of the trees behind their files: how much was met in each."""
@@ -128,17 +128,17 @@ class _Shown:
     def end(self) -> None:
         """Print the line that ends what is shown of trees."""
         if self._trees is not None:
-            from fatpack.cli.many.summary import line
+            from fatpack.cli.many.summary import summary_line
 
-            write_text([line(self._trees.summaries, deep=self._options.deep)])
+            write_text([summary_line(self._trees.summaries, deep=self._options.deep)])
 
     def say_unused(self) -> None:
         """Say which patterns left nothing out of trees."""
         if self._trees is not None and self._exclude:
-            from fatpack.cli.many.summary import say_unused
+            from fatpack.cli.many.summary import report_unused
 
             sys.stdout.flush()
-            say_unused(self._exclude, self._trees.summaries)
+            report_unused(self._exclude, self._trees.summaries)
 
 
 def _flush() -> None:
@@ -151,52 +151,52 @@ def _flush() -> None:
         pass  # it is still there, and said when the command ends
 
 
-def _say_error(text: str) -> None:
-    from fatpack.cli.messages import say
+def _print_inspect_error(text: str) -> None:
+    from fatpack.cli.messages import print_stderr
 
     sys.stdout.flush()
-    say(f"fatpack: error: {text}")
+    print_stderr(f"fatpack: error: {text}")
 
 
-def _write(record: dict[str, Any] | Shown, verbose: int, style: Style) -> None:
+def _write(record: dict[str, Any] | ShownFile, verbose: int, style: Style) -> None:
     if not isinstance(record, dict):
         if record.error:
-            _say_error(record.error)
+            _print_inspect_error(record.error)
         else:
-            write_lines(painted_lines(record.content, style), sys.stdout)
+            write_lines(colorize(record.content, style), sys.stdout)
         return
     if record.get("error"):
-        _say_error(record["error"]["message"])
+        _print_inspect_error(record["error"]["message"])
         return
-    with Uncollected():
-        write_lines(painted_lines(render(record, verbose=verbose), style), sys.stdout)
+    with gc_paused():
+        write_lines(colorize(render_inspect(record, verbose=verbose), style), sys.stdout)
 
 
-def inspected(
+def inspect_view(
     view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[dict[str, Any]], Any] | None = None
 ) -> tuple[dict[str, Any], int]:
     """Return the record of an open file and the exit code it stands for, ``is_brief``: what its short text shows.
 
     ``keep`` makes of the record of a container what is kept of it.
     """
-    with Uncollected():
-        record = listing(view, options) if is_brief else inspection(view, options, keep=keep)
+    with gc_paused():
+        record = make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=keep)
     found = (*record["findings"], *record.get("unlisted_findings", ()))
-    return record, code_of((item["severity"], item["code"]) for item in found)
+    return record, exit_code_for_findings((item["severity"], item["code"]) for item in found)
 
 
-def opened(path: str) -> tuple[Source | Entered, View]:
+def open_argument(path: str) -> tuple[Source | NestedFile, View]:
     """Open what an argument names, and return it with its bytes.
 
     That is a file, a URL, a file in a package (x.whl!libx.so), a member of an archive (libx.a(m.o)), or an address as
     reports print it (F#offset=0x10&size=0x20).
     """
-    path = located(path)
+    path = resolve_url(path)
     given = getattr(path, "given", path)
-    from fatpack.ops.choose.address import is_address, open_place
+    from fatpack.ops.choose.address import is_address, open_location
 
     if not is_address(given):
         source = open_source(path)
         return source, source.view()
-    file, place = open_place(path, ranges=True)
+    file, place = open_location(path, ranges=True)
     return file, place.view

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.messages import say
-from fatpack.cli.show import inspected, opened
-from fatpack.cli.terminal import style
+from fatpack.cli.messages import print_stderr
+from fatpack.cli.show import inspect_view, open_argument
+from fatpack.cli.terminal import get_style
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
-from fatpack.outcomes import FINE, exit_code, message, worst
+from fatpack.outcomes import FINE, error_message, exit_code, worst_exit_code
 from fatpack.report.inspection import InspectOptions
 from fatpack.report.json_text import json_pieces
-from fatpack.report.several.sums import Sums, table_lines
+from fatpack.report.several.sums import Totals, totals_table
 from fatpack.report.several.wrong import problem_lines
 from fatpack.report.text import write_lines
-from fatpack.scanner.visit import package_of
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.cli.many.showing import Trees
+    from fatpack.cli.many.showing import TreeListing
     from fatpack.io.source import View
 
 
-def show_sums(
+def show_totals(
     files: Sequence[str], by: Sequence[str], *, as_json: bool = False, deep: bool = False, exclude: tuple[str, ...] = ()
 ) -> int:
     """Print what the device code of the files adds up to, and return the exit code as ``inspect`` does.
@@ -35,25 +35,25 @@ def show_sums(
     """
     needs_kernels = "kernel" in by
     options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
-    found = _Sums(options, by, exclude)
+    found = _TotalsOverFiles(options, by, exclude)
     for path in files:
         found.add(path)
     if as_json:
         sys.stdout.writelines(json_pieces(found.sums.record()))
         sys.stdout.write("\n")
     elif found.is_any_read:
-        write_lines(table_lines(found.sums.record(), style()), sys.stdout)
+        write_lines(totals_table(found.sums.record(), get_style()), sys.stdout)
     found.end()
     return found.code
 
 
-class _Sums:
+class _TotalsOverFiles:
     """The sums over all names, and the exit code for what was read so far."""
 
     def __init__(self, options: InspectOptions, by: Sequence[str], exclude: tuple[str, ...]) -> None:
         self._options, self._by, self._exclude = options, by, exclude
-        self._trees: Trees | None = None
-        self.sums = Sums(by)
+        self._trees: TreeListing | None = None
+        self.sums = Totals(by)
         self.code = FINE
         #: Zeros after nothing but errors would look like an answer.
         self.is_any_read = False
@@ -64,53 +64,53 @@ class _Sums:
             self._add_tree(path)
             return
         try:
-            source, view = opened(path)
+            source, view = open_argument(path)
             with source:
-                if package_of(view):
+                if detect_package(view):
                     self._add_tree(view.chain[0] if view.chain else path, view)
                     return
-                record, code = inspected(view, self._options, is_brief=False)
+                record, code = inspect_view(view, self._options, is_brief=False)
         except (FatpackError, OSError) as error:
-            self.code = worst((self.code, exit_code(error)))
-            _say_error(message(error))
+            self.code = worst_exit_code((self.code, exit_code(error)))
+            _print_totals_error(error_message(error))
             return
         self.is_any_read = True
-        self.code = worst((self.code, code))
+        self.code = worst_exit_code((self.code, code))
         _say_all(problem_lines(path, record))
         self.sums.add(record)
 
     def _add_tree(self, path: str, view: View | None = None) -> None:
-        from fatpack.cli.many.inspecting import Showing
-        from fatpack.cli.many.showing import Trees
-        from fatpack.trees.leaves import Rules
+        from fatpack.cli.many.inspecting import InspectTrees
+        from fatpack.cli.many.showing import TreeListing
+        from fatpack.trees.leaves import Filter
 
         if self._trees is None:
-            self._trees = Trees(
-                Showing(self._options, "sums", by=tuple(self._by)), Rules(self._exclude, self._options.deep)
+            self._trees = TreeListing(
+                InspectTrees(self._options, "sums", by=tuple(self._by)), Filter(self._exclude, self._options.deep)
             )
         for item in self._trees.shown(path, view):
             if item.error:
-                _say_error(item.error)
+                _print_totals_error(item.error)
             else:
                 lines, part = item.content
                 _say_all(lines)
                 self.sums.add_sums(part)
-        self.code = worst((self.code, self._trees.code))
+        self.code = worst_exit_code((self.code, self._trees.code))
         self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
 
     def end(self) -> None:
         """Say what was met in trees: not among the sums, which programs read."""
         if self._trees is not None:
-            from fatpack.cli.many.summary import line, say_unused
+            from fatpack.cli.many.summary import report_unused, summary_line
 
-            say_unused(self._exclude, self._trees.summaries)
-            say(line(self._trees.summaries, deep=self._options.deep))
+            report_unused(self._exclude, self._trees.summaries)
+            print_stderr(summary_line(self._trees.summaries, deep=self._options.deep))
 
 
-def _say_error(text: str) -> None:
-    say(f"fatpack: error: {text}")
+def _print_totals_error(text: str) -> None:
+    print_stderr(f"fatpack: error: {text}")
 
 
 def _say_all(lines: Iterable[str]) -> None:
     for line in lines:
-        say(line.rstrip("\n"))
+        print_stderr(line.rstrip("\n"))

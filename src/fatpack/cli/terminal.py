@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.report.style import PLAIN, Style, painted_lines, wrapped_lines
+from fatpack.report.style import PLAIN, Style, colorize, wrap_lines
 from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-class Colour:
+class ColourChoice:
     """What ``--color`` says, while a command runs."""
 
     now = "auto"
 
     def __init__(self, choice: str) -> None:
-        self._choice, self._before = choice, Colour.now
+        self._choice, self._before = choice, ColourChoice.now
 
     def __enter__(self) -> None:
-        self._before, Colour.now = Colour.now, self._choice
+        self._before, ColourChoice.now = ColourChoice.now, self._choice
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        Colour.now = self._before
+        ColourChoice.now = self._before
 
 
-def style(stream: TextIO | None = None) -> Style:
+def get_style(stream: TextIO | None = None) -> Style:
     """Return how text on a stream looks: without one, on stdout. Asked once by a command, for text alone."""
     stream = stream or sys.stdout
     is_terminal = stream.isatty()
@@ -49,12 +49,12 @@ def write_text(lines: Iterable[str], *, verbose: int = 0, wraps: bool = False) -
 
     With ``wraps``, lines that are too wide go on in the next, for what is to be typed stands in them.
     """
-    look = style()
+    look = get_style()
     if wraps and not verbose:
-        lines = wrapped_lines(lines, look.width)
+        lines = wrap_lines(lines, look.width)
     if wraps or verbose:
         look = look.replace(width=0)
-    write_lines(painted_lines(lines, look), sys.stdout)
+    write_lines(colorize(lines, look), sys.stdout)
 
 
 def write_document(document: Mapping[str, object]) -> None:
@@ -66,8 +66,8 @@ def write_document(document: Mapping[str, object]) -> None:
 
 
 def _is_coloured(is_terminal: bool) -> bool:
-    if Colour.now != "auto":
-        return Colour.now == "always"
+    if ColourChoice.now != "auto":
+        return ColourChoice.now == "always"
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -57,7 +57,7 @@ def decompress(data: View, method: str, expected: int | None, *, format: str) ->
             _draw(data, expected, format)
             return whole
     out: bytes | bytearray = b""
-    for piece in inflated(data, method, expected, format=format):
+    for piece in inflate_pieces(data, method, expected, format=format):
         if not out:
             out = piece
             continue
@@ -84,7 +84,7 @@ def _zstd_at_once(data: View, expected: int) -> bytes | None:
     return whole if len(whole) == expected else None
 
 
-def inflated(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
+def inflate_pieces(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
     """Yield what :func:`decompress` returns, in pieces of 256 KiB or so (LZ4: of 32 MiB at most); it raises the same.
 
     The first pieces of zstd are small: who wants the beginning only inflates little more than that.
@@ -119,28 +119,28 @@ def inflated(data: View, method: str, expected: int | None, *, format: str) -> I
 def _refuse_too_much(data: View, size: int, format: str) -> None:
     """Raise LimitExceeded if data claims to inflate to more than is left for it."""
     if not data.source.is_drawable(data.start, size):
-        raise too_much(data, size, format=format)
+        raise inflation_limit_error(data, size, format=format)
 
 
 def _draw(data: View, size: int, format: str) -> None:
     """Draw the first ``size`` bytes that data inflates to from the budget. Raises LimitExceeded."""
     if not data.source.draw(data.start, size):
-        raise too_much(data, None, format=format)
+        raise inflation_limit_error(data, None, format=format)
 
 
-def most_inflated(data: View) -> int:
+def inflation_budget(data: View) -> int:
     """Return how many bytes compressed data may inflate to at all: so many as its whole budget has."""
     return data.source.budget.inflatable
 
 
-def most_held(method: str, size: int) -> int:
+def max_inflated_size(method: str, size: int) -> int:
     """Return how many bytes so many compressed ones can inflate to at all: as many as its shortest codes stand for."""
     return _MOST_HELD[method] * size
 
 
-def too_much(data: View, size: int | None, *, format: str) -> LimitExceeded:
+def inflation_limit_error(data: View, size: int | None, *, format: str) -> LimitExceeded:
     """Return the error for data that would inflate to more than it may; ``size`` is how much, None if nobody knows."""
-    most = most_inflated(data)
+    most = inflation_budget(data)
     claim = f"claim to inflate to {size}" if size is not None else "inflate to more than is left"
     return LimitExceeded(
         f"{len(data)} bytes {claim}",
@@ -198,7 +198,7 @@ def _inflate_zlib(data: View, _: int) -> Iterator[bytes]:
     # Bytes behind the stream are tolerated, as LLVM's zlib reader does.
 
 
-def beginning(data: View, size: int, *, method: str = "zstd", format: str) -> bytes:
+def inflate_beginning(data: View, size: int, *, method: str = "zstd", format: str) -> bytes:
     """Return the first ``size`` bytes that a stream inflates to, fewer if it has fewer.
 
     Of zstd no more is inflated than the block they are in, 128 KiB at most; of LZ4 nothing more. Raises BadValue for a
@@ -244,14 +244,14 @@ def _front_lz4(data: View, size: int) -> bytes:
     window = 2 * size
     try:
         # Fewer may be all there is, or a long run of literals, or a count that goes on and on.
-        while len(found := lz4_block.beginning(data.head(0, window), size)) < size and window < len(data):
+        while len(found := lz4_block.inflate_block_beginning(data.head(0, window), size)) < size and window < len(data):
             window *= 64
     except lz4_block.LZ4BlockError as error:
         raise _StreamError(str(error)) from error
     return found
 
 
-class _Reader:
+class _BoundedReader:
     """What zstandard reads from; little at first, for those who want the beginning only."""
 
     def __init__(self, data: View) -> None:
@@ -270,7 +270,7 @@ def _zstd_stream(data: View) -> tuple[_Stream, type[Exception]]:
 
     # A 32 KiB frame may ask for a window of 2 GiB; the library allocates it only as data arrives.
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-    return decompressor.stream_reader(_Reader(data), read_across_frames=True), zstandard.ZstdError  # type: ignore[arg-type]
+    return decompressor.stream_reader(_BoundedReader(data), read_across_frames=True), zstandard.ZstdError  # type: ignore[arg-type]
 
 
 def _inflate_zstd(data: View, _: int) -> Iterator[bytes]:
@@ -292,7 +292,7 @@ def _inflate_lz4(data: View, size: int) -> Iterator[bytes]:
         from fatpack.codec import lz4_stream
 
         try:
-            yield from lz4_stream.inflated(data)
+            yield from lz4_stream.inflate_block_pieces(data)
         except lz4_stream.LZ4BlockError as error:
             raise _StreamError(str(error)) from error
         return

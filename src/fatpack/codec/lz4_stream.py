@@ -7,7 +7,7 @@ bound, so long ones are made here. ``lz4_Block_format.md`` of LZ4 1.10.
 
 from __future__ import annotations
 
-from fatpack.codec.lz4_block import LEAST_MATCH, MORE, LZ4BlockError
+from fatpack.codec.lz4_block import LENGTH_CONTINUES, MIN_MATCH, LZ4BlockError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-__all__ = ["LZ4BlockError", "inflated"]
+__all__ = ["LZ4BlockError", "inflate_block_pieces"]
 
 #: How far back a match reaches, at most.
 _REACH = 64 << 10
@@ -35,7 +35,7 @@ _END_SIZE = 8
 _SLACK = 64
 
 
-def inflated(block: View) -> Iterator[bytes]:
+def inflate_block_pieces(block: View) -> Iterator[bytes]:
     """Yield what a block inflates to, in pieces of about 256 KiB. Raises LZ4BlockError for a damaged one."""
     at, past = 0, b""
     while at < len(block):
@@ -59,8 +59,8 @@ def inflated(block: View) -> Iterator[bytes]:
         if at == len(block):
             return
         distance = int.from_bytes(block.head(at, 2), "little")
-        count, at = _count(block, at + 2, token & MORE)
-        for piece in _match(past, distance, count + LEAST_MATCH):
+        count, at = _count(block, at + 2, token & LENGTH_CONTINUES)
+        for piece in _match(past, distance, count + MIN_MATCH):
             yield piece
             past = _last(past, piece)
     raise LZ4BlockError("it ends in the middle of a sequence")
@@ -74,15 +74,15 @@ def _walked(read: bytes) -> tuple[int, int]:
             token = read[at]
             at += 1
             literals = token >> 4
-            if literals == MORE:
+            if literals == LENGTH_CONTINUES:
                 more = 255
                 while more == 255 and literals < _LONG:
                     more = read[at]
                     literals += more
                     at += 1
             at += literals + 2
-            match = token & MORE
-            if match == MORE:
+            match = token & LENGTH_CONTINUES
+            if match == LENGTH_CONTINUES:
                 more = 255
                 while more == 255 and match < _LONG:
                     more = read[at]
@@ -91,7 +91,7 @@ def _walked(read: bytes) -> tuple[int, int]:
             if at > len(read) or literals >= _LONG or match >= _LONG:
                 break
             start = at
-            made += literals + match + LEAST_MATCH
+            made += literals + match + MIN_MATCH
     except IndexError:
         pass  # the last one is not here whole
     return start, made
@@ -115,7 +115,7 @@ def _last(past: bytes, piece: bytes) -> bytes:
 
 def _count(block: View, at: int, count: int) -> tuple[int, int]:
     """Return a count whose first part a token has, and where the rest of it ends."""
-    more = count == MORE
+    more = count == LENGTH_CONTINUES
     while more:
         read = block.head(at, _READ)
         if not read:

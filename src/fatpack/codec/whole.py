@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ZSTD_LEVEL, BZIP2_LEVEL = 19, 9
 
 
-def compressed(pieces: Iterable[Piece], method: str, size: int, level: int | None = None) -> Iterator[bytes]:
+def compress_stream(pieces: Iterable[Piece], method: str, size: int, level: int | None = None) -> Iterator[bytes]:
     """Yield ``size`` bytes, given in pieces, as one stream: ``zstd``, ``bzip2``, or "" as they are.
 
     Zstandard works on all cores; how many there are decides no byte. Raises Unsupported for another method.
@@ -38,7 +38,7 @@ def _plain(parts: Iterator[memoryview], _size: int, _level: int | None) -> Itera
     return map(bytes, parts)
 
 
-def _zstd(parts: Iterator[memoryview], size: int, level: int | None) -> Iterator[bytes]:
+def _zstd_stream(parts: Iterator[memoryview], size: int, level: int | None) -> Iterator[bytes]:
     import zstandard
 
     from fatpack.machine.parallel import thread_count
@@ -62,6 +62,6 @@ def _bzip2(parts: Iterator[memoryview], _size: int, level: int | None) -> Iterat
 
 _METHODS: dict[str, Callable[[Iterator[memoryview], int, int | None], Iterator[bytes]]] = {
     "": _plain,
-    "zstd": _zstd,
+    "zstd": _zstd_stream,
     "bzip2": _bzip2,
 }

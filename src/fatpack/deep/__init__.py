@@ -48,10 +48,10 @@ _LEAST = 32
 _NEAR = 64
 
 # What plug-ins read is searched for too, and this module is imported where something is searched.
-formats.with_plugins()
+formats.add_plugins()
 
 #: What a search looks for: the magics of formats that have a room.
-_READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in formats.ROOMS)
+_READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in formats.MODULES)
 _LONGEST_MAGIC = max(map(len, formats.MAGICS))
 
 
@@ -87,7 +87,7 @@ def _words(magics: Sequence[bytes]) -> tuple[bytes, dict[bytes, tuple[bytes, int
 _WORDS = _words(tuple(formats.MAGICS))
 
 
-class NextMagic:
+class MagicSearcher:
     """Where a magic occurs next: one block of the bytes is looked at at a time, and each only once.
 
     All magics of formats are looked for at once, others one after the other in each block. None of them starts with
@@ -154,7 +154,7 @@ class NextMagic:
         self._step = min(2 * self._step, limits.CHUNK)
 
 
-def between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+def ranges_between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of ``size`` bytes that lie in none of some ranges, in order."""
     reached = 0
     for start, end in sorted(ranges):
@@ -165,7 +165,7 @@ def between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int,
         yield reached, size
 
 
-def common(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def intersect_ranges(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the parts that lie in both of two lists of ranges, in order; neighbours become one."""
     found: list[tuple[int, int]] = []
     rest = iter(others)
@@ -194,7 +194,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield low, high
 
 
-def search(
+def carve(
     view: View, ranges: Iterable[tuple[int, int]], *, may_be_cut: bool = False
 ) -> Iterator[tuple[Container, View] | Finding]:
     """Yield the containers in some ranges of a view, each with its own bytes.
@@ -208,11 +208,11 @@ def search(
         if end - start < _LEAST:
             continue
         region = view.slice(start, end - start)
-        magics = NextMagic(region, _READABLE)
+        magics = MagicSearcher(region, _READABLE)
         at = magics.after(0)
         while at < len(region):
-            name = formats.starting(region, at) or ""
-            size = _claimed(name, region, at) if name in formats.ROOMS else 0
+            name = formats.format_at(region, at) or ""
+            size = _claimed(name, region, at) if name in formats.MODULES else 0
             container = _genuine(name, region, at) if 0 < size <= len(region) - at else None
             if container is not None:
                 yield container, region.slice(at, container.span.size)
@@ -226,7 +226,7 @@ def search(
                 continue
             if left is not None:
                 yield left, region.slice(at, left.span.size)
-                at = magics.after(end_of(region, left))
+                at = magics.after(resume_position(region, left))
                 continue
             hits_left -= 1
             bytes_left -= size if size <= len(region) - at else 0
@@ -239,17 +239,17 @@ def search(
 
 
 def _claimed(name: str, region: View, at: int) -> int:
-    if name in formats.plugins():
-        return formats.room(name).extent(region, at) or 0
+    if name in formats.plugin_names():
+        return formats.get_format(name).extent(region, at) or 0
     from fatpack.deep import cut
 
-    return cut.claimed(name, region, at)
+    return cut.claimed_size(name, region, at)
 
 
 def _genuine(name: str, region: View, at: int) -> Container | None:
     """Return the container at a magic if it is whole and holds an image, else None."""
     try:
-        container = formats.room(name).parse(region, at)
+        container = formats.get_format(name).parse(region, at)
     except (FormatError, Unsupported):
         return None
     is_damaged = any(item.severity == "error" for item in container.findings)
@@ -261,14 +261,14 @@ def _cut(name: str, region: View, at: int) -> Container | Finding | None:
 
     None if it is whole, or does not look like one.
     """
-    if name in formats.plugins():
+    if name in formats.plugin_names():
         return None
     from fatpack.deep import cut
 
-    if not cut.is_cut(name, region, at):
+    if not cut.is_truncated(name, region, at):
         return None
     try:
-        return formats.room(name).parse(region, at)
+        return formats.get_format(name).parse(region, at)
     except FormatError as error:
         span = region.span(at)
         return finding("FP1001", span, f"{name}: {error.describe()}", f"{_CUT}; nothing of it is read")
@@ -276,7 +276,7 @@ def _cut(name: str, region: View, at: int) -> Container | Finding | None:
         return None
 
 
-def end_of(view: View, container: Container) -> int:
+def resume_position(view: View, container: Container) -> int:
     """Return where a walk goes on: behind the container, or at a magic that a too large size has swallowed."""
     start, end = container.span.start - view.start, container.span.end - view.start
     unknown = container.unknown[-1] if container.unknown else None
@@ -284,12 +284,12 @@ def end_of(view: View, container: Container) -> int:
         # A damaged size that is too large ends in bytes no field describes, and in them the next container starts.
         used = unknown.start - container.span.start
         following = start + used + -used % 8
-        if following > start and formats.sniff(view.head(following, 24)):
+        if following > start and formats.format_by_magic(view.head(following, 24)):
             return following
     return end
 
 
-class Sections:
+class SectionIndex:
     """Which section of a host a position lies in; made of (start, end, name, number) rows that do not overlap."""
 
     def __init__(self, rows: Sequence[tuple[int, int, str, int]]) -> None:

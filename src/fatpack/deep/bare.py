@@ -16,7 +16,7 @@ selected, extracted and counted as all others are. That format exists in listing
 from __future__ import annotations
 
 from fatpack import images, magics
-from fatpack.deep import NextMagic
+from fatpack.deep import MagicSearcher
 from fatpack.findings import finding
 from fatpack.model import Container, Image, Label, Target
 
@@ -24,10 +24,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fatpack.elf.header import Elf
-    from fatpack.images import Recognised
+    from fatpack.elf.header import QuickHeader
+    from fatpack.images import ImageInfo
     from fatpack.io.source import Piece, View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
     from fatpack.model import Finding
 
 FORMAT = "bare-image"
@@ -49,7 +49,7 @@ _STRTAB = 3
 _LEAST = 20
 
 
-def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Container, View] | Finding]:
+def find_bare_images(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Container, View] | Finding]:
     """Yield the images in some ranges of a view, each as a container of its own, with its bytes.
 
     The ranges are half open, relative to the view, in order, and do not overlap. A view that is one image from its
@@ -62,19 +62,19 @@ def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Cont
         if end - start < _LEAST:
             continue
         region = view.slice(start, end - start)
-        following = NextMagic(region, _MAGICS)
+        following = MagicSearcher(region, _MAGICS)
         at = following.after(0)
         while at < len(region):
             recognised, size = _image_at(region.slice(at, len(region) - at))
             if recognised is not None:
                 data = region.slice(at, size)
                 if start + at == 0:
-                    own = alone(data, recognised), data
+                    own = bare_image_container(data, recognised), data
                 else:
                     if own is not None:
                         yield own
                         own = None
-                    yield alone(data, recognised), data
+                    yield bare_image_container(data, recognised), data
                 at = following.after(at + size)
                 continue
             hits_left -= size > 0
@@ -87,7 +87,7 @@ def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Cont
             at = following.after(at + 1)
 
 
-def _image_at(view: View) -> tuple[Recognised | None, int]:
+def _image_at(view: View) -> tuple[ImageInfo | None, int]:
     """Return what image starts with a view, and its bytes; None if there is none, and how many were read to tell.
 
     They are 0 for what is certainly something else.
@@ -96,23 +96,23 @@ def _image_at(view: View) -> tuple[Recognised | None, int]:
     if head.startswith(magics.ELF):
         return _elf_at(view, head)
     if head.startswith(magics.TILE_IR):
-        recognised = images.recognise(view)
+        recognised = images.identify_image(view)
         return (recognised, recognised.size) if recognised.size else (None, len(head))
     from fatpack.images import spirv
 
     size, read = spirv.extent(view)
-    return (images.recognise(view.slice(0, size)), size) if size else (None, read)
+    return (images.identify_image(view.slice(0, size)), size) if size else (None, read)
 
 
-def _elf_at(view: View, head: bytes) -> tuple[Recognised | None, int]:
-    from fatpack.elf.header import AMDGPU, CUDA, TYPES, header
+def _elf_at(view: View, head: bytes) -> tuple[ImageInfo | None, int]:
+    from fatpack.elf.header import AMDGPU, CUDA, FILE_TYPE_WORDS, read_quick_header
 
-    elf = header(view, head)
+    elf = read_quick_header(view, head)
     if elf is None or elf.machine not in (CUDA, AMDGPU):
         return None, 0
-    if elf.type not in TYPES or not (elf.shnum or elf.phnum):
+    if elf.type not in FILE_TYPE_WORDS or not (elf.shnum or elf.phnum):
         return None, len(head)
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     size = recognised.size or 0
     # Where the tables are missing, the header alone is left: a template.
     if elf.shape.header.size < size <= len(view) and (not elf.shnum or _has_names(elf, head)):
@@ -120,11 +120,11 @@ def _elf_at(view: View, head: bytes) -> tuple[Recognised | None, int]:
     return None, min(elf.section_count() * elf.shape.extent.size + elf.phnum * elf.shape.segment.size, len(view))
 
 
-def _has_names(elf: Elf, head: bytes) -> bool:
+def _has_names(elf: QuickHeader, head: bytes) -> bool:
     """Return whether the sections have a table of names, as all have: of what was cut, other bytes are there."""
     size = elf.shape.extent.size
     # e_shstrndx is the last field of the header; where it does not fit, section 0 has it.
-    order: Order = "little" if elf.shape.order == "little" else "big"
+    order: ByteOrder = "little" if elf.shape.order == "little" else "big"
     number = int.from_bytes(head[elf.shape.header.size - 2 : elf.shape.header.size], order)
     row = elf.view.head(elf.shoff + number * size, size)
     if number >= elf.section_count() or len(row) < size:
@@ -135,9 +135,9 @@ def _has_names(elf: Elf, head: bytes) -> bool:
     return elf.view.read(at, 1) == elf.view.read(at + length - 1, 1) == b"\0"
 
 
-def alone(data: View, recognised: Recognised | None = None, *, offload: str = "none") -> Container:
+def bare_image_container(data: View, recognised: ImageInfo | None = None, *, offload: str = "none") -> Container:
     """Return the container that an image is by itself; ``offload`` is the model of what leads to it."""
-    recognised = recognised or images.recognise(data)
+    recognised = recognised or images.identify_image(data)
     target = Target(recognised.triple, recognised.arch, offload=offload)
     size = len(data)
     return Container(FORMAT, 0, (Image(target, recognised.form, data, size, size, data.span()),), data.span())

@@ -10,8 +10,8 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
-from fatpack.formats.cuda_fatbin.reading.resume import holds
-from fatpack.formats.cuda_fatbin.stored import Head
+from fatpack.formats.cuda_fatbin.reading.resume import is_plausible
+from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader
 from fatpack.formats.offload_binary import layout as offload
 from fatpack.formats.syclbin import layout as syclbin
 from fatpack.io import limits
@@ -37,16 +37,16 @@ _MOST_STRINGS = 4096
 _MOST_KIND = 64
 
 
-def claimed(name: str, view: View, at: int) -> int:
+def claimed_size(name: str, view: View, at: int) -> int:
     """Return how many bytes at ``at`` reading a container of that format may take, by its header; 0 if it has none."""
     rest = view.slice(at, len(view) - at)
-    if name == fatbin.FORMAT:
+    if name == fatbin.FATBIN_FORMAT:
         return fatbin.HEADER.size + int(fatbin.HEADER.read(rest, 0)[3]) if len(rest) >= fatbin.HEADER.size else 0
-    if name == offload.FORMAT:
+    if name == offload.OFFLOAD_BINARY_FORMAT:
         order = _order(rest)
         # The size is at the same place in all versions.
         return int.from_bytes(rest.head(8, 8), order) if order else 0
-    if name == syclbin.FORMAT:
+    if name == syclbin.SYCLBIN_FORMAT:
         return _claimed_by_syclbin(rest)
     if rest.head(0, len(bundle.MAGIC)) == bundle.MAGIC:
         return bundle.HEADER.size + bundle.DESCRIPTOR.size * int.from_bytes(rest.head(len(bundle.MAGIC), 8), "little")
@@ -56,16 +56,16 @@ def claimed(name: str, view: View, at: int) -> int:
 
 def _claimed_by_syclbin(rest: View) -> int:
     if rest.head(0, len(magics.OFFLOAD_BINARY)) == magics.OFFLOAD_BINARY:
-        return claimed(offload.FORMAT, rest, 0)
+        return claimed_size(offload.OFFLOAD_BINARY_FORMAT, rest, 0)
     if len(rest) < syclbin.HEADER.size:
         return 0
     fields = syclbin.HEADER.named(rest, 0)
     layouts = {"abstract_count": syclbin.ABSTRACT, "ir_count": syclbin.IR_MODULE, "native_count": syclbin.NATIVE_IMAGE}
     headers = syclbin.HEADER.size + sum(fields[name] * layout.size for name, layout in layouts.items())
-    return int(headers + syclbin.aligned(fields["metadata_size"]) + fields["binary_size"])
+    return int(headers + syclbin.padded_size(fields["metadata_size"]) + fields["binary_size"])
 
 
-def is_cut(name: str, view: View, at: int) -> bool:
+def is_truncated(name: str, view: View, at: int) -> bool:
     """Return whether a container of that format starts at ``at`` and is longer than what is left of the view."""
     return _TESTS[name](view.slice(at, len(view) - at)) if name in _TESTS else False
 
@@ -79,7 +79,7 @@ def _is_cut_fatbin(rest: View) -> bool:
         (version, header_size) == (fatbin.VERSION, fatbin.HEADER.size)
         and size % fatbin.ALIGN == 0
         and size > len(rest) - fatbin.HEADER.size
-        and holds(Head(*fatbin.ENTRY.struct.unpack_from(head, fatbin.HEADER.size)), size)
+        and is_plausible(CudaEntryHeader(*fatbin.ENTRY.struct.unpack_from(head, fatbin.HEADER.size)), size)
     )
 
 
@@ -129,7 +129,7 @@ def _is_cut_binary(rest: View) -> bool:
     order = _order(rest)
     if order is None:
         return False
-    tables, version = offload.layouts(order), int.from_bytes(rest.head(4, 4), order)
+    tables, version = offload.layouts_for_order(order), int.from_bytes(rest.head(4, 4), order)
     header, entry = tables.header[version], tables.entry
     if len(rest) < header.size:
         return False
@@ -160,8 +160,8 @@ def _order(rest: View) -> Literal["little", "big"] | None:
 
 
 _TESTS: Mapping[str, Callable[[View], bool]] = {
-    fatbin.FORMAT: _is_cut_fatbin,
-    bundle.FORMAT: _is_cut_bundle,
-    offload.FORMAT: _is_cut_binary,
-    syclbin.FORMAT: lambda rest: rest.head(0, 4) == magics.OFFLOAD_BINARY and _is_cut_binary(rest),
+    fatbin.FATBIN_FORMAT: _is_cut_fatbin,
+    bundle.BUNDLE_FORMAT: _is_cut_bundle,
+    offload.OFFLOAD_BINARY_FORMAT: _is_cut_binary,
+    syclbin.SYCLBIN_FORMAT: lambda rest: rest.head(0, 4) == magics.OFFLOAD_BINARY and _is_cut_binary(rest),
 }

@@ -10,13 +10,13 @@ from fatpack import magics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 MAGIC = magics.ELF
 
 #: e_ident[EI_CLASS] → word size in bits, e_ident[EI_DATA] → byte order
 CLASSES = {1: 32, 2: 64}
-ORDERS: dict[int, Order] = {1: "little", 2: "big"}
+ORDERS: dict[int, ByteOrder] = {1: "little", 2: "big"}
 
 RELOCATABLE, EXECUTABLE, SHARED, CORE = 1, 2, 3, 4
 FILE_TYPES = {RELOCATABLE: "relocatable", EXECUTABLE: "executable", SHARED: "shared object", CORE: "core"}
@@ -129,18 +129,18 @@ SEGMENT_TYPES = {
 }
 
 
-def section_type(number: int) -> str:
+def section_type_word(number: int) -> str:
     """Return the name of a section type, or its number."""
     return SECTION_TYPES.get(number) or f"type {number:#x}"
 
 
-def section_flags(flags: int) -> str:
+def section_flag_letters(flags: int) -> str:
     """Return section flags as readelf's letters, and the rest in hex; ``none`` for 0."""
     letters = "".join(letter for bit, letter in FLAG_LETTERS.items() if flags & bit)
     rest = flags & ~sum(FLAG_LETTERS)
     return "+".join(part for part in (letters, f"{rest:#x}" if rest else "") if part) or "none"
 
 
-def named(names: dict[int, str], number: int) -> str:
+def named_number(names: dict[int, str], number: int) -> str:
     """Return the name a table has for a number with the number, or the number as unknown."""
     return f"{names[number]} ({number:#x})" if number in names else f"{number:#x} (unknown)"

@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 
 from fatpack.elf import constants
-from fatpack.elf.layout import layouts
-from fatpack.elf.table import FORMAT, blocks, inside, rows, too_much
-from fatpack.errors import BadMagic, BadValue, Truncated, hexadecimal
+from fatpack.elf.layout import elf_layouts
+from fatpack.elf.table import FORMAT, check_inside, read_table_blocks, read_table_rows, table_limit_error
+from fatpack.errors import BadMagic, BadValue, Truncated, format_hex
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -36,7 +36,7 @@ _FEW = 256
 NAME_SIZE = 4096
 
 
-class Header(Record):
+class ElfHeader(Record):
     """The ELF header as stored; the fields are documented in ``fatpack.elf.layout``."""
 
     ident: bytes
@@ -55,7 +55,7 @@ class Header(Record):
     names_index: int
 
 
-class Section(Record):
+class ElfSection(Record):
     """One section header as stored, with its ``index`` in the table."""
 
     index: int
@@ -110,9 +110,9 @@ class ElfFile:
             raise self.bad("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
         if ident[5] not in constants.ORDERS:
             raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
-        self.layouts = layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
+        self.layouts = elf_layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
         layout = self.layouts.header
-        self.header = Header(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
+        self.header = ElfHeader(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
         self._few: list[tuple[int, ...]] | None = None
         self._few_columns: tuple[tuple[int, ...], ...] | None = None
         self._names_table: View | None = None
@@ -151,10 +151,10 @@ class ElfFile:
             self._few = list(table.struct.iter_unpack(self.view.read(start, size)))
         first = self._few[0] if self._few else table.read(self.view, start)
         count = header.section_count or first[table.position("size")]
-        inside(self.view, "section table", header.section_offset, count * table.size)
+        check_inside(self.view, "section table", header.section_offset, count * table.size)
         if count > limits.SECTIONS:
             at = header.section_offset
-            raise too_much(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
+            raise table_limit_error(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
         names = first[table.position("link")] if header.names_index == constants.ESCAPED else header.names_index
         # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
         is_escaped = header.program_count == constants.ESCAPED and count
@@ -166,9 +166,9 @@ class ElfFile:
         The table is behind all else in what linkers and compilers write, so only segments can tell that there was more.
         """
         header, view, field_offset = self.header, self.view, self.layouts.header.field_offset
-        wrong = f"e_shoff at {hexadecimal(view.offset(field_offset('section_offset')))}"
+        wrong = f"e_shoff at {format_hex(view.offset(field_offset('section_offset')))}"
         if header.section_offset < len(view):
-            wrong += f" or e_shnum at {hexadecimal(view.offset(field_offset('section_count')))}"
+            wrong += f" or e_shnum at {format_hex(view.offset(field_offset('section_count')))}"
         return Truncated(
             needed=max(header.section_count, 1) * self.layouts.section.size,
             left=len(view) - header.section_offset,
@@ -188,7 +188,7 @@ class ElfFile:
         if header.program_count and end > len(self.view):
             return True
         offset, size = table.position("offset"), table.position("file_size")
-        found = rows(self.view, header.program_offset, header.program_count, table.struct)
+        found = read_table_rows(self.view, header.program_offset, header.program_count, table.struct)
         return any(row[offset] + row[size] > len(self.view) for row in found if row[size])
 
     @property
@@ -203,8 +203,8 @@ class ElfFile:
 
     def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:
         """Yield the field values of ``count`` records that follow each other from a position. Raises Truncated."""
-        inside(self.view, f"{layout.name} table", at, count * layout.size)
-        return rows(self.view, at, count, layout.struct)
+        check_inside(self.view, f"{layout.name} table", at, count * layout.size)
+        return read_table_rows(self.view, at, count, layout.struct)
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """Yield all section headers as tuples in the order of the layout, the fast way through a large table."""
@@ -250,7 +250,7 @@ class ElfFile:
 
     def table_blocks(self) -> Iterator[bytes]:
         """Yield the section table in blocks of whole headers, of the same number in every file of this class."""
-        return blocks(self.view, self.header.section_offset, self.section_count, self.layouts.section.size)
+        return read_table_blocks(self.view, self.header.section_offset, self.section_count, self.layouts.section.size)
 
     def stored_ranges(self) -> tuple[Sequence[int], list[int]]:
         """Return where the bytes of every section start and end; an end of 0 is a section without bytes."""
@@ -262,17 +262,17 @@ class ElfFile:
         ]
         return offsets, ends
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[ElfSection]:
         """Yield all section headers with their indices."""
         for index, row in enumerate(self.rows()):
-            yield Section(index, *row)
+            yield ElfSection(index, *row)
 
-    def section(self, index: int) -> Section:
+    def section(self, index: int) -> ElfSection:
         """Return one section header. The caller has checked the index."""
         if self._few is not None:
-            return Section(index, *self._few[index])
+            return ElfSection(index, *self._few[index])
         table = self.layouts.section
-        return Section(index, *table.read(self.view, self.header.section_offset + index * table.size))
+        return ElfSection(index, *table.read(self.view, self.header.section_offset + index * table.size))
 
     def section_field(self, index: int, field: str) -> int:
         """Return the position of a field of a section header, for errors and patches."""
@@ -302,7 +302,7 @@ class ElfFile:
             if row[size]:
                 yield row[offset], row[offset] + row[size]
 
-    def contents(self, section: Section, name: str = "") -> View:
+    def contents(self, section: ElfSection, name: str = "") -> View:
         """Return the bytes of a section; ``name`` extends the chain. Raises BadValue when they lie outside."""
         size = section.stored_size
         if size and section.offset + size > len(self.view):
@@ -316,7 +316,7 @@ class ElfFile:
         # Sections without bytes may claim any offset.
         return self.view.slice(section.offset if size else 0, size, name)
 
-    def names_section(self) -> Section:
+    def names_section(self) -> ElfSection:
         """Return the section that holds the section names. Raises BadValue when the header names no such table."""
         index, at = self.names_index, self.layouts.header.field_offset("names_index")
         if not 0 < index < self.section_count:
@@ -333,8 +333,8 @@ class ElfFile:
                 f"section {index} should hold the section names",
                 self.section_field(index, "type"),
                 "type",
-                constants.section_type(constants.STRTAB),
-                constants.section_type(section.type),
+                constants.section_type_word(constants.STRTAB),
+                constants.section_type_word(section.type),
             )
         return section
 
@@ -348,14 +348,14 @@ class ElfFile:
         """Return the string at a position of a string table, cut at NAME_SIZE; bytes that are no UTF-8 are escaped."""
         return table.head(at, NAME_SIZE).split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
 
-    def name(self, section: Section) -> str:
+    def name(self, section: ElfSection) -> str:
         """Return a section's name for reports and errors; "" when the table of names cannot be read."""
         try:
             return self.string(self.names_table(), section.name_offset)
         except (BadValue, Truncated):
             return ""
 
-    def title(self, section: Section) -> str:
+    def title(self, section: ElfSection) -> str:
         """Return ``section 7 (.hip_fatbin)``, as errors call it."""
         name = self.name(section)
         return f"section {section.index} ({name})" if name else f"section {section.index}"

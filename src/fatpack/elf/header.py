@@ -33,7 +33,7 @@ CUDA, AMDGPU = 190, 224
 EXECUTABLE, SHARED = 2, 3
 
 #: e_type → words
-TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
+FILE_TYPE_WORDS = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 
 #: sh_type
 SYMTAB, NOTE, NOBITS, DYNSYM = 2, 7, 8, 11
@@ -44,7 +44,7 @@ _WITHOUT_BYTES = {0, NOBITS}
 _WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
 
 
-class Shape:
+class HeaderStructs:
     """The struct readers for one word size and byte order; both are chosen once, per file."""
 
     def __init__(self, bits: int, order: str) -> None:
@@ -72,11 +72,13 @@ class Shape:
 
 #: EI_CLASS and EI_DATA behind the magic → shape
 _SHAPES = {
-    magics.ELF + bytes((kind, data)): Shape(32 * kind, order) for kind in (1, 2) for data, order in ((1, "<"), (2, ">"))
+    magics.ELF + bytes((kind, data)): HeaderStructs(32 * kind, order)
+    for kind in (1, 2)
+    for data, order in ((1, "<"), (2, ">"))
 }
 
 
-class Elf:
+class QuickHeader:
     """The header of an ELF image; see :func:`header`. Numbers are as stored, unchecked."""
 
     __slots__ = (
@@ -96,7 +98,7 @@ class Elf:
         "view",
     )
 
-    def __init__(self, view: View, shape: Shape, head: bytes) -> None:
+    def __init__(self, view: View, shape: HeaderStructs, head: bytes) -> None:
         self.view = view
         self.shape = shape
         self.osabi, self.abi_version = head[7], head[8]
@@ -106,7 +108,7 @@ class Elf:
 
     def describe(self) -> str:
         """Return word size and file type in words: ``ELF64 relocatable``."""
-        return f"ELF{self.shape.bits} {TYPES.get(self.type, f'of type {self.type}')}"
+        return f"ELF{self.shape.bits} {FILE_TYPE_WORDS.get(self.type, f'of type {self.type}')}"
 
     def section_count(self) -> int:
         """Return the number of section headers; 0 when there is no table or it cannot be read."""
@@ -122,8 +124,8 @@ class Elf:
         """Yield some values of all section headers: ``row`` is one of the shape's. Raises BadValue, Truncated."""
         count = self.section_count()
         if count:
-            table.whole(self.view, "section table", self.shoff, count, row.size, self.shentsize)
-        return table.rows(self.view, self.shoff, count, row)
+            table.check_table(self.view, "section table", self.shoff, count, row.size, self.shentsize)
+        return table.read_table_rows(self.view, self.shoff, count, row)
 
     def extent(self, wanted: Collection[int] = ()) -> tuple[int | None, list[tuple[int, int, int]]]:
         """Return where the image ends by its own headers, and the sections of the ``wanted`` types.
@@ -142,7 +144,7 @@ class Elf:
             return None, found
         end = max(end, self.shoff + count * size)
         empty = _WITHOUT_BYTES_CUDA if self.machine == CUDA else _WITHOUT_BYTES
-        for row in table.rows(view, self.shoff, count, shape.extent):
+        for row in table.read_table_rows(view, self.shoff, count, shape.extent):
             kind, offset, extent = row
             # Section 0 describes nothing; its size may be the count.
             if offset + extent > end and kind not in empty:
@@ -158,33 +160,33 @@ class Elf:
             return end
         if self.phentsize != shape.segment.size:
             return None
-        for offset, size in table.rows(self.view, self.phoff, self.phnum, shape.segment):
+        for offset, size in table.read_table_rows(self.view, self.phoff, self.phnum, shape.segment):
             end = max(end, offset + size)
         return end
 
 
-def header(view: View, head: bytes) -> Elf | None:
+def read_quick_header(view: View, head: bytes) -> QuickHeader | None:
     """Return the header from the first 64 bytes of an image; None when it is cut short or of an unknown class."""
     shape = _SHAPES.get(head[:6])
-    return None if shape is None or len(head) < shape.header.size else Elf(view, shape, head)
+    return None if shape is None or len(head) < shape.header.size else QuickHeader(view, shape, head)
 
 
-def type_of(view: View) -> int | None:
+def read_file_type(view: View) -> int | None:
     """Return ``e_type``; None of what is no ELF file, and of one that is cut short."""
-    found = header(view, view.head(0, 64))
+    found = read_quick_header(view, view.head(0, 64))
     return None if found is None else found.type
 
 
 def is_linked(view: View) -> bool:
     """Return whether a file is a linked ELF program or library: what is in it has addresses."""
-    return type_of(view) in (EXECUTABLE, SHARED)
+    return read_file_type(view) in (EXECUTABLE, SHARED)
 
 
-def text(name: bytes) -> str:
+def decode_name(name: bytes) -> str:
     """Return a stored name as text; bytes that are no UTF-8 become escapes, so that nothing is lost."""
     return name.decode("utf-8", "backslashreplace")
 
 
-def texts(names: Sequence[bytes]) -> list[str]:
+def decode_names(names: Sequence[bytes]) -> list[str]:
     """Return stored names, none of which holds a zero, as :func:`text` does, all at once."""
-    return text(b"\0".join(names)).split("\0") if names else []
+    return decode_name(b"\0".join(names)).split("\0") if names else []

@@ -15,7 +15,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 _HEADER = (
     Field("ident", "bytes[16]", "e_ident: magic 7F 45 4C 46, class (1 = 32, 2 = 64 bits), byte order, version, ABI"),
@@ -23,13 +23,13 @@ _HEADER = (
         "type",
         "u16",
         "e_type: 1 relocatable, 2 executable, 3 shared object, 4 core",
-        lambda value: constants.named(constants.FILE_TYPES, value),
+        lambda value: constants.named_number(constants.FILE_TYPES, value),
     ),
     Field(
         "machine",
         "u16",
         "e_machine: the processor the code is for",
-        lambda value: constants.named(constants.MACHINES, value),
+        lambda value: constants.named_number(constants.MACHINES, value),
     ),
     Field("version", "u32", "e_version: 1"),
     Field("entry", "word", "e_entry: address where the program starts, 0 if it does not"),
@@ -46,8 +46,8 @@ _HEADER = (
 
 _SECTION = (
     Field("name_offset", "u32", "sh_name: where the name starts in the table of section names, in bytes"),
-    Field("type", "u32", "sh_type: what the section holds", constants.section_type),
-    Field("flags", "word", "sh_flags: W write, A loaded, X execute, E not linked, …", constants.section_flags),
+    Field("type", "u32", "sh_type: what the section holds", constants.section_type_word),
+    Field("flags", "word", "sh_flags: W write, A loaded, X execute, E not linked, …", constants.section_flag_letters),
     Field("address", "word", "sh_addr: address in memory; 0 in objects"),
     Field("offset", "word", "sh_offset: where the contents start in the file, in bytes"),
     Field("size", "word", "sh_size: bytes of the contents; of nobits sections in memory only"),
@@ -65,7 +65,7 @@ _PROGRAM = (
         "type",
         "u32",
         "p_type: what the segment is for",
-        lambda value: constants.named(constants.SEGMENT_TYPES, value),
+        lambda value: constants.named_number(constants.SEGMENT_TYPES, value),
     ),
     Field("offset", "word", "p_offset: where the segment starts in the file, in bytes"),
     Field("address", "word", "p_vaddr: address in memory"),
@@ -98,7 +98,7 @@ _PROGRAM_64 = ("type", "flags", "offset", "address", "physical_address", "file_s
 _SYMBOL_64 = ("name_offset", "info", "other", "section_index", "value", "size")
 
 
-class Layouts(Record):
+class ElfLayouts(Record):
     """The records of one word size (``bits``) and byte ``order``.
 
     ``index`` is one word of a group or of a symtab_shndx section. ``symbol_shift`` is how far right the ``info`` of
@@ -106,7 +106,7 @@ class Layouts(Record):
     """
 
     bits: int
-    order: Order
+    order: ByteOrder
     header: Layout
     section: Layout
     program: Layout
@@ -128,10 +128,10 @@ class Layouts(Record):
         return (1 << self.bits) - 1
 
 
-_cache: dict[tuple[int, Order], Layouts] = {}
+_cache: dict[tuple[int, ByteOrder], ElfLayouts] = {}
 
 
-def layouts(bits: int, order: Order) -> Layouts:
+def elf_layouts(bits: int, order: ByteOrder) -> ElfLayouts:
     """Return the records for a word size (32 or 64) and a byte order (``little`` or ``big``)."""
     key = bits, order
     if key not in _cache:
@@ -139,7 +139,7 @@ def layouts(bits: int, order: Order) -> Layouts:
     return _cache[key]
 
 
-def _build(bits: int, order: Order) -> Layouts:
+def _build(bits: int, order: ByteOrder) -> ElfLayouts:
     types = {"word": f"u{bits}", "signed": f"i{bits}"}
 
     def layout(name: str, fields: tuple[Field, ...], names: tuple[str, ...] = ()) -> Layout:
@@ -151,7 +151,7 @@ def _build(bits: int, order: Order) -> Layouts:
         return Layout(FORMAT, name, sized, order)
 
     wide = bits == 64
-    return Layouts(
+    return ElfLayouts(
         bits=bits,
         order=order,
         header=layout("header", _HEADER),

@@ -8,16 +8,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.elf.sections import Sections
+    from fatpack.elf.sections import DeviceElfSections
 
 #: sh_type
 _RELA, _REL = 4, 9
 
 
-class Relocations:
+class SectionRelocations:
     """The sections of relocations of an image, found by the section that each of them changes."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: DeviceElfSections) -> None:
         self._sections = sections
         self._of: dict[int, list[int]] = {}
         for index, (_, kind, _, _, _, size, _, info) in enumerate(sections.headers):

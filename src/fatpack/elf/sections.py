@@ -7,7 +7,7 @@ stays out of ``fatpack.elf.header``, which is read for every image. System V gAB
 from __future__ import annotations
 
 from fatpack.elf import table
-from fatpack.elf.header import NOBITS, NOTE, header, text
+from fatpack.elf.header import NOBITS, NOTE, decode_name, read_quick_header
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.errors import BadValue
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
     #: name, type, flags, address, offset, size, link, info
     Header: TypeAlias = tuple[int, int, int, int, int, int, int, int]
@@ -33,7 +33,7 @@ _NOTE_HEADER = 12
 _AHEAD = 64 << 10
 
 
-class Section(Record):
+class DeviceElfSection(Record):
     """One row of the section table as stored; ``index`` is its number, ``name`` already looked up."""
 
     index: int
@@ -47,7 +47,7 @@ class Section(Record):
     info: int
 
 
-class Sections:
+class DeviceElfSections:
     """The section table of an ELF image, checked before anything is read; empty when it has none.
 
     ``headers`` are the rows as stored (name, type, flags, address, offset, size, link, info), ``names`` their names, in
@@ -57,40 +57,42 @@ class Sections:
     def __init__(self, view: View) -> None:
         """Read the table and its names. Raises FormatError when they are damaged."""
         self.view = view
-        found = header(view, view.head(0, 64))
+        found = read_quick_header(view, view.head(0, 64))
         if found is None:
-            raise table.bad(view, "header", "is no ELF header, or cut short", 0)
+            raise table.table_error(view, "header", "is no ELF header, or cut short", 0)
         self.elf = found
-        self.order: Order = "little" if view.read(5, 1) == b"\1" else "big"
+        self.order: ByteOrder = "little" if view.read(5, 1) == b"\1" else "big"
         self.headers, self.names = self._read()
-        self._rows: tuple[Section, ...] | None = None
+        self._rows: tuple[DeviceElfSection, ...] | None = None
         self._unread = len(view)
         #: bytes that were read ahead, and where they start
         self._block, self._block_at = b"", 0
 
     @property
-    def rows(self) -> tuple[Section, ...]:
+    def rows(self) -> tuple[DeviceElfSection, ...]:
         """All rows as records."""
         if self._rows is None:
             self._rows = tuple(map(self.row, range(len(self.headers))))
         return self._rows
 
-    def row(self, index: int) -> Section:
+    def row(self, index: int) -> DeviceElfSection:
         """Return one row as a record."""
-        return Section(index, text(self.names[index]), *self.headers[index][1:])
+        return DeviceElfSection(index, decode_name(self.names[index]), *self.headers[index][1:])
 
-    def content(self, section: Section) -> View:
+    def content(self, section: DeviceElfSection) -> View:
         """Return the bytes of a section; none for one that takes no place in the file. Raises FormatError."""
         if section.type == NOBITS:
             return self.view.slice(0, 0)
         field = section.name or "section"
-        table.inside(self.view, field, section.offset, section.size)
+        table.check_inside(self.view, field, section.offset, section.size)
         if section.size > limits.IMAGE_SECTION_SIZE:
             most = limits.IMAGE_SECTION_SIZE
-            raise table.too_much(self.view, field, section.offset, f"{section.size} bytes", "IMAGE_SECTION_SIZE", most)
+            raise table.table_limit_error(
+                self.view, field, section.offset, f"{section.size} bytes", "IMAGE_SECTION_SIZE", most
+            )
         return self.view.slice(section.offset, section.size)
 
-    def read(self, section: Section) -> bytes:
+    def read(self, section: DeviceElfSection) -> bytes:
         """Return the bytes of a section to be walked through. Raises FormatError, also where sections share bytes.
 
         Each byte is walked over once: a thousand sections in the place of one would multiply the work.
@@ -130,23 +132,25 @@ class Sections:
             return self.view.read(offset, size)
         return self._block[start : start + size]
 
-    def _spend(self, section: Section, size: int) -> None:
+    def _spend(self, section: DeviceElfSection, size: int) -> None:
         self._unread -= size
         if self._unread < 0:
             raise self._overlaps(section)
 
-    def _overlaps(self, section: Section) -> BadValue:
-        return table.bad(self.view, section.name or "section", "overlaps sections that were read", section.offset)
+    def _overlaps(self, section: DeviceElfSection) -> BadValue:
+        return table.table_error(
+            self.view, section.name or "section", "overlaps sections that were read", section.offset
+        )
 
     def at(self, index: int, address: int, size: int, field: str) -> View:
         """Return the bytes at an address of a section: of a symbol that is defined there. Raises FormatError."""
         if index >= len(self.headers):
-            raise table.bad(self.view, field, f"is in section {index} of {len(self.headers)}", 0)
+            raise table.table_error(self.view, field, f"is in section {index} of {len(self.headers)}", 0)
         section = self.row(index)
         start, content = address - section.address, self.content(section)
         if start < 0 or start + size > len(content):
             place = f"at address {address:#x} is outside {section.name or 'its section'}"
-            raise table.bad(self.view, field, place, section.offset)
+            raise table.table_error(self.view, field, place, section.offset)
         return content.slice(start, size)
 
     def notes(self) -> Iterator[tuple[bytes, int, View]]:
@@ -155,17 +159,17 @@ class Sections:
             if row[1] == NOTE:
                 yield from self._notes(self.row(index))
 
-    def _notes(self, section: Section) -> Iterator[tuple[bytes, int, View]]:
+    def _notes(self, section: DeviceElfSection) -> Iterator[tuple[bytes, int, View]]:
         view, at = self.content(section), 0
         self._spend(section, len(view))
         while at < len(view):
             if len(view) - at < _NOTE_HEADER and view.slice(at, len(view) - at).is_zero():
                 return
-            table.inside(view, "note", at, _NOTE_HEADER)
+            table.check_inside(view, "note", at, _NOTE_HEADER)
             head = view.read(at, _NOTE_HEADER)
             name, size, kind = (self.number(head[start : start + 4]) for start in (0, 4, 8))
             start = at + _NOTE_HEADER + name + -name % 4
-            table.inside(view, "note", at, start + size - at)
+            table.check_inside(view, "note", at, start + size - at)
             yield view.read(at + _NOTE_HEADER, name).rstrip(b"\0"), kind, view.slice(start, size)
             at = start + size + -size % 4
 
@@ -178,7 +182,7 @@ class Sections:
         count, shape = elf.section_count(), elf.shape.row
         found = elf.sections(shape)
         if count > limits.IMAGE_SECTIONS:
-            raise table.too_much(
+            raise table.table_limit_error(
                 view, "section table", elf.shoff, f"has {count} entries", "IMAGE_SECTIONS", limits.IMAGE_SECTIONS
             )
         headers: list[Header] = list(found)
@@ -191,7 +195,7 @@ class Sections:
             names[index] = b""
         return headers, names
 
-    def _names(self, headers: list[Header]) -> table.Names | None:
+    def _names(self, headers: list[Header]) -> table.NameTable | None:
         """Return the section names; None when the header names no section for them."""
         view, elf = self.view, self.elf
         if not headers:
@@ -199,7 +203,7 @@ class Sections:
         index = self.number(view.read(elf.shape.header.size - 2, 2))
         index = headers[0][6] if index == _XINDEX else index
         if index >= len(headers):
-            raise table.bad(view, "section names", f"are in section {index} of {len(headers)}", elf.shoff)
+            raise table.table_error(view, "section names", f"are in section {index} of {len(headers)}", elf.shoff)
         if not index or headers[index][1] == NOBITS:
             return None
-        return table.Names(view, "section name", *headers[index][4:6])
+        return table.NameTable(view, "section name", *headers[index][4:6])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from fatpack.elf import table
-from fatpack.elf.header import header
+from fatpack.elf.header import read_quick_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.elf.header import Elf
+    from fatpack.elf.header import QuickHeader
     from fatpack.io.source import View
 
 #: for ``bytes.translate``: 1 for all but 0
@@ -21,7 +21,7 @@ _NOT_ZERO = bytes((0, *[1] * 255))
 _FEW = 64 * 24
 
 
-class Symbols:
+class ElfSymbolTable:
     """The symbol table of an ELF image, checked before anything is read.
 
     ``kinds`` are the section types to look for, the preferred one first; only one table is read, as the gABI allows
@@ -32,10 +32,10 @@ class Symbols:
         """Find the table and load its names. Raises FormatError when headers, table or names are damaged."""
         self.view = view
         self.is_present = False
-        self._names: table.Names | None = None
-        elf = header(view, view.head(0, 64))
+        self._names: table.NameTable | None = None
+        elf = read_quick_header(view, view.head(0, 64))
         if elf is None:
-            raise table.bad(view, "header", "is no ELF header, or cut short", 0)
+            raise table.table_error(view, "header", "is no ELF header, or cut short", 0)
         self._shape = elf.shape
         count = elf.section_count()
         headers, index = self._find(elf, count, kinds)
@@ -45,12 +45,12 @@ class Symbols:
         size = self._shape.symbol.size
         if self._size % size:
             problem = f"its {self._size} bytes are no whole number of entries"
-            raise table.bad(view, "symbol table", problem, self._at)
-        table.whole(view, "symbol table", self._at, self._size // size, size, entsize or size)
+            raise table.table_error(view, "symbol table", problem, self._at)
+        table.check_table(view, "symbol table", self._at, self._size // size, size, entsize or size)
         if link >= count:
-            raise table.bad(view, "symbol table", f"names section {link} of {count}", self._at)
+            raise table.table_error(view, "symbol table", f"names section {link} of {count}", self._at)
         _, at, size, _, _ = self._row(elf, headers, link)
-        self._names = table.Names(view, "symbol name", at, size)
+        self._names = table.NameTable(view, "symbol name", at, size)
         self.is_present = True
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
@@ -60,7 +60,7 @@ class Symbols:
             return iter(())
         if self._size <= table.BLOCK:  # the usual case, without a generator in between
             return symbol.iter_unpack(self.view.read(self._at, self._size))
-        return table.rows(self.view, self._at, self._size // symbol.size, symbol)
+        return table.read_table_rows(self.view, self._at, self._size // symbol.size, symbol)
 
     def defined(self, infos: bytes, others: bytes = b"") -> tuple[list[int], bytes]:
         """Return the names, for :meth:`names`, and the st_info of the symbols that are defined in this image.
@@ -138,7 +138,7 @@ class Symbols:
         """Return the names at offsets of the string table. Raises BadValue, LimitExceeded."""
         return self._names.take(places, self._at) if self._names else []
 
-    def _find(self, elf: Elf, count: int, kinds: tuple[int, ...]) -> tuple[bytes, int]:
+    def _find(self, elf: QuickHeader, count: int, kinds: tuple[int, ...]) -> tuple[bytes, int]:
         """Return the section table if it is a small one, and the number of the first section of a kind, -1 for none.
 
         Raises FormatError when the table is damaged.
@@ -149,13 +149,13 @@ class Symbols:
             return b"", _first(types, kinds)
         if not count:
             return b"", -1
-        table.whole(self.view, "section table", elf.shoff, count, row.size, elf.shentsize)
+        table.check_table(self.view, "section table", elf.shoff, count, row.size, elf.shentsize)
         headers = self.view.read(elf.shoff, count * row.size)
         if sys.byteorder != elf.shape.order:
             return headers, _first([kind for kind, *_ in row.iter_unpack(headers)], kinds)
         return headers, _first(memoryview(headers).cast("I")[1 :: row.size // 4].tolist(), kinds)
 
-    def _row(self, elf: Elf, headers: bytes, index: int) -> tuple[int, ...]:
+    def _row(self, elf: QuickHeader, headers: bytes, index: int) -> tuple[int, ...]:
         row = elf.shape.section
         if headers:
             return row.unpack_from(headers, index * row.size)

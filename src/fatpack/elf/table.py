@@ -29,7 +29,7 @@ _FEW = 32
 BLOCK = 1 << 20
 
 
-def blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
+def read_table_blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
     """Yield ``count`` rows of ``size`` bytes from a position on, in blocks of whole rows; those that are there."""
     step = max(BLOCK // size, 1)
     left = min(count, max(len(view) - at, 0) // size)
@@ -40,7 +40,7 @@ def blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
         left -= taken
 
 
-def rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
+def read_table_rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
     """Yield the values of the rows that are there; the caller has checked the table, or takes what is left of it."""
     if count * row.size <= BLOCK:  # the usual case, without a generator in between
         return row.iter_unpack(view.head(at, min(count, max(len(view) - at, 0) // row.size) * row.size))
@@ -48,11 +48,11 @@ def rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ..
 
 
 def _rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
-    for block in blocks(view, at, count, row.size):
+    for block in read_table_blocks(view, at, count, row.size):
         yield from row.iter_unpack(block)
 
 
-def inside(view: View, field: str, at: int, size: int) -> None:
+def check_inside(view: View, field: str, at: int, size: int) -> None:
     """Raise Truncated unless the bytes lie in the view."""
     if at + size > len(view):
         raise Truncated(
@@ -60,22 +60,22 @@ def inside(view: View, field: str, at: int, size: int) -> None:
         )
 
 
-def whole(view: View, field: str, at: int, count: int, size: int, stored_size: int) -> None:
+def check_table(view: View, field: str, at: int, count: int, size: int, stored_size: int) -> None:
     """Check a table: rows of ``size`` bytes, as the header states with ``stored_size``, all in the view.
 
     Raises BadValue and Truncated.
     """
     if stored_size != size:
-        raise bad(view, field, f"has entries of {stored_size} bytes, not of {size}", at)
-    inside(view, field, at, count * size)
+        raise table_error(view, field, f"has entries of {stored_size} bytes, not of {size}", at)
+    check_inside(view, field, at, count * size)
 
 
-def bad(view: View, field: str, problem: str, at: int) -> BadValue:
+def table_error(view: View, field: str, problem: str, at: int) -> BadValue:
     """Return the error for a field, or what it leads to, that cannot be."""
     return BadValue(problem, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain)
 
 
-def too_much(view: View, field: str, at: int, problem: str, limit: str, most: int = 0) -> LimitExceeded:
+def table_limit_error(view: View, field: str, at: int, problem: str, limit: str, most: int = 0) -> LimitExceeded:
     """Return the error for what exceeds a limit, by its name in :mod:`fatpack.io.limits`; ``most`` is allowed."""
     return LimitExceeded(
         problem,
@@ -88,7 +88,7 @@ def too_much(view: View, field: str, at: int, problem: str, limit: str, most: in
     )
 
 
-class Names:
+class NameTable:
     """A table of names, loaded; what is taken from it is bounded.
 
     Names may share one long string: without a bound n of them would make n copies of it.
@@ -96,9 +96,9 @@ class Names:
 
     def __init__(self, view: View, field: str, at: int, size: int) -> None:
         """Load the names; ``field`` is what one of them is called. Raises Truncated, LimitExceeded."""
-        inside(view, f"{field}s", at, size)
+        check_inside(view, f"{field}s", at, size)
         if size > limits.STRING_TABLE:
-            raise too_much(view, f"{field}s", at, f"{size} bytes of them", "STRING_TABLE", limits.STRING_TABLE)
+            raise table_limit_error(view, f"{field}s", at, f"{size} bytes of them", "STRING_TABLE", limits.STRING_TABLE)
         self._view, self._field, self._at = view, field, at
         self._stored = view.read(at, size)
         self._budget = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
@@ -136,10 +136,10 @@ class Names:
             end = stored.find(b"\0", start)
             if end < 0:
                 problem = f"at {start:#x} is outside the {len(stored)} bytes of names"
-                raise bad(self._view, self._field, problem, stored_at + len(found) * step)
+                raise table_error(self._view, self._field, problem, stored_at + len(found) * step)
             self._budget -= end - start
             if self._budget < 0:
-                raise too_much(
+                raise table_limit_error(
                     self._view, f"{self._field}s", self._at, "they are far longer than the image", "STRING_RATIO"
                 )
             found.append(stored[start:end])

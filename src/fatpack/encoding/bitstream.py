@@ -40,7 +40,7 @@ _OPERANDS = 256
 DECODED_VALUES = 12
 
 
-class Run(Record):
+class ArrayRun(Record):
     """The elements of an array as they lie in the stream: ``count`` of them from bit ``at`` on, in one encoding."""
 
     at: int
@@ -233,7 +233,7 @@ class BitReader:
         """Return the code of a record, which tells what it is; None means an unabbreviated one."""
         return self.vbr(6) if abbreviation is None else self._value(abbreviation.code)
 
-    def values(self, abbreviation: Abbreviation | None) -> tuple[list[int], Run | None]:
+    def values(self, abbreviation: Abbreviation | None) -> tuple[list[int], ArrayRun | None]:
         """Return the first values of a record behind its code, and its array; the position moves behind the record."""
         if abbreviation is None:
             count = self.vbr(6)
@@ -244,11 +244,11 @@ class BitReader:
         self._skip(abbreviation.rest)
         return taken, self._array(abbreviation)
 
-    def skip(self, abbreviation: Abbreviation | None) -> Run | None:
+    def skip(self, abbreviation: Abbreviation | None) -> ArrayRun | None:
         """Go behind a record whose code was read, and return where its values lie: all of an unabbreviated one."""
         if abbreviation is None:
             count = self.vbr(6)
-            run = Run(self.at, count, VBR, 6)
+            run = ArrayRun(self.at, count, VBR, 6)
             self.skip_vbr(6, count)
             return run
         self._skip(abbreviation.steps)
@@ -260,11 +260,11 @@ class BitReader:
             if vbr_width:
                 self.vbr(vbr_width)
 
-    def _array(self, abbreviation: Abbreviation) -> Run | None:
+    def _array(self, abbreviation: Abbreviation) -> ArrayRun | None:
         if abbreviation.is_blob:
             count = self.vbr(6)
             self.align()
-            blob = Run(self.at, count, FIXED, 8)
+            blob = ArrayRun(self.at, count, FIXED, 8)
             self._advance(8 * count)
             self.align()
             return blob
@@ -272,7 +272,7 @@ class BitReader:
             return None
         count = self.vbr(6)
         encoding, width = abbreviation.element
-        run = Run(self.at, count, encoding, width)
+        run = ArrayRun(self.at, count, encoding, width)
         if encoding == VBR:
             self.skip_vbr(width, count)
         else:
@@ -287,7 +287,7 @@ class BitReader:
             return CHARACTERS[self.fixed(6)]
         return self.fixed(number) if encoding == FIXED else self.vbr(number)
 
-    def elements(self, run: Run) -> Iterator[int]:
+    def elements(self, run: ArrayRun) -> Iterator[int]:
         """Yield the elements of an array; the position moves along, so give this a reader of its own."""
         self.at = run.at
         for _ in range(run.count):

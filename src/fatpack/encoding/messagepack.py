@@ -69,7 +69,7 @@ def _step(first: int) -> tuple[int, int] | None:
 _STEPS = tuple(map(_step, range(256)))
 
 
-class Reader:
+class MessagePackReader:
     """A position in MessagePack; every method reads one value and moves behind it.
 
     Raises Truncated and BadValue with the place of the value. ``field`` is what errors call the whole, ``format`` the
@@ -194,7 +194,7 @@ class Reader:
         )
 
 
-def integer(value: int) -> bytes:
+def pack_integer(value: int) -> bytes:
     """Return an unsigned integer in the fewest bytes that hold it, as msgpack's packers do."""
     if value < 0x80:
         return bytes([value])
@@ -202,18 +202,18 @@ def integer(value: int) -> bytes:
     return bytes([{1: 0xCC, 2: 0xCD, 4: 0xCE, 8: 0xCF}[size]]) + value.to_bytes(size, "big")
 
 
-def string(value: bytes) -> bytes:
+def pack_string(value: bytes) -> bytes:
     """Return a string of these bytes."""
     return _counted(len(value), 0xA0, 32, {1: 0xD9, 2: 0xDA, 4: 0xDB}) + value
 
 
-def map_of(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
+def pack_map(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
     """Return a map of pairs; keys are the bytes of strings, values are stored already."""
-    parts = (part for key, value in pairs for part in (string(key), value))
+    parts = (part for key, value in pairs for part in (pack_string(key), value))
     return b"".join((_counted(len(pairs), 0x80, 16, {2: 0xDE, 4: 0xDF}), *parts))
 
 
-def array_of(values: Sequence[bytes]) -> bytes:
+def pack_array(values: Sequence[bytes]) -> bytes:
     """Return an array of values, which are stored already."""
     return b"".join((_counted(len(values), 0x90, 16, {2: 0xDC, 4: 0xDD}), *values))
 

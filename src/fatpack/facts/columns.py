@@ -203,7 +203,7 @@ _TYPES: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def columns(kind: type[Row]) -> list[tuple[str, str, bool]]:
+def list_columns(kind: type[Row]) -> list[tuple[str, str, bool]]:
     """Return (column, annotation without None, whether it may be None) of a kind of rows, in order."""
     annotations = {name: text for base in reversed(kind.__mro__) for name, text in _annotations(base).items()}
     return [
@@ -217,9 +217,9 @@ def _annotations(kind: type) -> dict[str, str]:
     return found
 
 
-def described(kind: type[Row]) -> list[list[str]]:
+def describe_columns(kind: type[Row]) -> list[list[str]]:
     """Return the columns of a kind of rows as a table for people: name, type, meaning."""
-    return [[f"`{name}`", _TYPES[annotation][0], MEANING[name]] for name, annotation, _ in columns(kind)]
+    return [[f"`{name}`", _TYPES[annotation][0], MEANING[name]] for name, annotation, _ in list_columns(kind)]
 
 
 def json_schema() -> dict[str, Any]:
@@ -234,7 +234,7 @@ def json_schema() -> dict[str, Any]:
 
 def _object_schema(kind: type[Row], word: str) -> dict[str, Any]:
     properties = {}
-    for name, annotation, may_be_none in columns(kind):
+    for name, annotation, may_be_none in list_columns(kind):
         schema = dict(_TYPES[annotation][1])
         if may_be_none:
             schema["type"] = [schema["type"], "null"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.errors import FormatError, Unsupported
-from fatpack.facts.of_kernels import has_kernel, kernels_of
+from fatpack.facts.of_kernels import has_kernel, read_image_kernels
+from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
-from fatpack.findings import unread as code_for
 from fatpack.images import NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
-from fatpack.scanner import inflated
-from fatpack.scanner.found import compared
+from fatpack.scanner import inflate_image
+from fatpack.scanner.found import checked_against_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from fatpack.facts.options import RowOptions
-    from fatpack.images.kernel import Kernel
-    from fatpack.io.source import Source, View
-    from fatpack.model import Finding, Span
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.images.kernel import KernelNeeds
+    from fatpack.io.source import Source, Span, View
+    from fatpack.model import Finding
+    from fatpack.scanner import FoundContainer, FoundImage
 
     #: kernels of an image, and the digests of their code by their names
-    _Kernels: TypeAlias = tuple[tuple[Kernel, ...], dict[str, str]]
+    _Kernels: TypeAlias = tuple[tuple[KernelNeeds, ...], dict[str, str]]
     #: columns that take reading an image, and its kernels
-    Content: TypeAlias = tuple[dict[str, Any], _Kernels]
+    ImageBytes: TypeAlias = tuple[dict[str, Any], _Kernels]
 
 #: what is known of an image that is not read
-NOTHING: Content = {}, ((), {})
+NO_CONTENT: ImageBytes = {}, ((), {})
 
 
-class Contents:
+class ImageReader:
     """The images of one file; ``note`` gets what is wrong with them."""
 
     def __init__(self, options: RowOptions, room: int, note: Callable[[Finding], None]) -> None:
@@ -40,13 +40,13 @@ class Contents:
         self._note = note
         #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
         self._room = room
-        self._read_of: dict[tuple[Source, int, int], Content] = {}
+        self._read_of: dict[tuple[Source, int, int], ImageBytes] = {}
 
     def forget(self) -> None:
         """Forget what was read: bytes are shared within a container."""
         self._read_of.clear()
 
-    def inflated(self, found: FoundImage, around: Found) -> FoundImage:
+    def inflated(self, found: FoundImage, around: FoundContainer) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that is wanted and can be done."""
         if not self._options.reads_images:
             # Asked first: the data of an image that is only listed is not even made.
@@ -56,7 +56,7 @@ class Contents:
         if found.data.source.is_refused or not self._has_room(found):
             return found
         try:
-            return inflated(found, around.container.images)
+            return inflate_image(found, around.container.images)
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
@@ -72,7 +72,7 @@ class Contents:
             self._note(_too_much(found.span))
         return self._room >= 0
 
-    def read(self, view: View, form: str, record: object, findings: list[Finding]) -> Content:
+    def read(self, view: View, form: str, record: object, findings: list[Finding]) -> ImageBytes:
         """Return the columns that take reading an image, and its kernels with digests; shared bytes are read once."""
         options = self._options
         wants_kernels = options.reads_kernels
@@ -80,17 +80,17 @@ class Contents:
         if place in self._read_of:
             return self._read_of[place]
         columns: dict[str, Any] = {}
-        kernels: tuple[Kernel, ...] = ()
+        kernels: tuple[KernelNeeds, ...] = ()
         codes: dict[str, str] = {}
         try:
             has_room = options.digests and self._has_room_for(view)
             is_hashed = options.digest_sizes is None or len(view) in options.digest_sizes
             if has_room and is_hashed and self._options.of != "kernels":
-                from fatpack.io.sources.pieces import sha256
+                from fatpack.io.sources.pieces import sha256_of_pieces
 
-                columns["sha256"] = sha256([view]).hex()
+                columns["sha256"] = sha256_of_pieces([view]).hex()
             if wants_kernels:
-                kernels, contradictions = kernels_of(view, form, record)
+                kernels, contradictions = read_image_kernels(view, form, record)
                 findings += (finding("FP1106", view.span(), text) for text in contradictions)
                 columns["kernel_count"] = len(kernels) if kernels or form != UNKNOWN.form else None
                 if options.kernel:
@@ -115,12 +115,12 @@ class Contents:
         return self._room >= 0
 
 
-def _compared(found: FoundImage, around: Found) -> FoundImage:
+def _compared(found: FoundImage, around: FoundContainer) -> FoundImage:
     """Return an image that was only listed with what its first bytes contradict, and with the damage of these."""
     if found.recognised is not NOT_INFLATED or not found.size:
         return found
     try:
-        return compared(found, around.view.source, around.container.images)
+        return checked_against_container(found, around.view.source, around.container.images)
     except Unsupported:  # its container has the finding
         return found
     except FormatError as error:

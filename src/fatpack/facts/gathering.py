@@ -7,12 +7,12 @@
 
 from __future__ import annotations
 
-from fatpack.facts.packages import rows_of_leaf
-from fatpack.facts.unlooked import unlooked_of
+from fatpack.facts.packages import read_file_rows
+from fatpack.facts.unlooked import make_skipped
 from fatpack.record import Record
-from fatpack.trees.leaves import Counts, Rules, batches_of
-from fatpack.trees.paths import made_of_paths
-from fatpack.trees.sharing import made_of
+from fatpack.trees.leaves import Filter, SkipCounts, walk_input
+from fatpack.trees.paths import map_paths
+from fatpack.trees.sharing import map_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     from fatpack.facts.columns import AnyRow
     from fatpack.facts.options import RowOptions
-    from fatpack.facts.unlooked import Unlooked
+    from fatpack.facts.unlooked import Skipped
     from fatpack.io.budget import Budget
     from fatpack.io.source import View
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
     from fatpack.trees.paths import Opener
 
-    OnFile = Callable[[AnyRow], object]
+    FileCallback = Callable[[AnyRow], object]
 
 
-class LeafRows(Record):
+class FileRows(Record):
     """The rows of a file, the last of which is its row ``file``; of a package, that row alone (``is_file`` is false).
 
     ``size`` are bytes, 0 of what could not be opened.
@@ -41,26 +41,26 @@ class LeafRows(Record):
     size: int
 
 
-class _Making(Record):
+class _RowMaker(Record):
     """What makes rows of a leaf."""
 
     options: RowOptions
 
-    def __call__(self, leaf: Leaf) -> LeafRows:
-        return LeafRows(list(rows_of_leaf(leaf, self.options)), not leaf.package, leaf.size or 0)
+    def __call__(self, leaf: InputFile) -> FileRows:
+        return FileRows(list(read_file_rows(leaf, self.options)), not leaf.package, leaf.size or 0)
 
 
-def gather(
+def read_paths(
     paths: Sequence[str | os.PathLike[str]],
     options: RowOptions,
     *,
     exclude: Sequence[str] = (),
     unmatched: list[str] | None = None,
-    on_file: OnFile | None = None,
-    counts: Counts | None = None,
+    on_file: FileCallback | None = None,
+    counts: SkipCounts | None = None,
     budget: Budget | None = None,
     opener: Opener | None = None,
-) -> Gathered:
+) -> RowIterator:
     """Return the rows of files, folders, patterns, packages and URLs, in the order of the paths.
 
     Each file ends with its row ``file``, each package with one of its own (``host`` is the kind of package) behind the
@@ -72,21 +72,21 @@ def gather(
     ``counts`` adds up over several calls. ``opener`` opens addresses, such as ``libx.a(m.o)``, which otherwise are
     names of files. Local files are read on all cores.
     """
-    rules, counts = Rules(tuple(exclude), options.deep), Counts() if counts is None else counts
+    rules, counts = Filter(tuple(exclude), options.deep), SkipCounts() if counts is None else counts
     missing = [] if unmatched is None else unmatched
-    leaves = made_of_paths(paths, _Making(options), rules, counts, missing, budget=budget, opener=opener)
-    return Gathered((row for leaf in leaves for row in leaf.rows), counts, on_file)
+    leaves = map_paths(paths, _RowMaker(options), rules, counts, missing, budget=budget, opener=opener)
+    return RowIterator((row for leaf in leaves for row in leaf.rows), counts, on_file)
 
 
-class Gathered:
+class RowIterator:
     """An iterator over rows. When it is at its end, ``unlooked`` is what was met on the way and not looked into."""
 
     __slots__ = ("_counts", "_on_file", "_rows")
 
-    def __init__(self, rows: Iterator[AnyRow], counts: Counts, on_file: OnFile | None = None) -> None:
+    def __init__(self, rows: Iterator[AnyRow], counts: SkipCounts, on_file: FileCallback | None = None) -> None:
         self._rows, self._counts, self._on_file = rows, counts, on_file
 
-    def __iter__(self) -> Gathered:
+    def __iter__(self) -> RowIterator:
         return self
 
     def __next__(self) -> AnyRow:
@@ -96,20 +96,20 @@ class Gathered:
         return row
 
     @property
-    def unlooked(self) -> Unlooked:
+    def unlooked(self) -> Skipped:
         """What was met and not looked into, as far as the rows were taken."""
-        return unlooked_of(self._counts)
+        return make_skipped(self._counts)
 
 
-def rows_below(
+def read_rows_below(
     path: str,
     view: View | None,
     options: RowOptions,
-    rules: Rules,
-    counts: Counts,
+    rules: Filter,
+    counts: SkipCounts,
     unmatched: list[str],
-) -> Iterator[LeafRows]:
+) -> Iterator[FileRows]:
     """Yield the rows of each file of an open package, or without a view, of a folder or a pattern, in order."""
-    batches = batches_of(path, view, rules, counts, unmatched)
+    batches = walk_input(path, view, rules, counts, unmatched)
     is_local = view is None or view.source.fileno() is not None
-    yield from made_of(batches, _Making(options), rules, counts, is_local=is_local)
+    yield from map_files(batches, _RowMaker(options), rules, counts, is_local=is_local)

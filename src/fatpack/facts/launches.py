@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set[str] | None]]:
+def cir_launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set[str] | None]]:
     """Return the kernels that the host's stubs launch, in their order, and the kernels of every device module.
 
     Device modules are called by architecture, or by name where they have none; None stands for kernels that cannot be
@@ -34,9 +34,9 @@ def _title(module: Mapping[str, Any], image: Mapping[str, Any]) -> str:
     return str(image["arch"] or module["name"] or f"module {image['index']}")
 
 
-def problems(container: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
+def launch_problems(container: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
     """Yield (finding code, index of the device's image, message) for kernels that are launched and missing."""
-    wanted, devices = launches(container)
+    wanted, devices = cir_launches(container)
     indices: dict[str, int] = {}
     for module, image in zip(container["stored"].get("modules", ()), container["images"], strict=False):
         if module["role"] != "host":

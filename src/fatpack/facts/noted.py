@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.findings import said
+from fatpack.findings import format_finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-class Noted:
+class FindingSummary:
     """Findings by their codes: of each code the words of the first ones, and how many more there were."""
 
     __slots__ = ("_by_code", "_path")
@@ -29,10 +29,10 @@ class Noted:
         """Take the next finding."""
         texts, count = self._by_code.setdefault(item.code, ({}, 0))
         if len(texts) < _SHOWN:
-            texts[said(item, self._path)] = None
+            texts[format_finding(item, self._path)] = None
         self._by_code[item.code] = texts, count + item.count
 
-    def update(self, other: Noted) -> None:
+    def update(self, other: FindingSummary) -> None:
         """Take the findings of another row."""
         for code, (texts, count) in other._by_code.items():
             own, before = self._by_code.setdefault(code, ({}, 0))

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from fatpack.images.kernel import Kernel
+    from fatpack.images.kernel import KernelNeeds
     from fatpack.io.source import View
 
 
-def kernels_of(view: View, form: str, record: object) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
+def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[KernelNeeds, ...], tuple[str, ...]]:
     """Return the kernels of an image, and sentences about what contradicts itself in it."""
     if form == "cir":  # a module says of its kernels only their names
-        from fatpack.images.kernel import Kernel
+        from fatpack.images.kernel import KernelNeeds
 
-        return tuple(map(Kernel, kernel_names(view, form, record))), ()
+        return tuple(map(KernelNeeds, kernel_names(view, form, record))), ()
     facts = images.facts(view, form)
     return facts.kernels, facts.contradictions
 
@@ -33,10 +33,10 @@ _SAME = tuple(
 
 
 #: columns that only rows of kernels have, behind those of all rows
-OF_KERNELS = KernelRow._fields[len(Row._fields) :]
+KERNEL_COLUMNS = KernelRow._fields[len(Row._fields) :]
 
 
-def columns_of(kernel: Kernel) -> dict[str, Any]:
+def kernel_columns(kernel: KernelNeeds) -> dict[str, Any]:
     """Return the columns of a kernel."""
     columns = {name: getattr(kernel, name) for name in _SAME}
     for name in ("required_threads", "cluster"):
@@ -47,7 +47,7 @@ def columns_of(kernel: Kernel) -> dict[str, Any]:
     return {**columns, "kernel": kernel.name, "code_size": kernel.size}
 
 
-def has_kernel(kernels: Iterable[Kernel], form: str, pattern: str) -> bool | None:
+def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool | None:
     """Return whether a kernel has a name that a pattern is found in; None for forms that show no kernels."""
     from re import search
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from fatpack.errors import FatpackError
 from fatpack.facts.columns import TABLES, KernelRow, Row
-from fatpack.facts.contents import NOTHING, Contents
-from fatpack.facts.noted import Noted
-from fatpack.facts.of_kernels import OF_KERNELS, columns_of
-from fatpack.facts.stated import claims, cuda_runtime, stated
+from fatpack.facts.contents import NO_CONTENT, ImageReader
+from fatpack.facts.noted import FindingSummary
+from fatpack.facts.of_kernels import KERNEL_COLUMNS, kernel_columns
+from fatpack.facts.stated import container_columns, cuda_runtime, image_columns
 from fatpack.findings import finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Target
-from fatpack.outcomes import code_of, exit_code, message, worst
-from fatpack.scanner import FoundImage, LateImages, host_of, scan
+from fatpack.outcomes import error_message, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.scanner import FoundImage, LazyImages, detect_host, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,38 +26,38 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.facts.columns import AnyRow
-    from fatpack.facts.contents import Content
+    from fatpack.facts.contents import ImageBytes
     from fatpack.facts.options import RowOptions
-    from fatpack.images import Recognised
+    from fatpack.images import ImageInfo
     from fatpack.io.source import Source, View
     from fatpack.model import Container
-    from fatpack.scanner import Found
+    from fatpack.scanner import FoundContainer
 
 
-def rows_of(view: View, options: RowOptions) -> Iterator[AnyRow]:
+def read_rows(view: View, options: RowOptions) -> Iterator[AnyRow]:
     """Yield the rows of a file, the row of the file itself as the last.
 
     Damage stands in ``findings``. What ends the reading (an error of the system, a file that shrinks) stands in the
     ``error`` of the last row; nothing is raised for it.
     """
-    reader = _Reader(view, options)
+    reader = _RowReader(view, options)
     try:
         yield from reader.rows()
     except (FatpackError, OSError) as error:
         yield reader.last(error)
 
 
-def failed(path: str, error: FatpackError | OSError, of: str = "images") -> AnyRow:
+def error_row(path: str, error: FatpackError | OSError, of: str = "images") -> AnyRow:
     """Return the row of a file that could not be opened."""
-    return unread(path, message(error), exit_code(error), of)
+    return unreadable_row(path, error_message(error), exit_code(error), of)
 
 
-def unread(path: str, problem: str, code: int, of: str = "images") -> AnyRow:
+def unreadable_row(path: str, problem: str, code: int, of: str = "images") -> AnyRow:
     """Return the row of a file that was not read, with the reason in words and the exit code it stands for."""
     return TABLES[of][0](row="file", path=path, error=problem, exit_code=code, count=0)
 
 
-class _Reader:
+class _RowReader:
     """The rows of one file in the making."""
 
     def __init__(self, view: View, options: RowOptions) -> None:
@@ -67,7 +67,7 @@ class _Reader:
         self._file: dict[str, Any] = {
             "path": view.chain[0] if view.chain else "",
             "file_size": len(view),
-            "host": host_of(view),
+            "host": detect_host(view),
         }
         self._count = 0
         self._has_cuda = False
@@ -75,9 +75,9 @@ class _Reader:
         self._searched = "everything" if options.deep else "places"
         #: positions that are gone to: those that get rows, and of the images around them
         self._around = None if options.positions is None else _around(options.positions)
-        self._noted = Noted(self._file["path"])
+        self._noted = FindingSummary(self._file["path"])
         self._exit_code = 0
-        self._contents = Contents(options, view.source.budget.inflatable, self._note)
+        self._contents = ImageReader(options, view.source.budget.inflatable, self._note)
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
@@ -113,8 +113,8 @@ class _Reader:
             **facts,
             findings=self._noted.codes,
             messages=self._noted.messages,
-            error=None if error is None else message(error),
-            exit_code=self._exit_code if error is None else worst((self._exit_code, exit_code(error))),
+            error=None if error is None else error_message(error),
+            exit_code=self._exit_code if error is None else worst_exit_code((self._exit_code, exit_code(error))),
             count=self._count,
             searched=self._searched,
             not_searched=self._skipped,
@@ -123,9 +123,9 @@ class _Reader:
     def _note(self, item: Finding) -> None:
         """Keep a finding that no other row has."""
         self._noted.add(item)
-        self._exit_code = worst((self._exit_code, code_of([(item.severity, item.code)])))
+        self._exit_code = worst_exit_code((self._exit_code, exit_code_for_findings([(item.severity, item.code)])))
 
-    def _container(self, found: Found, number: int, prefix: str) -> Iterator[AnyRow]:
+    def _container(self, found: FoundContainer, number: int, prefix: str) -> Iterator[AnyRow]:
         container = found.container
         self._has_cuda |= container.format == "cuda-fatbin"
         if not prefix:
@@ -140,7 +140,7 @@ class _Reader:
             "container_size": container.span.size if is_in_file(container.span.source) else None,
         }
         stored: Iterable[FoundImage] = found.images
-        if isinstance(found.images, LateImages) and not (self._options.reads_images or self._options.heads):
+        if isinstance(found.images, LazyImages) and not (self._options.reads_images or self._options.heads):
             stored = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
         for index, image in enumerate(stored):
             position = f"{prefix}{number}.{index}"
@@ -157,11 +157,11 @@ class _Reader:
 
     def _note_launches(self, container: Container) -> None:
         from fatpack import formats
-        from fatpack.facts.launches import problems
+        from fatpack.facts.launches import launch_problems
 
-        described = dict(formats.room(container.format).describe(container))
+        described = dict(formats.get_format(container.format).describe(container))
         numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
-        for code, at, text in problems({"stored": described, "images": numbered}):
+        for code, at, text in launch_problems({"stored": described, "images": numbered}):
             self._note(finding(code, container.images[at].span, text))
 
     def _image(self, found: FoundImage, holder: Source, place: dict[str, Any]) -> Iterator[AnyRow]:
@@ -176,22 +176,22 @@ class _Reader:
             "size": image.size,
             "compression": image.compression,
             "containers": sum(not isinstance(item, Finding) for item in inside),
-            **claims(found, holder),
-            **stated(image, place["container_format"]),
+            **image_columns(found, holder),
+            **container_columns(image, place["container_format"]),
         }
         findings = [item for item in inside if isinstance(item, Finding)]
-        read = NOTHING
+        read = NO_CONTENT
         if found.recognised is not NOT_INFLATED and self._options.reads_content:
             read = self._contents.read(image.data, found.recognised.form, image.record, findings)
         yield from self._rows(facts, image.target, found.form, read, findings)
 
     def _alone(self) -> Iterator[AnyRow]:
         """Yield the row of a file that is a device image itself."""
-        from fatpack.scanner.alone import beside, image_alone
+        from fatpack.scanner.alone import sidecar_record, standalone_image
 
-        recognised = image_alone(self._view)
+        recognised = standalone_image(self._view)
         if recognised is not None:
-            yield from self._bare(self._view, recognised, {}, beside(self._view, recognised)[1])
+            yield from self._bare(self._view, recognised, {}, sidecar_record(self._view, recognised)[1])
 
     def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
         """Yield the rows of an archive's members that are device images themselves."""
@@ -204,7 +204,7 @@ class _Reader:
                 yield from self._bare(item.view, item.recognised, {"member": item.title})
 
     def _bare(
-        self, view: View, recognised: Recognised, place: dict[str, Any], findings: Sequence[Finding] = ()
+        self, view: View, recognised: ImageInfo, place: dict[str, Any], findings: Sequence[Finding] = ()
     ) -> Iterator[AnyRow]:
         if not self._is_wanted(""):
             return
@@ -218,15 +218,15 @@ class _Reader:
         }
         target = Target(recognised.triple, recognised.arch)
         found = [*findings]
-        read = self._contents.read(view, recognised.form, None, found) if self._options.reads_content else NOTHING
+        read = self._contents.read(view, recognised.form, None, found) if self._options.reads_content else NO_CONTENT
         yield from self._rows(facts, target, recognised.form, read, found)
 
     def _rows(
-        self, facts: dict[str, Any], target: Target, form: str, read: Content, findings: list[Finding]
+        self, facts: dict[str, Any], target: Target, form: str, read: ImageBytes, findings: list[Finding]
     ) -> Iterator[AnyRow]:
         """Yield the row of an image, or the rows of its kernels, or both."""
         content, (kernels, codes) = read
-        noted = Noted(self._file["path"], findings)
+        noted = FindingSummary(self._file["path"], findings)
         common: dict[str, Any] = {
             "offload": target.offload,
             "triple": target.triple,
@@ -238,7 +238,7 @@ class _Reader:
             "messages": noted.messages,
         }
         for item in findings:
-            self._exit_code = worst((self._exit_code, code_of([(item.severity, item.code)])))
+            self._exit_code = worst_exit_code((self._exit_code, exit_code_for_findings([(item.severity, item.code)])))
         if self._kind is not KernelRow:
             self._count += 1
             yield self._kind(row=self._word, **self._file, **facts, **common, **content)
@@ -252,9 +252,9 @@ class _Reader:
         first = KernelRow(row=TABLES["kernels"][1], **self._file, **here, **common).values()[: len(Row._fields)]
         for index, kernel in enumerate(kernels):
             self._count += self._kind is KernelRow
-            own = {**columns_of(kernel), "kernel_index": index, "code_sha256": codes.get(kernel.name)}
+            own = {**kernel_columns(kernel), "kernel_index": index, "code_sha256": codes.get(kernel.name)}
             # A library has 150,000 of them: what they share is in its place already.
-            yield KernelRow(*first, *map(own.get, OF_KERNELS))
+            yield KernelRow(*first, *map(own.get, KERNEL_COLUMNS))
 
     def _is_wanted(self, position: str) -> bool:
         return self._options.positions is None or position in self._options.positions

@@ -18,18 +18,18 @@ from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.runtime.evidence import judging
-from fatpack.scanner import Found, host_of, scan
-from fatpack.scanner.known import kernels_in, kernels_of, variables_of
+from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.scanner.known import defined_variables, kernel_names_by_arch, kernel_names_in_images
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.compared import Kernels
-    from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.compared import KernelsByArch
+    from fatpack.runtime.evidence.facts import RegistrationEvidence
 
-AGREES, FINDINGS, NOT_JUDGED, NOTHING = "agrees", "findings", "not judged", "nothing registers"
+AGREES, FINDINGS, NOT_JUDGED, NO_VERDICT = "agrees", "findings", "not judged", "nothing registers"
 
 #: beginning of the codes of what files register and launch
 CODES = "FP30"
@@ -39,7 +39,7 @@ CODES = "FP30"
 IMAGES = 64 << 20
 
 
-class Part(Record):
+class RegisteringFile(Record):
     """An object, a program, or a member of an archive, and what it shows.
 
     ``way`` says what it was read from, or why it was not; ``evidence`` is None where it was not. ``kernels`` are the
@@ -52,23 +52,23 @@ class Part(Record):
     view: View
     host: str
     way: str
-    evidence: Evidence | None
-    kernels: Kernels | None = None
+    evidence: RegistrationEvidence | None
+    kernels: KernelsByArch | None = None
     findings: tuple[Finding, ...] = ()
     why_not: str = ""
     is_judged: bool = False
 
 
-class Scanned:
+class ScannedContainers:
     """What a scan has found in a file so far: containers by the member that they lie in, and findings."""
 
-    def __init__(self, items: Iterable[Found | Finding] = ()) -> None:
-        self.containers: dict[tuple[int, ...], list[Found]] = {}
+    def __init__(self, items: Iterable[FoundContainer | Finding] = ()) -> None:
+        self.containers: dict[tuple[int, ...], list[FoundContainer]] = {}
         self.findings: list[Finding] = []
         for item in items:
             self.take(item)
 
-    def take(self, item: Found | Finding) -> None:
+    def take(self, item: FoundContainer | Finding) -> None:
         """Take up an item of the scan."""
         if isinstance(item, Finding):
             self.findings.append(item)
@@ -76,7 +76,7 @@ class Scanned:
             self.containers.setdefault(item.member_numbers, []).append(item)
 
 
-class Verdict(Record):
+class RegistrationVerdict(Record):
     """All that is wrong with what a file registers, notes included, and why some of it was not judged.
 
     ``judged`` is how many objects and programs in it show what they register.
@@ -93,7 +93,7 @@ class Verdict(Record):
             return FINDINGS
         if self.why_not:
             return NOT_JUDGED
-        return AGREES if self.judged else NOTHING
+        return AGREES if self.judged else NO_VERDICT
 
     @property
     def text(self) -> str:
@@ -101,13 +101,13 @@ class Verdict(Record):
         return f"{NOT_JUDGED}: {self.why_not}" if self.word == NOT_JUDGED else self.word
 
 
-def judge(view: View, scanned: Scanned | None = None) -> Verdict:
+def judge_file(view: View, scanned: ScannedContainers | None = None) -> RegistrationVerdict:
     """Return the verdict on a file; ``scanned`` is what a scan of it has found, if one was made already."""
-    scanned = Scanned(scan(view)) if scanned is None else scanned
-    return verdict(scanned.findings, parts(view, scanned))
+    scanned = ScannedContainers(scan(view)) if scanned is None else scanned
+    return make_verdict(scanned.findings, read_registering_files(view, scanned))
 
 
-def verdict(told: Iterable[Finding], found: Iterable[Part]) -> Verdict:
+def make_verdict(told: Iterable[Finding], found: Iterable[RegisteringFile]) -> RegistrationVerdict:
     """Return the verdict that follows from the findings of a scan and the parts of a file."""
     findings = [item for item in told if item.code.startswith(CODES)]
     why_not, judged = "", 0
@@ -115,17 +115,17 @@ def verdict(told: Iterable[Finding], found: Iterable[Part]) -> Verdict:
         findings += part.findings
         why_not = why_not or part.why_not
         judged += part.is_judged
-    return Verdict(tuple(dict.fromkeys(findings)), why_not, judged)
+    return RegistrationVerdict(tuple(dict.fromkeys(findings)), why_not, judged)
 
 
-def parts(view: View, scanned: Scanned) -> Iterator[Part]:
+def read_registering_files(view: View, scanned: ScannedContainers) -> Iterator[RegisteringFile]:
     """Yield what the host files in a file show: of those that have to do with a runtime, or hold device code."""
     told: dict[object, set[str]] = {}
     for item in scanned.findings:
         told.setdefault(item.span.source, set()).add(item.code)
     for member, numbers, inner in _files(view, None, (), limits.NESTING):
         found = scanned.containers.get(numbers, [])
-        host = host_of(inner)
+        host = detect_host(inner)
         if not found and not judging.may_register(inner, host):
             continue
         part = _part(inner, host, member, numbers, found, told.get(inner.chain, set()))
@@ -137,14 +137,14 @@ def _files(
     view: View, member: str | None, numbers: tuple[int, ...], depth: int
 ) -> Iterator[tuple[str | None, tuple[int, ...], View]]:
     """Yield the host files in a file, with the names of members and the numbers that lead to them."""
-    host = host_of(view)
+    host = detect_host(view)
     if host != "archive":
         yield member, numbers, view
         return
     if not depth:
         return
     try:
-        for site in hosts.room("archive").locate(view):
+        for site in hosts.get_host("archive").locate(view):
             if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
                 name = site.member if member is None else f"{member}({site.member})"
                 yield from _files(site.data, name, (*numbers, site.number), depth - 1)
@@ -153,42 +153,46 @@ def _files(
 
 
 def _part(
-    view: View, host: str, member: str | None, numbers: tuple[int, ...], found: Sequence[Found], told: set[str]
-) -> Part | None:
+    view: View, host: str, member: str | None, numbers: tuple[int, ...], found: Sequence[FoundContainer], told: set[str]
+) -> RegisteringFile | None:
     """Return one object or program, None if it has to do with no runtime; ``told`` are the codes of what is known."""
-    evidence, way = judging.read(view, host)
+    evidence, way = judging.read_evidence(view, host)
     if evidence is None:
         if not found and way != judging.NOT_READ:
             return None
         why_not = _unread(host, way) if found and host != "raw" else ""
-        return Part(member, numbers, view, host, way, None, why_not=why_not)
+        return RegisteringFile(member, numbers, view, host, way, None, why_not=why_not)
     if not (evidence.called or evidence.wrappers or evidence.tables or evidence.stubs or evidence.binaries):
         if not found or not evidence.is_linked:
             return None
-        return Part(member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code")
+        return RegisteringFile(
+            member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code"
+        )
     kernels = _kernels(evidence, found) if evidence.kernels or evidence.binaries else None
     findings: list[Finding] = []
     if evidence.is_linked:
-        made = judging.verdicts_of(evidence, kernels, lambda: variables_of(found, IMAGES))
+        made = judging.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES))
         findings = [item for item in made if item.code not in told]
-    is_own = bool(found) or judging.is_of_own(evidence)
-    why_not = judging.why_not(evidence, way) if is_own else ""
-    return Part(member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not)
+    is_own = bool(found) or judging.has_own_kernels(evidence)
+    why_not = judging.not_judged_reason(evidence, way) if is_own else ""
+    return RegisteringFile(
+        member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
+    )
 
 
-def _kernels(evidence: Evidence, found: Sequence[Found]) -> Kernels | None:
+def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> KernelsByArch | None:
     """Return the kernels of all images, None where they are not known: those that descriptors lead to, where the scan
     has found no container.
     """
     if found:
-        return kernels_of(found, IMAGES)
+        return kernel_names_by_arch(found, IMAGES)
     memory, views = evidence.memory, []
     for image in (image for each in evidence.descriptors for image in each.images):
         place, size = memory.place(image.begin), image.end - image.begin
         if not place or not 0 < size <= len(memory.view) - place:
             return None
         views.append(memory.view.slice(place, size))
-    return kernels_in(views) if views else None
+    return kernel_names_in_images(views) if views else None
 
 
 def _unread(host: str, way: str) -> str:

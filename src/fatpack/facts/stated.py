@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PLAIN = ("cubin", "ltoir", "tileir")
 
 
-def stated(image: Image, container_format: str) -> dict[str, Any]:
+def container_columns(image: Image, container_format: str) -> dict[str, Any]:
     """Return the columns of what the container says of an image beyond its target and sizes.
 
     Of most images of a library it says nothing: then what is made when it is asked for is not asked for.
@@ -39,7 +39,7 @@ def _ptx_version(image: Image) -> str | None:
     return None if head is None else f"{head.code_major}.{head.code_minor}"
 
 
-def claims(found: FoundImage, holder: Source) -> dict[str, Any]:
+def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
     """Return the columns of what an image says of itself beyond what its container, in ``holder``, does."""
     recognised = found.recognised
     if recognised.form == "code-object":
@@ -51,7 +51,7 @@ def claims(found: FoundImage, holder: Source) -> dict[str, Any]:
         if recognised is NOT_INFLATED:  # it was only compared, which is seldom in vain
             from fatpack.images import heads
 
-            recognised = heads.recognise(found.as_stored, holder)
+            recognised = heads.identify_by_head(found.as_stored, holder)
         columns["claimed"] = recognised.arch or None
     return columns
 
@@ -59,10 +59,10 @@ def claims(found: FoundImage, holder: Source) -> dict[str, Any]:
 def cuda_runtime(view: View) -> int | None:
     """Return the major version of the CUDA runtime library that an ELF file loads; None for none, and if damaged."""
     from fatpack.elf.file import ElfFile
-    from fatpack.hosts.elf.segments import needed
+    from fatpack.hosts.elf.segments import needed_libraries
 
     try:
-        names = needed(ElfFile(view, sections=False))
+        names = needed_libraries(ElfFile(view, sections=False))
     except FormatError:  # the scan has the finding
         return None
     for name in names:

@@ -11,13 +11,13 @@ among 24,453. All of that is one unit.
 
 from __future__ import annotations
 
-from fatpack.hosts.macho.names import is_data as is_macho_data
-from fatpack.hosts.usual import is_data, stem
+from fatpack.hosts.macho.names import is_host_data_section as is_macho_data
+from fatpack.hosts.usual import is_host_data_section, section_name_stem
 from fatpack.record import Record
-from fatpack.target.choice.answer import Candidate
-from fatpack.target.choice.asking import Images
+from fatpack.target.choice.answer import CandidateImage
+from fatpack.target.choice.asking import CandidateSet
 from fatpack.target.choice.cuda import LINKED
-from fatpack.target.choice.vendors import vendor_of
+from fatpack.target.choice.vendors import image_vendor
 from fatpack.target.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ _FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
 _EMPTY_CUBIN = 1024
 
 
-class UnitPlace(Record):
+class ImageSetLocation(Record):
     """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
 
     ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
@@ -70,10 +70,10 @@ class UnitPlace(Record):
     binary: str | None = None
 
 
-class UnitImage(Record):
+class ImageSetMember(Record):
     """An image, or several that are alike to a runtime: what it looks at, and where ``inspect`` lists the first."""
 
-    candidate: Candidate
+    candidate: CandidateImage
     position: str
     name: str
     form: str
@@ -82,26 +82,26 @@ class UnitImage(Record):
     ptx_version: str | None = None
 
 
-class Unit(Record):
+class ImageSet(Record):
     """The images among which a runtime chooses; ``runtime`` is cuda, hip, openmp, sycl or kpack.
 
     ``waits`` is true for relocatable device code, of which a device link makes what counts. ``own`` is in how many
     containers it is of which a library chooses one by itself, 0 for what a runtime is given.
     """
 
-    place: UnitPlace
+    place: ImageSetLocation
     format: str | None
     vendor: str
     runtime: str
-    images: tuple[UnitImage, ...]
+    images: tuple[ImageSetMember, ...]
     bundle_version: int | None = None
     waits: bool = False
     own: int = 0
 
     @property
-    def asked(self) -> Images:
+    def asked(self) -> CandidateSet:
         """The images as the rules take them."""
-        return Images(
+        return CandidateSet(
             tuple(image.candidate for image in self.images),
             self.runtime,
             self.bundle_version,
@@ -111,7 +111,7 @@ class Unit(Record):
         )
 
 
-def units_of(rows: Iterable[ImageRow]) -> Iterator[Unit | ImageRow]:
+def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
     """Yield the units of files, and each row ``file`` behind those of the file; of kpack archives units come last."""
     archives: dict[object, list[ImageRow]] = {}
     groups: dict[object, list[ImageRow]] = {}
@@ -138,27 +138,29 @@ def _is_chosen_from(row: ImageRow) -> bool:
 
 
 def _key(row: ImageRow) -> tuple[object, ...]:
-    vendor = vendor_of(row.triple or "", row.arch or "")
+    vendor = image_vendor(row.triple or "", row.arch or "")
     if row.container_format == "rocm-kpack":
         return row.binary, vendor
     around = (row.position or "").rpartition("/")[0]
     if row.container is None:
         return row.chain, row.member, row.position, row.offset
-    if is_own(row):
-        return "own", around, row.member, runtime_of(row, vendor), vendor
+    if is_host_data(row):
+        return "own", around, row.member, choosing_runtime(row, vendor), vendor
     if is_side_by_side(row):
         return around, row.member, row.section_index, row.section, row.offload, vendor
     return around, row.container, row.module, row.offload, vendor
 
 
-def _made(groups: dict[object, list[ImageRow]]) -> Iterator[Unit]:
-    owners = {vendor_of(rows[0].triple or "", rows[0].arch or "") for rows in groups.values() if is_own(rows[0])}
+def _made(groups: dict[object, list[ImageRow]]) -> Iterator[ImageSet]:
+    owners = {
+        image_vendor(rows[0].triple or "", rows[0].arch or "") for rows in groups.values() if is_host_data(rows[0])
+    }
     for rows in groups.values():
-        if not (owners and is_left_by_link(rows) and vendor_of(rows[0].triple or "", rows[0].arch or "") in owners):
-            yield unit_of(rows)
+        if not (owners and is_left_by_link(rows) and image_vendor(rows[0].triple or "", rows[0].arch or "") in owners):
+            yield make_image_set(rows)
 
 
-def is_own(row: ImageRow) -> bool:
+def is_host_data(row: ImageRow) -> bool:
     """Return whether an image is among the data of a host, of which the host's own code chooses."""
     return is_in_data(row.section or "", row.container_format)
 
@@ -169,7 +171,9 @@ def is_in_data(section: str, format: str | None) -> bool:
     if segment and comma:
         return is_macho_data(name.encode())
     is_led_to = section.startswith(_IMAGES)
-    return is_data(stem(section)) or (format == "bare-image" and bool(section) and not is_led_to)
+    return is_host_data_section(section_name_stem(section)) or (
+        format == "bare-image" and bool(section) and not is_led_to
+    )
 
 
 def is_side_by_side(row: ImageRow) -> bool:
@@ -180,16 +184,16 @@ def is_side_by_side(row: ImageRow) -> bool:
 
 def is_left_by_link(rows: Sequence[ImageRow]) -> bool:
     """Return whether the images of a container are what a device link leaves that had nothing to link."""
-    return all(not is_own(row) and row.form == "cubin" and 0 < (row.size or 0) < _EMPTY_CUBIN for row in rows)
+    return all(not is_host_data(row) and row.form == "cubin" and 0 < (row.size or 0) < _EMPTY_CUBIN for row in rows)
 
 
-def unit_of(rows: Sequence[ImageRow]) -> Unit:
+def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
     """Return the unit of images that are chosen from together: of one vendor and programming model, at least one."""
     first = rows[0]
-    vendor = vendor_of(first.triple or "", first.arch or "")
+    vendor = image_vendor(first.triple or "", first.arch or "")
     is_bundle = first.container_format == "clang-offload-bundle"
-    return Unit(
-        UnitPlace(
+    return ImageSet(
+        ImageSetLocation(
             first.path,
             first.chain,
             first.container,
@@ -200,15 +204,15 @@ def unit_of(rows: Sequence[ImageRow]) -> Unit:
         ),
         first.container_format,
         vendor,
-        runtime_of(first, vendor),
+        choosing_runtime(first, vendor),
         tuple(_images(rows, vendor)),
         first.container_version if is_bundle and first.container_version else None,
-        all(map(waits, rows)) if is_own(first) else waits(first),
-        len({(row.position or "").rpartition(".")[0] for row in rows}) if is_own(first) else 0,
+        all(map(needs_device_link, rows)) if is_host_data(first) else needs_device_link(first),
+        len({(row.position or "").rpartition(".")[0] for row in rows}) if is_host_data(first) else 0,
     )
 
 
-def waits(row: ImageRow) -> bool:
+def needs_device_link(row: ImageRow) -> bool:
     """Return whether an image is for the device link, whose result is what counts (C14, H15).
 
     It lies where objects keep such code, it is bitcode for HIP, which no runtime loads, or a file of linkers' code.
@@ -217,13 +221,13 @@ def waits(row: ImageRow) -> bool:
         return True
     if row.container is None:
         return row.form in _FOR_LINKERS
-    return row.form == "bitcode" and runtime_of(row, vendor_of(row.triple or "", row.arch or "")) == "hip"
+    return row.form == "bitcode" and choosing_runtime(row, image_vendor(row.triple or "", row.arch or "")) == "hip"
 
 
-def candidate_of(row: ImageRow, arch: str, vendor: str) -> Candidate:
+def make_candidate(row: ImageRow, arch: str, vendor: str) -> CandidateImage:
     """Return an image as the rules take it; ``arch`` is one of those that it is stored for."""
     version, claimed = _version(row.ptx_version), row.claimed or ""
-    return Candidate(
+    return CandidateImage(
         _form(row, vendor),
         arch,
         row.triple or "",
@@ -249,7 +253,7 @@ def _bytes_are(row: ImageRow, vendor: str) -> str:
     return row.form or "unknown" if row.form in ("", None, *_FOR_HOSTS) else ""
 
 
-def runtime_of(row: ImageRow, vendor: str) -> str:
+def choosing_runtime(row: ImageRow, vendor: str) -> str:
     """Return which runtime chooses among the images of a container: cuda, hip, openmp, sycl or kpack."""
     if row.container_format == "rocm-kpack":
         return "kpack"
@@ -258,20 +262,20 @@ def runtime_of(row: ImageRow, vendor: str) -> str:
     return {"nvidia": "cuda", "amd": "hip"}.get(vendor, "sycl")
 
 
-def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[UnitImage]:
-    alike: dict[object, list[tuple[ImageRow, Candidate]]] = {}
+def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[ImageSetMember]:
+    alike: dict[object, list[tuple[ImageRow, CandidateImage]]] = {}
     for number, row in enumerate(rows):
         for arch in (row.arch or "").split(","):
-            candidate = candidate_of(row, arch, vendor)
+            candidate = make_candidate(row, arch, vendor)
             key: object = (candidate.form, candidate.triple, arch, candidate.holds, candidate.bytes_are)
-            if is_own(row):
+            if is_host_data(row):
                 key = (key, candidate.ptx_version, candidate.compression)
-            by_position = row.container_format in _BY_POSITION and not is_own(row)
+            by_position = row.container_format in _BY_POSITION and not is_host_data(row)
             alike.setdefault((number, arch) if by_position else key, []).append((row, candidate))
     for group in alike.values():
         row, candidate = group[0]
         known = {one.has_kernel for one, _ in group}
-        yield UnitImage(
+        yield ImageSetMember(
             candidate,
             row.position or "",
             _name(candidate),
@@ -296,7 +300,7 @@ def _form(row: ImageRow, vendor: str) -> str:
     return "ptx" if form == "ptx" else "cubin"
 
 
-def _name(candidate: Candidate) -> str:
+def _name(candidate: CandidateImage) -> str:
     """Return what an image is for in the words of patterns: ``compute_80`` for PTX."""
     number = candidate.arch.removeprefix("sm_")
     if number != candidate.arch:

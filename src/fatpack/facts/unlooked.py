@@ -5,7 +5,7 @@ Every answer has both: an answer about files is worth as much as what it was mad
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.findings import CODES
 from fatpack.outcomes import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.record import Record
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.facts.columns import AnyRow
-    from fatpack.trees.leaves import Counts
+    from fatpack.trees.leaves import SkipCounts
 
 #: Findings that say that device code was met and not read, whatever the listing goes on with: nesting and other limits,
 #: a part that was skipped, what this version cannot read. Bytes between containers, which are none, may have been one.
@@ -51,7 +51,7 @@ _SHORT = {
 }
 
 
-class Unlooked(Record):
+class Skipped(Record):
     """How much was met on the way and not looked into, counted by why; false if there was none.
 
     ``links`` and ``special`` (pipes, sockets, devices) stand in folders. ``excluded`` files and folders were left out
@@ -83,24 +83,24 @@ class Unlooked(Record):
 
     def sentence(self) -> str:
         """Return all of it in a line, ``not looked into: 2 links, 14 passed over by name``; "" if there is none."""
-        parts = [counted(self.links, "link")] if self.links else []
+        parts = [pluralize(self.links, "link")] if self.links else []
         parts += [f"{count:,} {words}" for name, words in _SHORT.items() if (count := getattr(self, name))]
         return f"not looked into: {', '.join(parts)}" if parts else ""
 
 
-def unlooked_of(counts: Counts) -> Unlooked:
+def make_skipped(counts: SkipCounts) -> Skipped:
     """Return what a walk met and did not look into."""
-    return Unlooked(**{name: getattr(counts, name) for name in Unlooked._fields})
+    return Skipped(**{name: getattr(counts, name) for name in Skipped._fields})
 
 
-class Missed(Record):
+class Incomplete(Record):
     """Why a file could not be read, or not to its end, so that nobody knows what it holds; and its exit code."""
 
     problem: str
     exit_code: int
 
 
-class _Words:
+class _FindingWords:
     """What findings with one code say, of many the first."""
 
     __slots__ = ("_more", "_texts")
@@ -119,25 +119,25 @@ class _Words:
         return [*(self._texts or (code,)), *([f"{self._more} more with {code}"] if self._more else ())]
 
 
-class ToItsEnd:
+class CompletenessCheck:
     """Whether files were read to their end: takes the rows of each, and says so at its row ``file``."""
 
     __slots__ = ("_said",)
 
     def __init__(self) -> None:
         #: code → what findings with it say
-        self._said: dict[str, _Words] = {}
+        self._said: dict[str, _FindingWords] = {}
 
-    def missed(self, row: AnyRow) -> Missed | None:
+    def missed(self, row: AnyRow) -> Incomplete | None:
         """Take a row. Return what was not read of a file at its row ``file``; None for all else."""
         for code in row.findings:
-            self._said.setdefault(code, _Words()).add([text for text in row.messages if text.startswith(code)])
+            self._said.setdefault(code, _FindingWords()).add([text for text in row.messages if text.startswith(code)])
         if row.row != "file":
             return None
         codes, self._said = self._said, {}
         own = row.exit_code or 0
         if row.error is not None:
-            return Missed(row.error.removeprefix(f"{row.path}: "), own or MALFORMED)
+            return Incomplete(row.error.removeprefix(f"{row.path}: "), own or MALFORMED)
         skipped = [code for code in codes if code in NOT_READ]
         if own <= FINDINGS and not skipped:
             return None
@@ -145,4 +145,4 @@ class ToItsEnd:
         if own <= FINDINGS:
             own = UNSUPPORTED if all(code in _UNSUPPORTED for code in skipped) else MALFORMED
         words = [text for code in wrong for text in codes[code].told(code)]
-        return Missed(f"not all of it can be read: {'; '.join(words) or 'it is damaged'}", own)
+        return Incomplete(f"not all of it can be read: {'; '.join(words) or 'it is damaged'}", own)

@@ -1,7 +1,7 @@
 """Formats: the containers. One room per container, and every room has the same door.
 
 ============  =======================================================================================
-``DOC``        the room's card (:class:`fatpack.doc.Doc`)
+``DOC``        the room's card (:class:`fatpack.doc.FormatInfo`)
 ``LAYOUTS``    the fixed records, for documents and oracle tests
 ``detect``     ``detect(view, at) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``extent``     ``extent(view, at) -> int | None``: bytes the header claims, if they are there; never raises
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    from fatpack.doc import Doc
+    from fatpack.doc import FormatInfo
     from fatpack.io.source import Piece, View
     from fatpack.layout import Layout
     from fatpack.model import Container, Finding, Label
 
-    class Late(Protocol):
+    class ContentVerifier(Protocol):
         """What formats offer of which listing leaves something unchecked. ``verify`` raises FormatError."""
 
         def is_hashed(self, container: Container) -> bool: ...  # noqa: D102
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     class Format(Protocol):
         """The door of a format room."""
 
-        DOC: Doc
+        DOC: FormatInfo
         LAYOUTS: Sequence[Layout]
 
         def detect(self, view: View, at: int = 0) -> bool: ...  # noqa: D102
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 #: JSON name of the format → module
-ROOMS = {
+MODULES = {
     "llvm-offload-binary": "fatpack.formats.offload_binary",
     "clang-offload-bundle": "fatpack.formats.clang_bundle",
     "cir-offload-container": "fatpack.formats.cir",
@@ -62,7 +62,7 @@ ROOMS = {
 
 #: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: what only
 #: reading all of its content tells, and listing it leaves out
-LATE = {
+CONTENT_VERIFIERS = {
     "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed.verify",
     "llvm-offload-binary": "fatpack.formats.offload_binary.verify",
 }
@@ -71,7 +71,7 @@ LATE = {
 SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.symptoms"}
 
 #: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
-ALONE = {"bare-image": "fatpack.deep.bare"}
+PSEUDO_FORMATS = {"bare-image": "fatpack.deep.bare"}
 
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
 MAGICS = {
@@ -90,34 +90,34 @@ _MAGIC_OF = {magic[:4]: magic for magic in MAGICS}
 
 
 #: the names of plug-ins that joined, once they were asked for
-_joined: list[tuple[str, ...]] = []
+_plugin_names: list[tuple[str, ...]] = []
 
 
-def with_plugins() -> bool:
+def add_plugins() -> bool:
     """Let the formats of plug-ins (:mod:`fatpack.plugins`) join ours; return whether any did just now.
 
     They are asked for where something is met that none of our rooms knows, and only once.
     """
-    if _joined:
+    if _plugin_names:
         return False
-    _joined.append(())
+    _plugin_names.append(())
     from fatpack import plugins as others
 
-    for plugin in others.joining(others.FORMATS, (*ROOMS, *ALONE, *MAGICS.values()), tuple(MAGICS)):
-        ROOMS[plugin.name] = plugin.room.__name__
+    for plugin in others.load_plugins(others.FORMATS, (*MODULES, *PSEUDO_FORMATS, *MAGICS.values()), tuple(MAGICS)):
+        MODULES[plugin.name] = plugin.room.__name__
         _LOADED[plugin.name] = plugin.room
         MAGICS.update(dict.fromkeys(plugin.begins, plugin.name))
         _MAGIC_OF.update({magic[:4]: magic for magic in plugin.begins})
-        _joined[0] += (plugin.name,)
-    return bool(_joined[0])
+        _plugin_names[0] += (plugin.name,)
+    return bool(_plugin_names[0])
 
 
-def plugins() -> tuple[str, ...]:
+def plugin_names() -> tuple[str, ...]:
     """Return the JSON names of formats of plug-ins that joined ours."""
-    return _joined[0] if _joined else ()
+    return _plugin_names[0] if _plugin_names else ()
 
 
-def sniff(head: bytes) -> str | None:
+def format_by_magic(head: bytes) -> str | None:
     """Return the JSON name of the container format whose magic these bytes start with, or None."""
     magic = _MAGIC_OF.get(head[:4])
     return MAGICS[magic] if magic is not None and head.startswith(magic) else None
@@ -130,18 +130,18 @@ _KIND_AT = {2: 32, 3: 40}
 _SYCLBIN_KINDS = (b"\7\0", b"\6\0")
 
 
-def starting(view: View, at: int = 0) -> str | None:
+def format_at(view: View, at: int = 0) -> str | None:
     """Return the JSON name of the format of the container that starts at a position, None if none does.
 
     Where :func:`sniff` knows the magic alone, this tells what an offload binary is: since version 2 SYCLBIN is one.
     """
     head = view.head(at, 48)
-    name = sniff(head)
-    if name is None and not _joined and with_plugins():
-        name = sniff(head)
+    name = format_by_magic(head)
+    if name is None and not _plugin_names and add_plugins():
+        name = format_by_magic(head)
     if name == "llvm-offload-binary":
         kind = _KIND_AT.get(int.from_bytes(head[4:8], "little"))
-        if kind is not None and head[kind : kind + 2] in _SYCLBIN_KINDS and room("syclbin").detect(view, at):
+        if kind is not None and head[kind : kind + 2] in _SYCLBIN_KINDS and get_format("syclbin").detect(view, at):
             return "syclbin"
     return name
 
@@ -157,15 +157,15 @@ _TEXT_HEAD = 4096
 _MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", magics.MLIR_BYTECODE)
 
 
-def sniff_text(view: View) -> str | None:
+def find_text_format(view: View) -> str | None:
     """Return the JSON name of the text container a file is, or None; reads its first bytes only.
 
     MLIR bytecode counts as text: it has a magic, but nothing else in a file says whether it is a container.
     """
     head = view.head(0, _TEXT_HEAD)
-    if _TEXT_MARKER in head and room("clang-offload-bundle").detect(view):
+    if _TEXT_MARKER in head and get_format("clang-offload-bundle").detect(view):
         return "clang-offload-bundle"
-    if _may_be_mlir(head) and room("cir-offload-container").detect(view):
+    if _may_be_mlir(head) and get_format("cir-offload-container").detect(view):
         return "cir-offload-container"
     return None
 
@@ -183,18 +183,18 @@ def _may_be_mlir(head: bytes) -> bool:
 _LOADED: dict[str, Format] = {}
 
 
-def room(name: str) -> Format:
+def get_format(name: str) -> Format:
     """Return the format room of that JSON name, or what stands for one (``ALONE``); imports it."""
     # Asked for every container of a file, and asking the import system takes several times as long.
     known = _LOADED.get(name)
     if known is None:
-        known = _LOADED[name] = __import__(ROOMS.get(name) or ALONE[name], fromlist=["write"])
+        known = _LOADED[name] = __import__(MODULES.get(name) or PSEUDO_FORMATS[name], fromlist=["write"])
     return known
 
 
-def late_check(name: str) -> Late | None:
+def content_verifier(name: str) -> ContentVerifier | None:
     """Return what checks all content of containers of a format, None where listing checks all; imports it."""
-    return __import__(LATE[name], fromlist=["verify"]) if name in LATE else None
+    return __import__(CONTENT_VERIFIERS[name], fromlist=["verify"]) if name in CONTENT_VERIFIERS else None
 
 
 def symptoms(container: Container, findings: Iterable[Finding]) -> Iterable[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError, hexadecimal
-from fatpack.findings import Tally, finding, unread
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError, format_hex
+from fatpack.findings import FindingTally, code_for_error, finding
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from fatpack.errors import FormatError
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Span
+    from fatpack.io.source import Span, View
+    from fatpack.model import Finding
 
-    class _Where(TypedDict):
+    class _ErrorPlace(TypedDict):
         format: str
         offset: int
         chain: tuple[str, ...]
 
 
-class Errors:
+class ErrorFactory:
     """Makes the errors of one format, each at a position of a view: nobody else spells format, offset and chain."""
 
     def __init__(self, format: str) -> None:
@@ -45,19 +45,19 @@ class Errors:
 
     def unsupported(self, view: View, at: int, what: str, hint: str) -> Unsupported:
         """Return the error for what this version does not know."""
-        return Unsupported(f"{self._format} at {hexadecimal(view.offset(at))}: {what}", hint=hint, chain=view.chain)
+        return Unsupported(f"{self._format} at {format_hex(view.offset(at))}: {what}", hint=hint, chain=view.chain)
 
-    def _where(self, view: View, at: int) -> _Where:
+    def _where(self, view: View, at: int) -> _ErrorPlace:
         return {"format": self._format, "offset": view.offset(at), "chain": view.chain}
 
 
-def not_read(what: str) -> UsageError:
+def not_parsed_error(what: str) -> UsageError:
     """Return the error for a question about stored bytes of what was put together by hand."""
     problem = f"this {what} was not read from bytes, so nothing is known of how it is stored"
     return UsageError(problem, hint="write it, and parse what was written")
 
 
-class Faults:
+class FindingCollector:
     """Collects findings; with ``strict`` the first loss of data is raised instead.
 
     LIMIT: no more than ``limits.FINDINGS`` of a code are kept; the others are counted.
@@ -65,7 +65,7 @@ class Faults:
 
     def __init__(self, strict: bool = False) -> None:
         self._kept: list[Finding] = []
-        self._tally = Tally(limits.FINDINGS)
+        self._tally = FindingTally(limits.FINDINGS)
         self._strict = strict
 
     def __bool__(self) -> bool:
@@ -87,17 +87,17 @@ class Faults:
         at = error.offset
         if at is not None and span.start < at < span.end:
             span = span.replace(start=at)
-        self.unexpected(unread(code, error), span, error.describe(), error.hint, error.field or "")
+        self.unexpected(code_for_error(code, error), span, error.describe(), error.hint, error.field or "")
 
     def unexpected(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
         """Note something that does not keep anything from being read."""
         self._add(finding(code, span, message, hint, field=field))
 
-    def fresh(self) -> Faults:
+    def fresh(self) -> FindingCollector:
         """Return an empty collection for a part of which may turn out that it was read wrongly."""
-        return Faults(self._strict)
+        return FindingCollector(self._strict)
 
-    def take(self, other: Faults) -> None:
+    def take(self, other: FindingCollector) -> None:
         """Take over everything that another collection holds."""
         for item in other.findings:
             self._add(item)

@@ -6,7 +6,7 @@ Facts: the XXH3 specification of xxHash 0.8, llvm/lib/Support/xxhash.cpp of LLVM
 
 from __future__ import annotations
 
-_MASK = (1 << 64) - 1
+_XXH3_MASK = (1 << 64) - 1
 _PRIME32 = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
 _PRIME64 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _RRMXMX = 0x9FB21C651E98DF25
@@ -29,14 +29,14 @@ def _u64(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + 8], "little")
 
 
-def _rotate(value: int, count: int) -> int:
-    return (value << count | value >> (64 - count)) & _MASK
+def _xxh3_rotate(value: int, count: int) -> int:
+    return (value << count | value >> (64 - count)) & _XXH3_MASK
 
 
 def _fold(first: int, second: int) -> int:
     """Return the two halves of a 128-bit product, combined."""
     product = first * second
-    return (product ^ product >> 64) & _MASK
+    return (product ^ product >> 64) & _XXH3_MASK
 
 
 def _swapped(value: int) -> int:
@@ -44,18 +44,18 @@ def _swapped(value: int) -> int:
 
 
 def _avalanche(value: int) -> int:
-    value &= _MASK
-    value = (value ^ value >> 37) * _AVALANCHE & _MASK
+    value &= _XXH3_MASK
+    value = (value ^ value >> 37) * _AVALANCHE & _XXH3_MASK
     return value ^ value >> 32
 
 
 def _avalanche_64(value: int) -> int:
-    value = (value ^ value >> 33) * _PRIME64[1] & _MASK
-    value = (value ^ value >> 29) * _PRIME64[2] & _MASK
+    value = (value ^ value >> 33) * _PRIME64[1] & _XXH3_MASK
+    value = (value ^ value >> 29) * _PRIME64[2] & _XXH3_MASK
     return value ^ value >> 32
 
 
-def _mix(data: bytes, at: int, secret_at: int) -> int:
+def _xxh3_mix(data: bytes, at: int, secret_at: int) -> int:
     return _fold(_u64(data, at) ^ _u64(_SECRET, secret_at), _u64(data, at + 8) ^ _u64(_SECRET, secret_at + 8))
 
 
@@ -67,12 +67,12 @@ def xxh3(data: bytes) -> int:
     total = size * _PRIME64[0]
     if size <= 128:
         for step in reversed(range((size - 1) // 32 + 1)):
-            total += _mix(data, 16 * step, 32 * step) + _mix(data, size - 16 * (step + 1), 32 * step + 16)
+            total += _xxh3_mix(data, 16 * step, 32 * step) + _xxh3_mix(data, size - 16 * (step + 1), 32 * step + 16)
         return _avalanche(total)
     if size <= 240:
-        total = _avalanche(total + sum(_mix(data, 16 * step, 16 * step) for step in range(8)))
-        total += sum(_mix(data, 16 * step, 16 * step - 125) for step in range(8, size // 16))
-        return _avalanche(total + _mix(data, size - 16, 119))
+        total = _avalanche(total + sum(_xxh3_mix(data, 16 * step, 16 * step) for step in range(8)))
+        total += sum(_xxh3_mix(data, 16 * step, 16 * step - 125) for step in range(8, size // 16))
+        return _avalanche(total + _xxh3_mix(data, size - 16, 119))
     return _long(data, size)
 
 
@@ -83,9 +83,9 @@ def _short(data: bytes, size: int) -> int:
         return _avalanche(size + _swapped(low) + high + _fold(low, high))
     if size >= 4:
         keyed = (_u32(data, size - 4) + (_u32(data, 0) << 32)) ^ _u64(_SECRET, 8) ^ _u64(_SECRET, 16)
-        keyed ^= _rotate(keyed, 49) ^ _rotate(keyed, 24)
-        keyed = keyed * _RRMXMX & _MASK
-        keyed = (keyed ^ (keyed >> 35) + size) * _RRMXMX & _MASK
+        keyed ^= _xxh3_rotate(keyed, 49) ^ _xxh3_rotate(keyed, 24)
+        keyed = keyed * _RRMXMX & _XXH3_MASK
+        keyed = (keyed ^ (keyed >> 35) + size) * _RRMXMX & _XXH3_MASK
         return keyed ^ keyed >> 28
     if size:
         combined = data[0] << 16 | data[size // 2] << 24 | data[-1] | size << 8
@@ -100,7 +100,7 @@ def _long(data: bytes, size: int) -> int:
         _accumulate(lanes, data, at, at % 1024 // 8)
         if at % 1024 == 960 and at < whole_blocks:
             for lane, value in enumerate(lanes):
-                lanes[lane] = (value ^ value >> 47 ^ _u64(_SECRET, 128 + 8 * lane)) * _PRIME32[0] & _MASK
+                lanes[lane] = (value ^ value >> 47 ^ _u64(_SECRET, 128 + 8 * lane)) * _PRIME32[0] & _XXH3_MASK
     _accumulate(lanes, data, size - 64, 121)
     total = size * _PRIME64[0]
     for lane in range(0, 8, 2):
@@ -112,5 +112,5 @@ def _accumulate(lanes: list[int], data: bytes, at: int, secret_at: int) -> None:
     for lane in range(8):
         value = _u64(data, at + 8 * lane)
         keyed = value ^ _u64(_SECRET, secret_at + 8 * lane)
-        lanes[lane ^ 1] = (lanes[lane ^ 1] + value) & _MASK
-        lanes[lane] = (lanes[lane] + (keyed & 0xFFFFFFFF) * (keyed >> 32)) & _MASK
+        lanes[lane ^ 1] = (lanes[lane ^ 1] + value) & _XXH3_MASK
+        lanes[lane] = (lanes[lane] + (keyed & 0xFFFFFFFF) * (keyed >> 32)) & _XXH3_MASK

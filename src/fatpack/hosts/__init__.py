@@ -1,7 +1,7 @@
 """Hosts: the files that carry containers. One room per carrier, and every room has the same door.
 
 =========  ==========================================================================================
-``DOC``     the room's card (:class:`fatpack.doc.Doc`)
+``DOC``     the room's card (:class:`fatpack.doc.FormatInfo`)
 ``detect``  ``detect(view) -> bool``: cheap, reads a bounded number of bytes, never raises
 ``locate``  ``locate(view) -> Iterator[Site | Finding]``: where device code may lie, in file order
 ``labels``  ``labels(view) -> Iterator[Label]``: which byte is what; the labels cover every byte once
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Literal, Protocol, TypeAlias
 
-    from fatpack.doc import Doc
-    from fatpack.hosts.relaying import Mode, Relay, Relayed
-    from fatpack.hosts.usual import Division
+    from fatpack.doc import FormatInfo
+    from fatpack.hosts.relaying import ShrinkMode, ShrinkRequest, ShrinkResult
+    from fatpack.hosts.usual import SectionSplit
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding, Label
 
-    Expects: TypeAlias = Literal["container", "mixed", "image", "images", "member", "table", "records"]
+    SectionContent: TypeAlias = Literal["container", "mixed", "image", "images", "member", "table", "records"]
 
     class Host(Protocol):
         """The part of the door that every host room has."""
 
-        DOC: Doc
+        DOC: FormatInfo
 
         def detect(self, view: View) -> bool: ...  # noqa: D102
-        def locate(self, view: View) -> Iterator[Site | Finding]: ...  # noqa: D102
+        def locate(self, view: View) -> Iterator[CodeSection | Finding]: ...  # noqa: D102
         def labels(self, view: View) -> Iterator[Label]: ...  # noqa: D102
 
     class Editor(Host, Protocol):
@@ -65,18 +65,18 @@ if TYPE_CHECKING:
 
         def grow(self, view: View, content: Sequence[Piece], *, name: str) -> list[Piece]: ...  # noqa: D102
 
-    class Relayer(Protocol):
+    class Shrinker(Protocol):
         """What hosts offer whose linked files can lose loaded bytes; raises HostError with what would work."""
 
-        def relay(self, view: View, change: Relay, *, mode: Mode = ...) -> Relayed: ...  # noqa: D102
+        def relay(self, view: View, change: ShrinkRequest, *, mode: ShrinkMode = ...) -> ShrinkResult: ...  # noqa: D102
 
-    class Sectioned(Protocol):
+    class SectionReader(Protocol):
         """What hosts with sections offer; ``divided_sections`` only those whose door states it."""
 
         def sections(self, view: View) -> list[tuple[int, int, str, int]]: ...  # noqa: D102
-        def divided_sections(self, view: View, places: Any = None) -> Division: ...  # noqa: D102
+        def divided_sections(self, view: View, places: Any = None) -> SectionSplit: ...  # noqa: D102
 
-    class Refuser(Host, Protocol):
+    class UneditableHost(Host, Protocol):
         """What hosts offer that are not edited: why not, and what would work."""
 
         REFUSAL: tuple[str, str]
@@ -99,22 +99,22 @@ if TYPE_CHECKING:
 
 
 #: nothing but containers belongs here
-CONTAINER: Expects = "container"
+CONTAINER: SectionContent = "container"
 #: other data lies between the containers
-MIXED: Expects = "mixed"
+MIXED: SectionContent = "mixed"
 #: the section is one image of a fat object, for the target in the section's name
-IMAGE: Expects = "image"
+IMAGE: SectionContent = "image"
 #: a linked program's images back to back, whose table is elsewhere
-IMAGES: Expects = "images"
+IMAGES: SectionContent = "images"
 #: a file of its own, to be looked at from its first byte as a host or container
-MEMBER: Expects = "member"
+MEMBER: SectionContent = "member"
 #: no device code: what is stated about it there
-TABLE: Expects = "table"
+TABLE: SectionContent = "table"
 #: a program's data, somewhere in which may be records that lead to containers
-RECORDS: Expects = "records"
+RECORDS: SectionContent = "records"
 
 
-class Site(Record):
+class CodeSection(Record):
     """A place in a host where containers are, or may be.
 
     ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
@@ -127,7 +127,7 @@ class Site(Record):
     section: str | None = None
     index: int | None = None
     member: str | None = None
-    expects: Expects = CONTAINER
+    expects: SectionContent = CONTAINER
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -138,20 +138,20 @@ class Site(Record):
         return self.index
 
 
-def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Finding]:
+def without_overlaps(places: Sequence[CodeSection | Finding]) -> Iterator[CodeSection | Finding]:
     """Yield sections and findings in their order, with a finding for a section over the bytes of one before it.
 
     Only hostile files have such sections; thousands over the same bytes would be read as often.
     """
-    owners: dict[int, Site] = {}
+    owners: dict[int, CodeSection] = {}
     last = None
-    for site in sorted((place for place in places if isinstance(place, Site)), key=lambda site: site.data.start):
+    for site in sorted((place for place in places if isinstance(place, CodeSection)), key=lambda site: site.data.start):
         if last is not None and site.data.start < last.data.end:
             owners[id(site)] = last
         else:
             last = site
     for place in places:
-        if isinstance(place, Site) and id(place) in owners:
+        if isinstance(place, CodeSection) and id(place) in owners:
             owner = owners[id(place)]
             text = f"section {place.index} ({place.section}) overlaps section {owner.index}: not read again"
             yield finding("FP1203", place.data.span(), text)
@@ -159,7 +159,7 @@ def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Findin
             yield place
 
 
-class Door(Record):
+class HostModule(Record):
     """What a host room offers: its ``module``, and which parts of the door it has beyond those that all have.
 
     ``starts`` is what its files start with; only rooms without that are asked about any other file, and imported.
@@ -184,8 +184,8 @@ class Door(Record):
 
 
 #: JSON name of the host → what its room offers, in the order of detection
-ROOMS = {
-    "elf": Door(
+MODULES = {
+    "elf": HostModule(
         "fatpack.hosts.elf",
         (magics.ELF,),
         edits=True,
@@ -196,8 +196,8 @@ ROOMS = {
         divides_sections=True,
         objcopy="fatpack.hosts.elf.objcopy",
     ),
-    "archive": Door("fatpack.hosts.archive", magics.ARCHIVES, verifies=True, has_members=True, checks=True),
-    "pe": Door(
+    "archive": HostModule("fatpack.hosts.archive", magics.ARCHIVES, verifies=True, has_members=True, checks=True),
+    "pe": HostModule(
         "fatpack.hosts.pe",
         (magics.DOS,),
         edits=True,
@@ -206,26 +206,26 @@ ROOMS = {
         divides_sections=True,
         objcopy="fatpack.hosts.coff.objcopy",
     ),
-    "bitcode": Door("fatpack.hosts.bitcode", (magics.BITCODE, magics.WRAPPED_BITCODE), edits=True),
-    "macho": Door("fatpack.hosts.macho", magics.MACH_O, has_sections=True, divides_sections=True),
-    "universal": Door(
+    "bitcode": HostModule("fatpack.hosts.bitcode", (magics.BITCODE, magics.WRAPPED_BITCODE), edits=True),
+    "macho": HostModule("fatpack.hosts.macho", magics.MACH_O, has_sections=True, divides_sections=True),
+    "universal": HostModule(
         "fatpack.hosts.universal", (magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64), has_members=True
     ),
-    "coff": Door(
+    "coff": HostModule(
         "fatpack.hosts.coff", edits=True, verifies=True, has_sections=True, objcopy="fatpack.hosts.coff.objcopy"
     ),
 }
 
-#: bytes of a file that tell what it starts with; plug-ins have no longer starts (``fatpack.plugins.MOST_MAGIC``)
+#: bytes of a file that tell what it starts with; plug-ins have no longer starts (``fatpack.plugins.MAX_MAGIC``)
 _LONGEST_START = 24
 
 
-def objcopy(name: str) -> Objcopy:
+def get_objcopy(name: str) -> Objcopy:
     """Return the part of a host room that rewrites whole files as llvm-objcopy 22 does. Raises HostError for others.
 
     Fat objects are made this way. Editing proper leaves what is there in place, which llvm-objcopy does not.
     """
-    module = ROOMS[name].objcopy if name in ROOMS else ""
+    module = MODULES[name].objcopy if name in MODULES else ""
     if not module:
         hint = "give an ELF or COFF object, or a PE image"
         raise HostError(f"sections cannot be added to a host of kind {name}", hint=hint)
@@ -237,39 +237,39 @@ def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
 
     Positions are relative to the view. A damaged host gives what can be read of it.
     """
-    return _sectioned(name).sections(view) if name in ROOMS and ROOMS[name].has_sections else []
+    return _get_section_reader(name).sections(view) if name in MODULES and MODULES[name].has_sections else []
 
 
-def divided_sections(name: str, view: View, places: Iterator[Site | Finding] | None = None) -> Division:
+def divided_sections(name: str, view: View, places: Iterator[CodeSection | Finding] | None = None) -> SectionSplit:
     """Return the sections that have bytes in the file, divided into those that hosts have anyway and the others.
 
     ``places`` is what the room's ``locate`` gave for the view, if it was asked: it may know them already. A damaged
     host gives what can be read of it, one without sections none.
     """
-    if name in ROOMS and ROOMS[name].divides_sections:
-        return _sectioned(name).divided_sections(view, places)
-    from fatpack.hosts.usual import divide
+    if name in MODULES and MODULES[name].divides_sections:
+        return _get_section_reader(name).divided_sections(view, places)
+    from fatpack.hosts.usual import split_sections
 
-    return divide(sections(name, view))
+    return split_sections(sections(name, view))
 
 
 #: the names of plug-ins that joined, once they were asked for
-_joined: list[tuple[str, ...]] = []
+_plugin_names: list[tuple[str, ...]] = []
 
 
-def with_plugins() -> bool:
+def add_plugins() -> bool:
     """Let the hosts of plug-ins (:mod:`fatpack.plugins`) join ours; return whether any did just now.
 
     They are asked for when a file is met that none of our rooms knows, and only once.
     """
-    if _joined:
+    if _plugin_names:
         return False
-    _joined.append(())
+    _plugin_names.append(())
     from fatpack import plugins
 
-    starts = [start for door in ROOMS.values() for start in door.starts]
-    for plugin in plugins.joining(plugins.HOSTS, ROOMS, (*starts, *magics.PACKAGES)):
-        ROOMS[plugin.name] = Door(
+    starts = [start for door in MODULES.values() for start in door.starts]
+    for plugin in plugins.load_plugins(plugins.HOSTS, MODULES, (*starts, *magics.PACKAGES)):
+        MODULES[plugin.name] = HostModule(
             plugin.room.__name__,
             plugin.begins,
             edits=all(hasattr(plugin.room, part) for part in ("embed", "replace", "remove", "edit")),
@@ -278,64 +278,66 @@ def with_plugins() -> bool:
             has_members=hasattr(plugin.room, "rewrite"),
         )
         _LOADED[plugin.name] = plugin.room
-        _joined[0] += (plugin.name,)
-    return bool(_joined[0])
+        _plugin_names[0] += (plugin.name,)
+    return bool(_plugin_names[0])
 
 
-def detected(view: View) -> str | None:
+def detect_host(view: View) -> str | None:
     """Return the JSON name of the host that the bytes are, None if they are none; asks the rooms in their order."""
-    name = _detected(view)
-    return _detected(view) if name is None and not _joined and with_plugins() else name
+    name = _detect_host(view)
+    return _detect_host(view) if name is None and not _plugin_names and add_plugins() else name
 
 
-def _detected(view: View) -> str | None:
+def _detect_host(view: View) -> str | None:
     head = view.head(0, _LONGEST_START)
-    for name, door in ROOMS.items():
-        if (not door.starts or head.startswith(door.starts)) and room(name).detect(view):
+    for name, door in MODULES.items():
+        if (not door.starts or head.startswith(door.starts)) and get_host(name).detect(view):
             return name
     return None
 
 
-def room(name: str) -> Host:
+def get_host(name: str) -> Host:
     """Return the host room of that JSON name; imports it."""
     return _module(name)
 
 
-def editor(name: str) -> Editor | None:
+def get_editor(name: str) -> Editor | None:
     """Return a host room that edits, None for one that does not; imports it."""
-    return _module(name) if ROOMS[name].edits else None
+    return _module(name) if MODULES[name].edits else None
 
 
-def refusal(name: str) -> tuple[str, str]:
+def edit_refusal(name: str) -> tuple[str, str]:
     """Return why files of a host that no room edits stay as they are, and what would work; imports the room."""
-    return getattr(_refuser(name), "REFUSAL", (f"{name} is a host that a plug-in reads and does not edit", "extract"))
+    return getattr(
+        _get_uneditable(name), "REFUSAL", (f"{name} is a host that a plug-in reads and does not edit", "extract")
+    )
 
 
-def grower(name: str) -> Grower | None:
+def get_grower(name: str) -> Grower | None:
     """Return a host room that adds a container without cutting anything, None for others; imports it."""
-    return _module(name) if ROOMS[name].grows else None
+    return _module(name) if MODULES[name].grows else None
 
 
-def relayer(name: str) -> Relayer | None:
+def get_shrinker(name: str) -> Shrinker | None:
     """Return a host room that takes loaded bytes out of linked files, None for others; imports it."""
-    return _module(name) if ROOMS[name].relays else None
+    return _module(name) if MODULES[name].relays else None
 
 
-def checker(name: str) -> Checker | None:
+def get_checker(name: str) -> Checker | None:
     """Return a host room whose tables can be checked, None for others; imports it."""
-    return _module(name) if name in ROOMS and ROOMS[name].checks else None
+    return _module(name) if name in MODULES and MODULES[name].checks else None
 
 
-def rewriter(name: str) -> Rewriter:
+def get_rewriter(name: str) -> Rewriter:
     """Return a host room whose sites are members; imports it."""
     return _module(name)
 
 
-def _refuser(name: str) -> Refuser:
+def _get_uneditable(name: str) -> UneditableHost:
     return _module(name)
 
 
-def _sectioned(name: str) -> Sectioned:
+def _get_section_reader(name: str) -> SectionReader:
     return _module(name)
 
 
@@ -347,5 +349,5 @@ def _module(name: str) -> ModuleType:
     # Asked for every member of an archive, and asking the import system takes several times as long.
     known = _LOADED.get(name)
     if known is None:
-        known = _LOADED[name] = __import__(ROOMS[name].module, fromlist=["DOC"])
+        known = _LOADED[name] = __import__(MODULES[name].module, fromlist=["DOC"])
     return known

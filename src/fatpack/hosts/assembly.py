@@ -22,7 +22,7 @@ _BLOCK = 64 << 10
 _ZEROS = memoryview(bytes(_BLOCK))
 
 
-def check_filler(size: int, old: View) -> None:
+def check_filler_size(size: int, old: View) -> None:
     """Raise HostError if a file has far more bytes made up than were in the old one."""
     if size > max(limits.FILLER, _MOST_TIMES * len(old)):
         raise HostError(
@@ -32,7 +32,7 @@ def check_filler(size: int, old: View) -> None:
         )
 
 
-class Assembly:
+class PieceList:
     """The pieces of a file so far; ``at`` is how many bytes they have."""
 
     def __init__(self, old: View, pieces: Iterable[Piece] = ()) -> None:
@@ -68,7 +68,7 @@ class Assembly:
         if size <= 0:
             return
         self._filled += size
-        check_filler(self._filled, self._old)
+        check_filler_size(self._filled, self._old)
         if byte == b"\0" and self._gap + size <= _LARGEST_GAP:
             self._gap += size
             self.at += size

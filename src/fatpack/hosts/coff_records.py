@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-    Row: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
+    SectionRow: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
     """The fields of a section header."""
 
 #: Machine → what LLVM calls it. COFF has no magic, so this is the first of several checks.
@@ -59,17 +59,17 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LARGEST_DECIMAL = 9_999_999
 
 
-def named(names: Mapping[int, str], number: int) -> str:
+def named_number(names: Mapping[int, str], number: int) -> str:
     """Return the name a table has for a number with the number, or the number as unknown."""
     return f"{names[number]} ({number:#x})" if number in names else f"{number:#x} (unknown)"
 
 
 def machine_name(number: int) -> str:
     """Return a machine in words."""
-    return named(MACHINES, number)
+    return named_number(MACHINES, number)
 
 
-def stored_machine(view: View, host: str) -> int:
+def read_machine(view: View, host: str) -> int:
     """Return the machine of a COFF object, classic or big, or of a PE image (``pe``); 0 where the bytes end before."""
     at = 0
     if host == "pe":
@@ -79,7 +79,7 @@ def stored_machine(view: View, host: str) -> int:
     return int.from_bytes(view.head(at, 2), "little")
 
 
-def section_flags(flags: int) -> str:
+def section_flag_words(flags: int) -> str:
     """Return section flags in words; the alignment in bytes where it is stated."""
     words = [name for bit, name in _FLAGS.items() if flags & bit]
     align = flags >> _ALIGN_SHIFT & _ALIGN_MASK
@@ -91,7 +91,7 @@ def _short_name(stored: bytes) -> str:
     return repr(stored.rstrip(b"\0"))[2:-1]
 
 
-def file_header(format: str) -> Layout:
+def file_header_layout(format: str) -> Layout:
     """Return the file header's layout, under the name of the format that uses it."""
     return Layout(
         format,
@@ -108,7 +108,7 @@ def file_header(format: str) -> Layout:
     )
 
 
-class Section(Record):
+class CoffSection(Record):
     """A section header by name; ``number`` counts from 1, as symbols do."""
 
     number: int
@@ -124,12 +124,12 @@ class Section(Record):
     flags: int
 
     @property
-    def row(self) -> Row:
+    def row(self) -> SectionRow:
         """The fields in stored order."""
         return self._values()[1:]  # type: ignore[return-value]  # the fields behind the number
 
 
-def section_header(format: str) -> Layout:
+def section_header_layout(format: str) -> Layout:
     """Return the section header's layout, under the name of the format that uses it."""
     return Layout(
         format,
@@ -144,7 +144,7 @@ def section_header(format: str) -> Layout:
             Field("line_offset", "u32", "PointerToLinenumbers: where the line numbers are; obsolete"),
             Field("relocation_count", "u16", "NumberOfRelocations: 65535 with a flag if the first one holds the count"),
             Field("line_count", "u16", "NumberOfLinenumbers: obsolete, 0"),
-            Field("flags", "u32", "Characteristics: contents, alignment and what the linker does", section_flags),
+            Field("flags", "u32", "Characteristics: contents, alignment and what the linker does", section_flag_words),
         ),
     )
 

@@ -38,7 +38,7 @@ _MACHINES: Mapping[int, tuple[str, Mapping[int, str]]] = {
 _CAPABILITIES = 0xFF000000
 
 
-def architecture(machine: int, variant: int) -> str:
+def architecture_name(machine: int, variant: int) -> str:
     """Return what lipo calls a processor: ``arm64``; ``cpu_0x63_0x1`` for one that it has no name for."""
     variant &= ~_CAPABILITIES
     name, variants = _MACHINES.get(machine, ("", {}))

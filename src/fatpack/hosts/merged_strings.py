@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-class MergedStrings(Record):
+class MergedStringTable(Record):
     """A finished table without what precedes its strings: the ``stored`` bytes, and the ``offsets`` by string."""
 
     stored: bytes
     offsets: Mapping[bytes, int]
 
 
-def merged(groups: Iterable[Iterable[bytes]], start: int) -> MergedStrings:
+def merge_strings(groups: Iterable[Iterable[bytes]], start: int) -> MergedStringTable:
     """Return the table of strings whose first is stored at ``start``; an earlier group is stored before a later one.
 
     A string may be named any number of times, and in several groups: the first one counts. Every string is followed
@@ -48,10 +48,10 @@ def merged(groups: Iterable[Iterable[bytes]], start: int) -> MergedStrings:
             at += len(string) + 1
             previous = string
     stored.append(b"")
-    return MergedStrings(b"\0".join(stored), offsets)
+    return MergedStringTable(b"\0".join(stored), offsets)
 
 
-def strings_at(table: bytes, places: Iterable[int], view: View) -> dict[int, bytes]:
+def read_strings_at(table: bytes, places: Iterable[int], view: View) -> dict[int, bytes]:
     """Return the strings that start at some places of a table, each up to its NUL or the table's end.
 
     All places lie inside. ``view`` is the table's, for errors. Raises LimitExceeded where places inside long strings

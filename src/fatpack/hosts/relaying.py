@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
 
-    Mode: TypeAlias = Literal["shrink", "zero", "auto"]
+    ShrinkMode: TypeAlias = Literal["shrink", "zero", "auto"]
     """How freed bytes go: out of the file, to zeros, or out of the file where that is possible and else to zeros."""
 
 #: the modes; ``Relayed.mode`` is one of the first two
@@ -28,10 +28,10 @@ ZERO: Literal["zero"] = "zero"
 AUTO: Literal["auto"] = "auto"
 
 
-class NewContent(Record):
+class NewSectionContent(Record):
     """The new bytes of one section, from its start on: at most as many as it had.
 
-    ``index`` is the section's number in the host's table, as :attr:`fatpack.hosts.Site.index` has it. ``pieces`` are
+    ``index`` is the section's number in the host's table, as :attr:`fatpack.hosts.CodeSection.index` has it. ``pieces`` are
     bytes, and views of the same file or of others. What is behind them in the section is freed.
     """
 
@@ -39,7 +39,7 @@ class NewContent(Record):
     pieces: Sequence[Piece]
 
 
-class Move(Record):
+class ContainerMove(Record):
     """A container that has another address or size now: ``old`` and ``new`` are its addresses, sizes are in bytes.
 
     Symbols of the table for the linker and debugger that have the old address get the new one and, where they had the
@@ -52,7 +52,7 @@ class Move(Record):
     new_size: int
 
 
-class Relay(Record):
+class ShrinkRequest(Record):
     """The whole change of a linked file.
 
     ``contents`` are the sections with other bytes, ``moves`` the containers in them that have other addresses or
@@ -61,13 +61,13 @@ class Relay(Record):
     PE image, which any edit makes invalid; without it such an image is refused.
     """
 
-    contents: Sequence[NewContent]
-    moves: Sequence[Move]
+    contents: Sequence[NewSectionContent]
+    moves: Sequence[ContainerMove]
     pointers: Mapping[int, int]
     drop_signature: bool = False
 
 
-class Relayed(Record):
+class ShrinkResult(Record):
     """The changed file, as ``pieces``: bytes, and views of the old file.
 
     ``mode`` says what became of the freed bytes: "shrink" or "zero". ``cuts`` are the ranges of the old file that the

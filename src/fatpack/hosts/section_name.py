@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.errors import UsageError
 
 
-def encoded(name: str) -> bytes:
+def encode_section_name(name: str) -> bytes:
     """Return a name in UTF-8, undecodable bytes as they were. Raises UsageError for one that no section can have."""
     try:
         stored = name.encode("utf-8", "surrogateescape")

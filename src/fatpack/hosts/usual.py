@@ -66,28 +66,28 @@ _KNOWN = _OPEN | _FORMED
 _BREAKS = ".$-"
 
 
-def is_usual(name: str) -> bool:
+def is_known_section(name: str) -> bool:
     """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
-    return stem(name) in _KNOWN or name.startswith(_BEGINNINGS)
+    return section_name_stem(name) in _KNOWN or name.startswith(_BEGINNINGS)
 
 
-def is_open(stem: str) -> bool:
+def may_hold_anything(stem: str) -> bool:
     """Return whether anything may be in sections whose names start so: code and data of the host."""
     return stem in _OPEN
 
 
-def is_data(stem: str) -> bool:
+def is_host_data_section(stem: str) -> bool:
     """Return whether sections whose names start so are data of the host, where libraries embed device code as well."""
     return stem in _DATA
 
 
-def stem(name: str) -> str:
+def section_name_stem(name: str) -> str:
     """Return a name up to its second dot, dollar or minus: what sections of many functions have in common."""
     ends = [at for mark in _BREAKS if (at := name.find(mark, 1)) > 0]
     return name[: min(ends)] if ends else name
 
 
-class Division(Record):
+class SectionSplit(Record):
     """The sections of a host in two kinds: where the ``unusual`` ones start and end, and what the others come to.
 
     ``open`` has number and bytes, by the names' stems, of the usual sections in which anything may be, and ``data``
@@ -99,17 +99,17 @@ class Division(Record):
     data: Mapping[str, Sequence[tuple[int, int]]]
 
 
-def divide(rows: Iterable[tuple[int, int, str, int]]) -> Division:
+def split_sections(rows: Iterable[tuple[int, int, str, int]]) -> SectionSplit:
     """Divide sections that are given as (start, end, name, number)."""
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
     data: dict[str, list[tuple[int, int]]] = {}
     for start, end, name, _ in rows:
-        if not is_usual(name):
+        if not is_known_section(name):
             unusual.append((start, end))
-        elif is_open(kind := stem(name)):
+        elif may_hold_anything(kind := section_name_stem(name)):
             count, size = opened.get(kind, (0, 0))
             opened[kind] = count + 1, size + end - start
-            if is_data(kind):
+            if is_host_data_section(kind):
                 data.setdefault(kind, []).append((start, end))
-    return Division(unusual, opened, data)
+    return SectionSplit(unusual, opened, data)

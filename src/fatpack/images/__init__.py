@@ -29,17 +29,17 @@ Images know no formats: an image that is a container itself is named by its magi
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, Recognised
+from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Protocol
 
-    from fatpack.images.kernel import Facts, Kernel
+    from fatpack.images.kernel import KernelInfo, KernelNeeds
     from fatpack.io.source import View
 
-    class Reader(Protocol):
+    class KernelNameReader(Protocol):
         """A module that names the kernels of one form of images."""
 
         def kernels(self, view: View) -> tuple[str, ...]: ...
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     class FactsReader(Protocol):
         """A module that reads what those kernels need."""
 
-        def facts(self, view: View) -> Facts: ...
+        def facts(self, view: View) -> KernelInfo: ...
 
 
 __all__ = [
@@ -55,12 +55,12 @@ __all__ = [
     "EXTENSIONS",
     "NOT_INFLATED",
     "UNKNOWN",
-    "Recognised",
+    "ImageInfo",
     "code_digests",
     "facts",
+    "identify_image",
     "kernel_facts",
     "kernels",
-    "recognise",
 ]
 
 #: What the decision is made from: an ELF64 header, and more than any magic needs.
@@ -70,25 +70,25 @@ HEAD_SIZE = 64
 _MAGICS = (
     (
         magics.OFFLOAD_BINARY,
-        Recognised("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary"),
+        ImageInfo("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary"),
     ),
-    (magics.SYCLBIN, Recognised("syclbin", detail="SYCLBIN", container="syclbin")),
+    (magics.SYCLBIN, ImageInfo("syclbin", detail="SYCLBIN", container="syclbin")),
     (
         magics.BUNDLE,
-        Recognised("bundle", detail="clang offload bundle", container="clang-offload-bundle"),
+        ImageInfo("bundle", detail="clang offload bundle", container="clang-offload-bundle"),
     ),
     (
         magics.COMPRESSED_BUNDLE,
-        Recognised("bundle", detail="compressed clang offload bundle", container="clang-offload-bundle"),
+        ImageInfo("bundle", detail="compressed clang offload bundle", container="clang-offload-bundle"),
     ),
     (
         magics.FATBIN,
-        Recognised("fatbin", triple="nvptx64-nvidia-cuda", detail="CUDA fat binary", container="cuda-fatbin"),
+        ImageInfo("fatbin", triple="nvptx64-nvidia-cuda", detail="CUDA fat binary", container="cuda-fatbin"),
     ),
-    (magics.LTO_IR, Recognised("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
-    (magics.ARCHIVE, Recognised("archive", detail="archive")),
-    (magics.THIN_ARCHIVE, Recognised("archive", detail="thin archive")),
-    (magics.ZSTD, Recognised("", detail="a zstd frame")),
+    (magics.LTO_IR, ImageInfo("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
+    (magics.ARCHIVE, ImageInfo("archive", detail="archive")),
+    (magics.THIN_ARCHIVE, ImageInfo("archive", detail="thin archive")),
+    (magics.ZSTD, ImageInfo("", detail="a zstd frame")),
 )
 #: first four bytes → module that recognises what starts so
 _RECOGNISERS = {
@@ -100,12 +100,12 @@ _RECOGNISERS = {
 }
 
 #: the first four bytes, which all of them have → those that start so
-_BY_START: dict[bytes, list[tuple[bytes, Recognised]]] = {}
+_BY_START: dict[bytes, list[tuple[bytes, ImageInfo]]] = {}
 for _row in _MAGICS:
     _BY_START.setdefault(_row[0][:4], []).append(_row)
 
 
-def recognise(view: View) -> Recognised:
+def identify_image(view: View) -> ImageInfo:
     """Return what the bytes of an image are, from bounded reads of its headers.
 
     Never fails on the bytes themselves, however damaged; only what reading them raises (a compressed stream that
@@ -114,18 +114,18 @@ def recognise(view: View) -> Recognised:
     head = view.head(0, HEAD_SIZE)
     magic = head[:4]
     if magic == magics.ELF:
-        return _recognise_elf(view, head)
+        return _identify_elf(view, head)
     if not head:
         return EMPTY
     if magic in _RECOGNISERS:
-        recognised: Recognised = _module(_RECOGNISERS, magic).recognise(view, head)
+        recognised: ImageInfo = _module(_RECOGNISERS, magic).recognise(view, head)
         return recognised
     for start, recognised in _BY_START.get(magic, ()):
         if head.startswith(start):
             return recognised
     from fatpack.images import machine, text
 
-    return machine.recognise(view, head) or text.recognise(view)
+    return machine.identify_host_object(view, head) or text.identify_text(view)
 
 
 #: e_machine of the processors that run host programs: i386, POWER, s390x, Arm, x86-64, AArch64, RISC-V, LoongArch
@@ -141,32 +141,32 @@ def is_device_elf(view: View) -> bool:
     order: Literal["little", "big"] = "big" if head[5:6] == b"\2" else "little"
     if int.from_bytes(head[18:20], order) in _HOST_MACHINES:
         return False
-    return recognise(view).form not in ("", "object")
+    return identify_image(view).form not in ("", "object")
 
 
-def _recognise_elf(view: View, head: bytes) -> Recognised:
-    from fatpack.elf.header import AMDGPU, CUDA, header
+def _identify_elf(view: View, head: bytes) -> ImageInfo:
+    from fatpack.elf.header import AMDGPU, CUDA, read_quick_header
 
-    elf = header(view, head)
+    elf = read_quick_header(view, head)
     if elf is None:
         # Not even the machine can be trusted; the size shows the caller that bytes are missing.
-        return Recognised("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
+        return ImageInfo("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
     if elf.machine == CUDA:
-        from fatpack.images.nvidia.cubin import claim
+        from fatpack.images.nvidia.cubin import identify_elf
 
-        return claim(elf)
+        return identify_elf(elf)
     if elf.machine == AMDGPU:
-        from fatpack.images.amd.amdgpu import claim
+        from fatpack.images.amd.amdgpu import identify_elf
 
-        return claim(elf)
+        return identify_elf(elf)
     from fatpack.images import machine
 
-    claimed = machine.claim(elf)
+    claimed = machine.identify_host_elf(elf)
     if claimed.triple:
         return claimed
     from fatpack.images import fpga
 
-    return fpga.claim(elf, claimed)
+    return fpga.identify_fpga_package(elf, claimed)
 
 
 #: form → module that names the kernels of such an image
@@ -209,11 +209,11 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
     Names are as stored (mangled). Reads symbol tables and texts in bounded pieces. Raises FormatError when they are
     damaged, LimitExceeded when they are out of proportion.
     """
-    reader: Reader | None = _module(_KERNELS, form)
+    reader: KernelNameReader | None = _module(_KERNELS, form)
     return reader.kernels(view) if reader else ()
 
 
-def facts(view: View, form: str) -> Facts:
+def facts(view: View, form: str) -> KernelInfo:
     """Return what an image of that form says of itself: its kernels with what they need, and what made it.
 
     The names are those of :func:`kernels`, in the same order. Reads the tables and notes of the whole image. Raises
@@ -222,9 +222,9 @@ def facts(view: View, form: str) -> Facts:
     reader: FactsReader | None = _module(_FACTS, form)
     if reader:
         return reader.facts(view)
-    from fatpack.images.kernel import Facts, Kernel
+    from fatpack.images.kernel import KernelInfo, KernelNeeds
 
-    return Facts(tuple(map(Kernel, kernels(view, form))))
+    return KernelInfo(tuple(map(KernelNeeds, kernels(view, form))))
 
 
 def code_sizes(view: View, form: str) -> dict[str, int | None]:
@@ -241,7 +241,7 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
     return dict.fromkeys(kernels(view, form))
 
 
-def code_digests(view: View, form: str, kernels: Sequence[Kernel]) -> tuple[dict[str, str], str | None]:
+def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple[dict[str, str], str | None]:
     """Return the SHA-256 of what each of the kernels of an image does, by its name, and that of the image's variables.
 
     ``kernels`` are those of :func:`facts`, digests are in hexadecimal. :mod:`fatpack.images.code` says what is covered;
@@ -251,14 +251,16 @@ def code_digests(view: View, form: str, kernels: Sequence[Kernel]) -> tuple[dict
     reader = _module(_CODES, form)
     if reader is None:
         return {}, None
-    from fatpack.images.code import with_needs
+    from fatpack.images.code import digest_with_needs
 
     made: dict[str, bytes]
     made, data = reader.codes(view)
-    return {kernel.name: with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made}, data.hex()
+    return {
+        kernel.name: digest_with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made
+    }, data.hex()
 
 
-def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:
+def kernel_facts(view: View, form: str) -> tuple[KernelNeeds, ...]:
     """Return the kernels of an image of that form with what they need; see :func:`facts`."""
     return facts(view, form).kernels
 

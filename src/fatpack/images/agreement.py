@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.images.recognised import Recognised
+    from fatpack.images.recognised import ImageInfo
     from fatpack.model import Finding, Image, Target
 
 #: first part of a triple → (family, pointer size; 0 unknown). ``amdgpu`` and what follows it is LLVM 23's ``amdgcn``.
@@ -67,7 +67,7 @@ _NAMES = {
 _NVIDIA_PREFIXES = ("sm_", "compute_", "lto_")
 
 
-def of_triple(stored: str, recognised: Recognised) -> str:
+def triple_contradiction(stored: str, recognised: ImageInfo) -> str:
     """Return a sentence when the image is for another kind of machine than the stored triple names, else ""."""
     claimed = _family(recognised.triple)
     first = stored.partition("-")[0]
@@ -85,7 +85,7 @@ def of_triple(stored: str, recognised: Recognised) -> str:
     return f"stored for {stored}, but the image is {_named(recognised)} for {recognised.triple}"
 
 
-def of_arch(stored: str, triple: str, recognised: Recognised) -> str:
+def arch_contradiction(stored: str, triple: str, recognised: ImageInfo) -> str:
     """Return a sentence when the image is for another processor than the stored arch names, else "".
 
     ``triple`` is the stored one: LLVM 23 may keep the processor there (``amdgpu9.0a-amd-amdhsa``). Several archs in
@@ -100,13 +100,13 @@ def of_arch(stored: str, triple: str, recognised: Recognised) -> str:
     return f"stored for {','.join(choices)}, but the image is {_named(recognised)} for {claimed}"
 
 
-def described(recognised: Recognised) -> str:
+def image_words(recognised: ImageInfo) -> str:
     """Return what an image is and what it is for, for sentences: ``a cubin for sm_90a``."""
     target = recognised.arch or recognised.triple
     return f"{_named(recognised)} for {target}" if target else _named(recognised)
 
 
-def _named(recognised: Recognised) -> str:
+def _named(recognised: ImageInfo) -> str:
     return _NAMES.get(recognised.form, recognised.form)
 
 
@@ -124,7 +124,7 @@ def _arch_of_triple(triple: str) -> str:
     return f"gfx{major}{minor}" if first.startswith("amdgpu") and len(minor) == 2 else ""
 
 
-def _fits(stored: str, recognised: Recognised) -> bool:
+def _fits(stored: str, recognised: ImageInfo) -> bool:
     if stored == "generic":
         return True
     is_nvidia, is_amd = stored.startswith(_NVIDIA_PREFIXES), stored.startswith("gfx")
@@ -194,7 +194,7 @@ _KNOWN: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MOST_KNOWN = 1000
 
 
-def disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Image] = ()) -> Iterator[Finding]:
+def mismatch_findings(image: Image, recognised: ImageInfo, neighbours: Sequence[Image] = ()) -> Iterator[Finding]:
     """Yield a finding for everything in which the bytes of an image contradict what is stored about it.
 
     ``neighbours`` are the images of its container.
@@ -219,7 +219,7 @@ def disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Ima
         )
 
 
-def _is_made_of_tile_ir(image: Image, recognised: Recognised, neighbours: Sequence[Image]) -> bool:
+def _is_made_of_tile_ir(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> bool:
     """Return whether a cubin for a variant ``a`` that was not stored lies beside the Tile IR it was made of.
 
     QUIRK(nvcc 13.5, --enable-tile): tileiras compiles for sm_100a, and nvcc stores that for the sm_100 it was told.
@@ -233,7 +233,7 @@ def _is_made_of_tile_ir(image: Image, recognised: Recognised, neighbours: Sequen
     )
 
 
-def _of_labels(stored: str, target: Target, recognised: Recognised) -> Iterator[tuple[str, str]]:
+def _of_labels(stored: str, target: Target, recognised: ImageInfo) -> Iterator[tuple[str, str]]:
     """Yield code and sentence of every contradiction between what is stored and what the image claims to be."""
     real = recognised.form
     agreeing = _AGREEING.get(stored, {stored})
@@ -241,9 +241,9 @@ def _of_labels(stored: str, target: Target, recognised: Recognised) -> Iterator[
         yield "FP1101", f"stored as {stored}, but the bytes are {real}"
     if not real and stored in _WITH_MAGIC:
         yield "FP1105", f"stored as {stored}, but the bytes do not look like it"
-    problem = of_triple(target.triple, recognised)
+    problem = triple_contradiction(target.triple, recognised)
     if problem:
         yield "FP1103", problem
-    problem = of_arch(target.arch, target.triple, recognised)
+    problem = arch_contradiction(target.arch, target.triple, recognised)
     if problem:
         yield "FP1102", problem

@@ -15,7 +15,7 @@ before it defines any abbreviation of the module's own.
 
 from __future__ import annotations
 
-from fatpack.images.recognised import Recognised
+from fatpack.images.recognised import ImageInfo
 from fatpack.magics import BITCODE
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ _STEPS = 64
 _VALUES = 256
 
 
-class _Bits:
+class _BitCursor:
     """A cursor over a little-endian bit stream; ``at`` is the position in bits from the start of the view.
 
     Reading past the end gives zeros, and leaves ``at`` past ``end``.
@@ -79,21 +79,21 @@ class _Bits:
         return number, width, self.at + 32 * words
 
 
-def recognise(view: View, head: bytes) -> Recognised:
+def identify(view: View, head: bytes) -> ImageInfo:
     """Return what a bitcode file is; ``head`` are its first bytes."""
     if head.startswith(BITCODE):
         size, triple = _walk(view, 0, len(view))
-        return Recognised("bitcode", triple=triple, size=size, detail="LLVM bitcode")
+        return ImageInfo("bitcode", triple=triple, size=size, detail="LLVM bitcode")
     start, length = int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:16], "little")
     triple = ""
     if len(head) >= 20 and view.head(start, 4) == BITCODE:
         triple = _walk(view.slice(start, len(view) - start), 0, length)[1]
-    return Recognised("bitcode", triple=triple, size=start + length, detail="LLVM bitcode in a wrapper")
+    return ImageInfo("bitcode", triple=triple, size=start + length, detail="LLVM bitcode in a wrapper")
 
 
 def _walk(view: View, at: int, end: int) -> tuple[int | None, str]:
     """Return where the stream's last block ends, in bytes, and the triple of the first module."""
-    bits = _Bits(view, 8 * (at + len(BITCODE)), 8 * min(end, len(view)))
+    bits = _BitCursor(view, 8 * (at + len(BITCODE)), 8 * min(end, len(view)))
     triple: str | None = None
     for _ in range(_STEPS):
         if bits.at >= bits.end:
@@ -109,7 +109,7 @@ def _walk(view: View, at: int, end: int) -> tuple[int | None, str]:
     return None, triple or ""
 
 
-def _triple(bits: _Bits, width: int, end: int) -> str:
+def _triple(bits: _BitCursor, width: int, end: int) -> str:
     """Return the triple of the module whose content the cursor is at; "" when it is not where LLVM puts it."""
     end = min(end, bits.end)
     for _ in range(_STEPS):

@@ -15,7 +15,7 @@ variables      of an image, not of a kernel, what all functions share: names, si
                with what is relocated in them; flags and ABI of the ELF header. Sections ``.nv.global*`` and
                ``.nv.constant*`` of no function; what is loaded of a code object beside code and descriptors, and what
                its metadata says of the image; the text of PTX outside of functions, with its version and target
-any of these   what :class:`~fatpack.images.kernel.Kernel` says that it needs: registers, memory, bounds, parameters
+any of these   what :class:`~fatpack.images.kernel.KernelNeeds` says that it needs: registers, memory, bounds, parameters
 =============  =====================================================================================================
 
 Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels and
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.images.kernel import Kernel
+    from fatpack.images.kernel import KernelNeeds
 
 #: what nvcc makes of a unit: _GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8, a process behind it before CUDA 11.5; in mangled
 #: names its length is in front
@@ -74,7 +74,7 @@ _STEPS = 16
 _SMALL = 4096
 
 
-def without_unit(name: str) -> str:
+def strip_unit_suffix(name: str) -> str:
     """Return a mangled name without what a compiler made of the path or contents of its unit."""
     if "_GLOBAL__N_" in name or "_INTERNAL" in name or "__nv_static_" in name:
         if "__nv_static_" in name:
@@ -89,12 +89,12 @@ def without_unit(name: str) -> str:
     return name
 
 
-def of_header(osabi: int, abi_version: int, flags: int) -> bytes:
+def header_digest_text(osabi: int, abi_version: int, flags: int) -> bytes:
     """Return what the header of a device ELF says that decides whether, and how, a driver loads it."""
     return b"abi %d.%d flags %#x" % (osabi, abi_version, flags)
 
 
-def digest(parts: Iterable[bytes | memoryview]) -> bytes:
+def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
     """Return the SHA-256 of parts, each with its size before it: no two lists of parts have the same bytes."""
     from hashlib import sha256
 
@@ -110,7 +110,7 @@ def digest(parts: Iterable[bytes | memoryview]) -> bytes:
     return made.digest()
 
 
-def with_calls(
+def digest_with_calls(
     own: Mapping[str, bytes], calls: Mapping[str, Sequence[str]], kernels: Iterable[str]
 ) -> dict[str, bytes]:
     """Return the digest of each kernel that has one of its own, with those of all functions that it leads to.
@@ -132,17 +132,19 @@ def with_calls(
                     waiting.append(name)
         seen.discard(kernel)
         if left <= 0:
-            everything = everything or digest(own[name] for name in sorted(own))
-            made[kernel] = digest((own[kernel], everything))
+            everything = everything or digest_parts(own[name] for name in sorted(own))
+            made[kernel] = digest_parts((own[kernel], everything))
         elif seen:
-            named = sorted((without_unit(name), own.get(name, b"")) for name in seen)
-            made[kernel] = digest((own[kernel], *(part for name, code in named for part in (name.encode(), code))))
+            named = sorted((strip_unit_suffix(name), own.get(name, b"")) for name in seen)
+            made[kernel] = digest_parts(
+                (own[kernel], *(part for name, code in named for part in (name.encode(), code)))
+            )
         else:
             made[kernel] = own[kernel]
     return made
 
 
-def with_needs(code: bytes, kernel: Kernel) -> str:
+def digest_with_needs(code: bytes, kernel: KernelNeeds) -> str:
     """Return the digest of a kernel from that of its code, in hexadecimal."""
     needs = [f"{name}={value}" for name in _NEEDS if (value := getattr(kernel, name)) is not None]
-    return digest((code, *(text.encode() for text in needs))).hex()
+    return digest_parts((code, *(text.encode() for text in needs))).hex()

@@ -7,13 +7,13 @@ targets fpga_aoco, fpga_aocr and fpga_aocx. No sample was at hand: what is known
 
 from __future__ import annotations
 
-from fatpack.elf.sections import Sections
+from fatpack.elf.sections import DeviceElfSections
 from fatpack.errors import FormatError
-from fatpack.images.recognised import Recognised
+from fatpack.images.recognised import ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.elf.header import Elf
+    from fatpack.elf.header import QuickHeader
 
 _PREFIX, _HARDWARE = ".acl.", ".acl.fpga.bin"
 
@@ -22,16 +22,16 @@ _PREFIX, _HARDWARE = ".acl.", ".acl.fpga.bin"
 _MOST = 1000
 
 
-def claim(elf: Elf, otherwise: Recognised) -> Recognised:
+def identify_fpga_package(elf: QuickHeader, otherwise: ImageInfo) -> ImageInfo:
     """Return what a package is; ``otherwise`` for an ELF that is none, or whose sections cannot be read."""
     if elf.section_count() > _MOST:
         return otherwise
     try:
-        names = {section.name for section in Sections(elf.view).rows}
+        names = {section.name for section in DeviceElfSections(elf.view).rows}
     except FormatError:
         return otherwise
     if not any(name.startswith(_PREFIX) for name in names):
         return otherwise
     if _HARDWARE in names:
-        return Recognised("aocx", size=otherwise.size, detail="package for Intel FPGAs, with a hardware image")
-    return Recognised("aocr", size=otherwise.size, detail="package for Intel FPGAs, without a hardware image")
+        return ImageInfo("aocx", size=otherwise.size, detail="package for Intel FPGAs, with a hardware image")
+    return ImageInfo("aocr", size=otherwise.size, detail="package for Intel FPGAs, without a hardware image")

@@ -10,45 +10,45 @@ from __future__ import annotations
 from fatpack import codec, images, magics
 from fatpack.io.source import Source, View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import is_unread
+from fatpack.model import is_not_inflated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.images.recognised import Recognised
+    from fatpack.images.recognised import ImageInfo
     from fatpack.model import Image
 
 #: Bytes from the start of an image that are inflated alone; whoever asks for more has all of it inflated.
 _MOST = 64 << 10
 
 #: ELF headers without where and how large the tables are → what they claim; a library has thousands that are alike
-_HEADERS: dict[bytes, Recognised] = {}
+_HEADERS: dict[bytes, ImageInfo] = {}
 _MOST_HEADERS = 1000
 
 
-def recognise(image: Image, holder: Source) -> Recognised:
+def identify_by_head(image: Image, holder: Source) -> ImageInfo:
     """Return what an image is as far as its first bytes say; ``holder`` is the source that its span is of.
 
     Of an ELF image only its header is read. Raises FormatError where they do not inflate, Unsupported where nobody can
     inflate them.
     """
-    if image.size <= images.HEAD_SIZE or not (is_unread(image) or not image.data.start):
-        return images.recognise(image.data)  # one of several in a stream, which is inflated for the first of them
+    if image.size <= images.HEAD_SIZE or not (is_not_inflated(image) or not image.data.start):
+        return images.identify_image(image.data)  # one of several in a stream, which is inflated for the first of them
     # What is known of an image before its data are made is enough to inflate its first bytes: making takes as long.
     span = image.span
-    packed = View(holder, span.start, span.end, span.source) if is_unread(image) else None
-    head = _Head(image, packed)
+    packed = View(holder, span.start, span.end, span.source) if is_not_inflated(image) else None
+    head = _HeadSource(image, packed)
     start = head.read(0, images.HEAD_SIZE)
     if start[:4] != magics.ELF:
-        return images.recognise(View(head, 0, image.size, span.source))
+        return images.identify_image(View(head, 0, image.size, span.source))
     recognised = _of_header(start, span.source)
     stored = image.target.arch
     is_variant = stored[:-1] == recognised.arch and stored[-1:] in ("a", "f")
     return recognised.replace(arch=stored) if is_variant else recognised
 
 
-def _of_header(start: bytes, chain: tuple[str, ...]) -> Recognised:
+def _of_header(start: bytes, chain: tuple[str, ...]) -> ImageInfo:
     """Return what an ELF header claims: without a byte behind it nobody looks for tables."""
     is_usual = start[4:6] == b"\2\1"
     # e_entry, e_phoff and e_shoff; e_phnum and e_shnum
@@ -57,7 +57,7 @@ def _of_header(start: bytes, chain: tuple[str, ...]) -> Recognised:
     if known is None:
         if len(_HEADERS) >= _MOST_HEADERS:
             _HEADERS.clear()
-        known = _HEADERS[key] = images.recognise(View(BytesSource(start), 0, len(start), chain))
+        known = _HEADERS[key] = images.identify_image(View(BytesSource(start), 0, len(start), chain))
     if not is_usual:
         return known
     programs, sections = (int.from_bytes(start[at : at + 8], "little") for at in (32, 40))
@@ -66,7 +66,7 @@ def _of_header(start: bytes, chain: tuple[str, ...]) -> Recognised:
     return known if known.size == end else known.replace(size=end)
 
 
-class _Head(Source):
+class _HeadSource(Source):
     """The bytes of an image, of which the first are inflated alone."""
 
     def __init__(self, image: Image, packed: View | None) -> None:
@@ -88,7 +88,7 @@ class _Head(Source):
     def _beginning(self, size: int) -> bytes:
         if self._packed is None:
             return self._image.data.source.beginning(size)
-        return codec.beginning(self._packed, size, method=self._image.compression or "", format="image")
+        return codec.inflate_beginning(self._packed, size, method=self._image.compression or "", format="image")
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range."""

@@ -28,7 +28,7 @@ Memory is in bytes: shared memory of a block (work-group), local memory of a thr
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, counted
+from fatpack.errors import LimitExceeded, pluralize
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-class Kernel(Record):
+class KernelNeeds(Record):
     """A kernel by its stored (mangled) name, and what is known of it; None for what is not.
 
     The module's docstring says what each field is to the vendors.
@@ -65,13 +65,13 @@ class Kernel(Record):
     size: int | None = None
 
 
-class Facts(Record):
+class KernelInfo(Record):
     """All that an image says of itself beyond what it is for: its kernels in stored order, and the tools that made it.
 
     ``contradictions`` are sentences about parts of the image that do not agree.
     """
 
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[KernelNeeds, ...] = ()
     made_by: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ def check_count(view: View, count: int) -> None:
     """Raise LimitExceeded when an image has more kernels, or functions, than are described."""
     if count > limits.KERNELS:
         raise LimitExceeded(
-            f"more than {counted(limits.KERNELS, 'kernel')}",
+            f"more than {pluralize(limits.KERNELS, 'kernel')}",
             format="elf",
             offset=view.offset(0),
             field="symbol table",
@@ -89,6 +89,6 @@ def check_count(view: View, count: int) -> None:
         )
 
 
-def and_others(names: Sequence[str]) -> str:
+def and_others_words(names: Sequence[str]) -> str:
     """Return how a sentence about the first of some kernels counts the others; "" for one."""
     return f"(and {len(names) - 1} more like it) " if len(names) > 1 else ""

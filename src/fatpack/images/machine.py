@@ -7,13 +7,13 @@ such files. Only their kind and processor are named; hosts are read by ``fatpack
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf.header import Elf
-from fatpack.images.recognised import Recognised
+from fatpack.elf.header import QuickHeader
+from fatpack.images.recognised import ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 #: e_machine → first part of the triple
 _ELF_MACHINES = {
@@ -39,7 +39,7 @@ _COFF_MACHINES = {0x14C: "i386", 0x1C4: "arm", 0x8664: "x86_64", 0xAA64: "aarch6
 _MACHO_MACHINES = {7: "i386", 12: "arm", 0x01000007: "x86_64", 0x0100000C: "arm64"}
 
 #: first bytes of Mach-O → word size, byte order
-_MACHO: dict[bytes, tuple[int, Order]] = {
+_MACHO: dict[bytes, tuple[int, ByteOrder]] = {
     magics.BIG_MACH_O_32: (32, "big"),
     magics.BIG_MACH_O_64: (64, "big"),
     magics.MACH_O_32: (32, "little"),
@@ -52,7 +52,7 @@ _MOST_SLICES = 44
 _COFF_HEADER, _COFF_SECTION = 20, 40
 
 
-def claim(elf: Elf) -> Recognised:
+def identify_host_elf(elf: QuickHeader) -> ImageInfo:
     """Return what an ELF for none of the GPUs we know is."""
     machine = _ELF_MACHINES.get(elf.machine, "")
     if machine == "riscv":
@@ -60,18 +60,18 @@ def claim(elf: Elf) -> Recognised:
     elif machine == "powerpc64" and elf.view.head(5, 1) == b"\x01":
         machine = "powerpc64le"
     detail = f"{elf.describe()}, {machine or f'machine {elf.machine}'}"
-    return Recognised("object", triple=machine, size=elf.extent()[0], detail=detail)
+    return ImageInfo("object", triple=machine, size=elf.extent()[0], detail=detail)
 
 
-def recognise(view: View, head: bytes) -> Recognised | None:
+def identify_host_object(view: View, head: bytes) -> ImageInfo | None:
     """Return what a COFF, PE or Mach-O image is; None for anything else."""
     magic = head[:4]
     if magic in _MACHO and len(head) >= 28:
         bits, order = _MACHO[magic]
         machine = _MACHO_MACHINES.get(int.from_bytes(head[4:8], order), "")
-        return Recognised("object", triple=machine, detail=f"Mach-O {bits}-bit{machine and ', ' + machine}")
+        return ImageInfo("object", triple=machine, detail=f"Mach-O {bits}-bit{machine and ', ' + machine}")
     if _is_universal(head):
-        return Recognised("object", detail="universal Mach-O")
+        return ImageInfo("object", detail="universal Mach-O")
     if magic[:2] == magics.DOS:
         return _portable_executable(view, head)
     return _coff(view, head)
@@ -84,21 +84,21 @@ def _is_universal(head: bytes) -> bool:
     return head.startswith(magics.UNIVERSAL_MACH_O_64) and count > 0
 
 
-def _portable_executable(view: View, head: bytes) -> Recognised | None:
+def _portable_executable(view: View, head: bytes) -> ImageInfo | None:
     header = view.head(int.from_bytes(head[60:64], "little"), 6) if len(head) == 64 else b""
     if not header.startswith(magics.PE) or len(header) < 6:
         return None
     machine = _COFF_MACHINES.get(int.from_bytes(header[4:6], "little"), "")
-    return Recognised("object", triple=machine, detail=f"PE{machine and ', ' + machine}")
+    return ImageInfo("object", triple=machine, detail=f"PE{machine and ', ' + machine}")
 
 
-def _coff(view: View, head: bytes) -> Recognised | None:
+def _coff(view: View, head: bytes) -> ImageInfo | None:
     """Recognise COFF objects, which have no magic: machine, section table and symbol table must make sense."""
     if head[:4] == magics.ANONYMOUS_COFF and len(head) >= 56:
         # ANON_OBJECT_HEADER_BIGOBJ: version 2, machine at 6, class ID at 12
         is_big = head[4:6] == b"\x02\0" and head[12:16] == magics.BIG_COFF_CLASS[:4]
         machine = _COFF_MACHINES.get(int.from_bytes(head[6:8], "little"), "")
-        return Recognised("object", triple=machine, detail=f"COFF, {machine}") if is_big and machine else None
+        return ImageInfo("object", triple=machine, detail=f"COFF, {machine}") if is_big and machine else None
     machine = _COFF_MACHINES.get(int.from_bytes(head[:2], "little"), "")
     if not machine or len(head) < _COFF_HEADER:
         return None
@@ -107,4 +107,4 @@ def _coff(view: View, head: bytes) -> Recognised | None:
     has_optional_header = head[16:18] != b"\0\0"
     if has_optional_header or _COFF_HEADER + sections * _COFF_SECTION > len(view) or symbols > len(view):
         return None
-    return Recognised("object", triple=machine, detail=f"COFF, {machine}")
+    return ImageInfo("object", triple=machine, detail=f"COFF, {machine}")

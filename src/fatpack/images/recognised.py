@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.record import Record
 
 
-class Recognised(Record):
+class ImageInfo(Record):
     """What an image says about itself; "" and None where it says nothing.
 
     ``form`` is a key of :data:`EXTENSIONS`, or "" for bytes we do not know. ``arch`` is the processor as containers
@@ -49,8 +49,8 @@ EXTENSIONS = {
     "": "bin",
 }
 
-EMPTY = Recognised("empty", detail="no bytes")
-UNKNOWN = Recognised("")
+EMPTY = ImageInfo("empty", detail="no bytes")
+UNKNOWN = ImageInfo("")
 
 #: of a compressed image whose container says what it is: it was not inflated to ask its bytes
-NOT_INFLATED = Recognised("", detail="not inflated")
+NOT_INFLATED = ImageInfo("", detail="not inflated")

@@ -35,11 +35,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.images.kernel import Kernel
-    from fatpack.images.recognised import Recognised
+    from fatpack.images.kernel import KernelNeeds
+    from fatpack.images.recognised import ImageInfo
 
 #: LIMIT: bytes of a metadata file that are read. Triton's have one to four thousand.
-MOST = 256 << 10
+MAX_SIDECAR_SIZE = 256 << 10
 
 #: AOTInductor keeps the images of a model in a folder of this one, beside metadata that is called after its host code.
 PACKAGE, OF_PACKAGE = "aotinductor", "_metadata.json"
@@ -54,7 +54,7 @@ _EXTENSIONS = frozenset(EXTENSIONS.values()) | {"amdgcn", "llir", "ttir", "ttgir
 _RESERVED = 1024
 
 
-class Claims(Record):
+class SidecarClaims(Record):
     """What metadata says of the image beside it; "" and None for what it does not say.
 
     ``producer`` is the compiler that writes such files. ``triple`` and ``arch`` are what the image is for, ``arch``
@@ -71,18 +71,20 @@ class Claims(Record):
     shared: int | None = None
 
 
-def name_for(name: str) -> str:
+def sidecar_name(name: str) -> str:
     """Return what the metadata of an image is called, by the name of its file; "" for a file of another kind."""
     stem, dot, extension = name.rpartition(".")
     return f"{stem}.json" if dot and stem and extension in _EXTENSIONS else ""
 
 
-def claims(data: bytes) -> Claims | None:
+def read_sidecar(data: bytes) -> SidecarClaims | None:
     """Return what a metadata file says, None for JSON of another kind. Raises BadValue for what is no JSON."""
     import json
 
-    if len(data) > MOST:
-        raise LimitExceeded(f"more than {MOST} bytes; metadata of an image has some thousands", format="json")
+    if len(data) > MAX_SIDECAR_SIZE:
+        raise LimitExceeded(
+            f"more than {MAX_SIDECAR_SIZE} bytes; metadata of an image has some thousands", format="json"
+        )
     try:
         # The decoder itself refuses numbers of more than 4300 digits, and deep nesting; shorter ones: see _number.
         values = json.loads(data)
@@ -97,7 +99,7 @@ def claims(data: bytes) -> Claims | None:
     return _of_triton(values) if "num_warps" in values else None
 
 
-def _of_triton(values: Mapping[str, object]) -> Claims:
+def _of_triton(values: Mapping[str, object]) -> SidecarClaims:
     target = values.get("target")
     if not isinstance(target, dict):
         target = {"arch": values.get("arch")}
@@ -106,7 +108,7 @@ def _of_triton(values: Mapping[str, object]) -> Claims:
     warp_size = _number(target.get("warp_size")) or _number(values.get("warp_size"))
     warps = _number(values.get("num_warps"))
     width = warp_size or (32 if backend == "cuda" else None)
-    return Claims(
+    return SidecarClaims(
         "Triton",
         _TRIPLES.get(backend, ""),
         arch,
@@ -117,13 +119,13 @@ def _of_triton(values: Mapping[str, object]) -> Claims:
     )
 
 
-def _of_inductor(values: Mapping[str, object]) -> Claims:
+def _of_inductor(values: Mapping[str, object]) -> SidecarClaims:
     device, arch = _text(values["AOTI_DEVICE_KEY"]), _arch(values.get("AOTI_COMPUTE_CAPABILITY"))
     if arch.startswith("gfx"):
         device = "hip"
     elif device == "cuda" and not arch:
         device = ""  # it may be that of ROCm
-    return Claims("AOTInductor", _TRIPLES.get(device, ""), arch)
+    return SidecarClaims("AOTInductor", _TRIPLES.get(device, ""), arch)
 
 
 def _text(value: object) -> str:
@@ -147,17 +149,19 @@ def _arch(value: object) -> str:
     return value.partition(":")[0] if value.startswith("gfx") else ""
 
 
-def target_problems(claimed: Claims, recognised: Recognised) -> Iterator[tuple[str, str]]:
+def target_problems(claimed: SidecarClaims, recognised: ImageInfo) -> Iterator[tuple[str, str]]:
     """Yield code and sentence of what metadata says of the target, and the image contradicts."""
-    if claimed.triple and agreement.of_triple(claimed.triple, recognised):
-        yield "FP1111", f"says {claimed.arch or claimed.triple}, and the image is {agreement.described(recognised)}"
+    if claimed.triple and agreement.triple_contradiction(claimed.triple, recognised):
+        yield "FP1111", f"says {claimed.arch or claimed.triple}, and the image is {agreement.image_words(recognised)}"
     elif claimed.arch:
         choices = [claimed.arch, *(f"{claimed.arch}{variant}" for variant in "af" if claimed.arch.startswith("sm_"))]
-        if all(agreement.of_arch(arch, claimed.triple, recognised) for arch in choices):
-            yield "FP1111", f"says {claimed.arch}, and the image is {agreement.described(recognised)}"
+        if all(agreement.arch_contradiction(arch, claimed.triple, recognised) for arch in choices):
+            yield "FP1111", f"says {claimed.arch}, and the image is {agreement.image_words(recognised)}"
 
 
-def kernel_problems(claimed: Claims, recognised: Recognised, kernels: tuple[Kernel, ...]) -> Iterator[tuple[str, str]]:
+def kernel_problems(
+    claimed: SidecarClaims, recognised: ImageInfo, kernels: tuple[KernelNeeds, ...]
+) -> Iterator[tuple[str, str]]:
     """Yield code and sentence of what metadata says of the kernel and its launch, and the image contradicts."""
     if not claimed.kernel or not kernels:
         return
@@ -170,7 +174,7 @@ def kernel_problems(claimed: Claims, recognised: Recognised, kernels: tuple[Kern
         yield "FP1113", problem
 
 
-def _launch_problems(claimed: Claims, kernel: Kernel, recognised: Recognised) -> Iterator[str]:
+def _launch_problems(claimed: SidecarClaims, kernel: KernelNeeds, recognised: ImageInfo) -> Iterator[str]:
     if claimed.warp_size and kernel.wavefront and claimed.warp_size != kernel.wavefront:
         yield f"says warps of {claimed.warp_size} threads, and {kernel.name} is made for {kernel.wavefront}"
     if claimed.threads:

@@ -13,7 +13,7 @@ one among other bytes, the last function is the end, and what may follow it (2.4
 from __future__ import annotations
 
 from fatpack.errors import BadMagic, BadValue
-from fatpack.images.recognised import Recognised
+from fatpack.images.recognised import ImageInfo
 from fatpack.io import limits
 from fatpack.magics import SPIRV
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 _HEADER = 20
 
@@ -51,9 +51,9 @@ _MOST_IDS, _MOST_OPCODE = 1 << 22, 1 << 13
 _INSTRUCTIONS = 1024
 
 
-def recognise(view: View, head: bytes) -> Recognised:
+def identify(view: View, head: bytes) -> ImageInfo:
     """Return what a SPIR-V module is; ``head`` are its first bytes."""
-    order: Order = "little" if head.startswith(SPIRV) else "big"
+    order: ByteOrder = "little" if head.startswith(SPIRV) else "big"
     triple = ""
     for count, (opcode, at, _) in enumerate(_instructions(view, order)):
         if opcode == _MEMORY_MODEL:
@@ -62,7 +62,7 @@ def recognise(view: View, head: bytes) -> Recognised:
             break
     version = int.from_bytes(head[4:8], order)
     detail = f"SPIR-V {version >> 16 & 0xFF}.{version >> 8 & 0xFF}{', big-endian' if order == 'big' else ''}"
-    return Recognised("spirv", triple=triple, detail=detail)
+    return ImageInfo("spirv", triple=triple, detail=detail)
 
 
 def kernels(view: View) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def kernels(view: View) -> tuple[str, ...]:
         raise BadMagic(
             "this is no SPIR-V", format="spirv", offset=view.offset(0), found=magic.hex(" "), chain=view.chain
         )
-    order: Order = "little" if magic == SPIRV else "big"
+    order: ByteOrder = "little" if magic == SPIRV else "big"
     names: dict[str, None] = {}
     for opcode, at, size in _instructions(view, order):
         if opcode == _ENTRY_POINT:
@@ -95,7 +95,7 @@ def kernels(view: View) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _instructions(view: View, order: Order) -> Iterator[tuple[int, int, int]]:
+def _instructions(view: View, order: ByteOrder) -> Iterator[tuple[int, int, int]]:
     """Yield (opcode, position, size in bytes) of the instructions, as far as they make sense."""
     at = _HEADER
     while len(first := view.head(at, 4)) == 4:
@@ -113,7 +113,7 @@ def extent(view: View) -> tuple[int, int]:
     The size is 0 if there is none: a header, instructions in their order and whole functions are asked for. Takes a
     block of memory, whatever the size.
     """
-    order: Order = "little" if view.head(0, 4) == SPIRV else "big"
+    order: ByteOrder = "little" if view.head(0, 4) == SPIRV else "big"
     if not _is_header(view.head(0, _HEADER), order):
         return 0, _HEADER
     bound = int.from_bytes(view.head(12, 4), order)
@@ -149,7 +149,7 @@ def extent(view: View) -> tuple[int, int]:
     return (end if has_model and not is_inside else 0), at
 
 
-def _is_header(head: bytes, order: Order) -> bool:
+def _is_header(head: bytes, order: ByteOrder) -> bool:
     """Return whether a header is one that producers write: version 1.0 to 1.9, IDs within bounds, 0 at the end."""
     if len(head) < _HEADER:
         return False

@@ -7,7 +7,7 @@ target, preprocessed sources with a line marker.
 
 from __future__ import annotations
 
-from fatpack.images.recognised import UNKNOWN, Recognised
+from fatpack.images.recognised import UNKNOWN, ImageInfo
 from fatpack.magics import BUNDLE, MLIR_BYTECODE
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ _BUNDLE = tuple(b"\n" + token + b" " + BUNDLE + b"__START__ " for token in (b"//
 
 #: whether it has the word, and its kind → what MLIR is; containers have very many modules
 _MLIR = {
-    (is_cir, kind): Recognised("cir", detail=f"{'CIR' if is_cir else 'MLIR'} {kind}")
+    (is_cir, kind): ImageInfo("cir", detail=f"{'CIR' if is_cir else 'MLIR'} {kind}")
     for is_cir in (True, False)
     for kind in ("text", "bytecode")
 }
@@ -44,7 +44,7 @@ _LINE_MARKERS = (b'# 1 "', b'#line 1 "')
 _LONGEST_WORD = 128
 
 
-def recognise(view: View) -> Recognised:
+def identify_text(view: View) -> ImageInfo:
     """Return what a text is; UNKNOWN for everything that is none of ours. Reads at most two times 64 KiB."""
     for size in WINDOWS:
         window = view.head(0, size)
@@ -57,7 +57,7 @@ def recognise(view: View) -> Recognised:
         if len(window) < size or start + _ENOUGH < len(window):
             break
     if window.startswith(_BUNDLE):
-        return Recognised("bundle", detail="clang offload bundle, text", container="clang-offload-bundle")
+        return ImageInfo("bundle", detail="clang offload bundle, text", container="clang-offload-bundle")
     if window.startswith((b".version", b".target", b".headerflags"), start):
         return _nvidia(window[start:])
     if _starts_mlir(window[start:]):
@@ -65,22 +65,22 @@ def recognise(view: View) -> Recognised:
     return _printed(window, start)
 
 
-def _nvidia(text: bytes) -> Recognised:
+def _nvidia(text: bytes) -> ImageInfo:
     """Return what a text is that begins with a directive of NVIDIA's: PTX, or what a disassembler prints."""
     sass = _sass(text)
     if sass is not None:
         return sass
     from fatpack.images.nvidia import ptx
 
-    quick = ptx.quick_claim(text)
+    quick = ptx.identify_ptx_fast(text)
     if quick is not None:
         return quick
-    from fatpack.images.nvidia.ptx_code import code
+    from fatpack.images.nvidia.ptx_code import strip_comments
 
-    return ptx.claim(b"".join(code([text])))
+    return ptx.identify_ptx(b"".join(strip_comments([text])))
 
 
-def _sass(text: bytes) -> Recognised | None:
+def _sass(text: bytes) -> ImageInfo | None:
     """Return what nvdisasm printed of a cubin; None for a text that begins otherwise, as PTX does.
 
     It begins with ``.headerflags @"… EF_CUDA_SM80 …"``, and since CUDA 13 with ``.target sm_90`` and ``.elftype``.
@@ -91,19 +91,19 @@ def _sass(text: bytes) -> Recognised | None:
     number = text[:_ENOUGH].partition(b"EF_CUDA_SM")[2][:4]
     arch = words[1] if words[0] == b".target" else b"sm_" + number[: len(number) - len(number.lstrip(b"0123456789"))]
     name = arch.decode("ascii", "replace") if _NAME.issuperset(arch) and arch != b"sm_" else ""
-    return Recognised("assembly", arch=name, triple="nvptx64-nvidia-cuda", detail="SASS text")
+    return ImageInfo("assembly", arch=name, triple="nvptx64-nvidia-cuda", detail="SASS text")
 
 
-def _printed(window: bytes, start: int) -> Recognised:
+def _printed(window: bytes, start: int) -> ImageInfo:
     """Return what a text is that clang printed; UNKNOWN for any other."""
     if window.startswith(_LLVM_IR, start):
         _, _, behind = window.partition(b'\ntarget triple = "')
-        return Recognised("llvm-ir", triple=_word(behind), detail="LLVM IR text")
+        return ImageInfo("llvm-ir", triple=_word(behind), detail="LLVM IR text")
     if window.startswith(_AMDGCN, start):
         triple, _, arch = _word(window[start + len(_AMDGCN) :]).rpartition("--")
-        return Recognised("assembly", arch=arch, triple=triple, detail="assembly text")
+        return ImageInfo("assembly", arch=arch, triple=triple, detail="assembly text")
     if window.startswith(_LINE_MARKERS, start):
-        return Recognised("preprocessed", detail="preprocessed source text")
+        return ImageInfo("preprocessed", detail="preprocessed source text")
     return UNKNOWN
 
 
@@ -113,7 +113,7 @@ def _word(text: bytes) -> str:
     return word.decode() if quote and _NAME.issuperset(word.replace(b":", b"").replace(b"+", b"")) else ""
 
 
-def _mlir(window: bytes, kind: str) -> Recognised:
+def _mlir(window: bytes, kind: str) -> ImageInfo:
     """Return what MLIR is; whether it is a container as well only the format can tell."""
     return _MLIR[b"cir" in window, kind]
 

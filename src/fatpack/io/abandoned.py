@@ -13,10 +13,10 @@ from fatpack.io.sink import TEMPORARY
 
 #: A file that nobody has written to for so many seconds belongs to no command that still runs: writing goes on all the
 #: time, and checking what was written reads tables only.
-ABANDONED = 3600
+STALE_SECONDS = 3600
 
 
-def abandoned(folder: str) -> list[tuple[str, int]]:
+def find_stale_temp_files(folder: str) -> list[tuple[str, int]]:
     """Return path and size of the temporary files in a folder that killed runs left there, largest first."""
     now, (start, end) = time.time(), TEMPORARY
     found = []
@@ -25,7 +25,7 @@ def abandoned(folder: str) -> list[tuple[str, int]]:
             for entry in entries:
                 if entry.name.startswith(start) and entry.name.endswith(end):
                     status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode) and now - status.st_mtime > ABANDONED:
+                    if stat.S_ISREG(status.st_mode) and now - status.st_mtime > STALE_SECONDS:
                         found.append((os.path.join(folder, entry.name), status.st_size))
     except OSError:
         return []  # a folder that can be written to and not read, or that changes meanwhile: no reason to fail

@@ -103,7 +103,7 @@ class Budget:
             self._written -= size
 
 
-class _Uncounted(Budget):
+class _UnlimitedBudget(Budget):
     """The budget of bytes that no command opened: each stream has a bound, and nothing adds up."""
 
     __slots__ = ()
@@ -117,13 +117,13 @@ class _Uncounted(Budget):
 
 
 #: What sources have that nobody opened: the parts of a program that were put together by hand.
-UNCOUNTED: Budget = _Uncounted()
+UNCOUNTED: Budget = _UnlimitedBudget()
 
 #: What sources get that nobody gives a budget of their own: the innermost one that was entered.
 _budgets: list[Budget] = []
 
 
-class opened_with:
+class sources_with_budget:
     """Give a budget to all sources that are opened within the ``with`` statement; they keep it when it has ended.
 
     It holds in all threads, so it is for a command, which is alone in its process. Functions pass a budget on instead.
@@ -140,7 +140,7 @@ class opened_with:
         _budgets.pop()
 
 
-class allowing:
+class raised_budget:
     """Let the command inflate and write so many bytes within the ``with`` statement; None changes nothing."""
 
     def __init__(self, *, inflated: int | None = None, output: int | None = None) -> None:
@@ -148,7 +148,7 @@ class allowing:
         self._before: dict[str, int | None] = {}
 
     def __enter__(self) -> Budget:
-        budget = budget_now()
+        budget = current_budget()
         for name, value in self._wanted.items():
             if value is not None:
                 self._before[name] = getattr(budget, name)
@@ -156,16 +156,16 @@ class allowing:
         return budget
 
     def __exit__(self, *_: object) -> None:
-        budget = budget_now()
+        budget = current_budget()
         for name, value in self._before.items():
             setattr(budget, name, value)
 
 
-def budget_now() -> Budget:
+def current_budget() -> Budget:
     """Return the budget that a source opened now gets: that of the command, or a new one."""
     return _budgets[-1] if _budgets else Budget()
 
 
-def budget_of_output() -> Budget:
+def output_budget() -> Budget:
     """Return the budget of what is written now, where no input tells: that of the command, if there is one."""
     return _budgets[-1] if _budgets else UNCOUNTED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack.io.sink import write_file
 from fatpack.io.source import View
 from fatpack.io.sources.inflated import InflatedSource
-from fatpack.machine.parallel import Tasks, thread_count
+from fatpack.machine.parallel import ThreadTasks, thread_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -45,14 +45,14 @@ def write_files(
     progress: Progress | None = None,
     threads: int | None = None,
     is_checked: bool = False,
-) -> Tasks[int]:
+) -> ThreadTasks[int]:
     """Write files, each as :func:`~fatpack.io.sink.write_file` does; iterating yields their sizes in order.
 
     Writing starts at once. An error is raised in the place of its file; those behind it are written all the same, for
     as long as somebody iterates. Use as a context: leaving it waits for the files that are being written.
     """
 
-    def task(file: NewFile, progress: Progress | None, room: _Room | None) -> Callable[[], int]:
+    def task(file: NewFile, progress: Progress | None, room: _MemoryShare | None) -> Callable[[], int]:
         views = [piece for piece in file.pieces if isinstance(piece, View)]
 
         def write() -> int:
@@ -70,15 +70,15 @@ def write_files(
     count = thread_count(_MOST_THREADS) if threads is None else threads
     needs = list(map(_needs, files))
     if count < 2 or sum(needs) < _LEAST:
-        return Tasks([task(file, progress, None) for file in files], threads=1)
-    window, alone = _Window(WINDOW), _Window(0)
+        return ThreadTasks([task(file, progress, None) for file in files], threads=1)
+    window, alone = _MemoryWindow(WINDOW), _MemoryWindow(0)
 
-    def room(file: NewFile, size: int) -> _Room:
-        return _Room(window, size) if _is_concurrent(file) else _Room(alone, 1)
+    def room(file: NewFile, size: int) -> _MemoryShare:
+        return _MemoryShare(window, size) if _is_concurrent(file) else _MemoryShare(alone, 1)
 
     meter = None if progress is None else _Meter(progress)
     tasks = [task(file, meter, room(file, size)) for file, size in zip(files, needs, strict=True)]
-    return Tasks(tasks, threads=count)
+    return ThreadTasks(tasks, threads=count)
 
 
 def _needs(file: NewFile) -> int:
@@ -132,7 +132,7 @@ class _Meter:
             return size
 
 
-class _Window:
+class _MemoryWindow:
     """Room for so many bytes: who needs some waits for it, who needs more than all waits until nobody has any."""
 
     def __init__(self, size: int) -> None:
@@ -154,10 +154,10 @@ class _Window:
             self._changed.notify_all()
 
 
-class _Room:
+class _MemoryShare:
     """Some of the room of a window, to be entered."""
 
-    def __init__(self, window: _Window, size: int) -> None:
+    def __init__(self, window: _MemoryWindow, size: int) -> None:
         self._window = window
         self._size = size
 

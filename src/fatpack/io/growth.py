@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fatpack.io.identity import Identity
+    from fatpack.io.identity import FileMetadata
     from fatpack.io.source import Piece
     from fatpack.io.writing import Progress
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SECTOR = 512
 
 
-class Growth(Record):
+class AppendPlan(Record):
     """How a file becomes another: ``patch`` replaces the bytes ``before`` at ``at``, ``tail`` comes behind the end.
 
     ``before`` is read while nothing is written yet: afterwards the file has the patch there, whoever reads it.
@@ -46,7 +46,7 @@ class Growth(Record):
     tail: tuple[Piece, ...]
 
 
-def growth(old: View, pieces: Iterable[Piece]) -> Growth | None:
+def plan_append(old: View, pieces: Iterable[Piece]) -> AppendPlan | None:
     """Return how a file becomes these pieces by growing; None if it has to be written anew."""
     at = 0
     patches: list[tuple[int, bytes]] = []
@@ -65,15 +65,15 @@ def growth(old: View, pieces: Iterable[Piece]) -> Growth | None:
         return None
     start, patch = patches[0]
     is_in_sector = start // _SECTOR == (start + len(patch) - 1) // _SECTOR
-    return Growth(start, old.read(start, len(patch)), patch, tuple(tail)) if is_in_sector else None
+    return AppendPlan(start, old.read(start, len(patch)), patch, tuple(tail)) if is_in_sector else None
 
 
-def grow(
+def append_in_place(
     path: str,
     old: View,
-    change: Growth,
+    change: AppendPlan,
     *,
-    like: Identity,
+    like: FileMetadata,
     verify: Callable[[View], None],
     progress: Progress | None = None,
 ) -> int | None:
@@ -107,12 +107,12 @@ def _grow(
     fd: int,
     path: str,
     old: View,
-    change: Growth,
-    like: Identity,
+    change: AppendPlan,
+    like: FileMetadata,
     verify: Callable[[View], None],
     progress: Progress | None,
 ) -> int:
-    from fatpack.io.identity import give
+    from fatpack.io.identity import apply_metadata
 
     size = len(old)
     os.lseek(fd, size, os.SEEK_SET)
@@ -126,5 +126,5 @@ def _grow(
     while done < len(change.patch):
         done += system.write_at(fd, change.patch[done:], change.at + done)
     os.fsync(fd)
-    give(fd, like, path)
+    apply_metadata(fd, like, path)
     return size

@@ -26,7 +26,7 @@ _OF_CONTENT = {"security.ima", "security.evm"}
 _NONE = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
-class Identity(Record):
+class FileMetadata(Record):
     """Owner, group, permission bits, and extended attributes by name: access list and SELinux label are two of them."""
 
     owner: int
@@ -35,18 +35,18 @@ class Identity(Record):
     attributes: dict[str, bytes]
 
 
-def identity_of(file: str | int) -> Identity:
+def read_file_metadata(file: str | int) -> FileMetadata:
     """Return what a file is, by path or descriptor."""
     status = os.stat(file)
-    return Identity(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), _attributes(file))
+    return FileMetadata(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), _attributes(file))
 
 
-def give(fd: int, wanted: Identity, path: str) -> None:
+def apply_metadata(fd: int, wanted: FileMetadata, path: str) -> None:
     """Make an open file what another one was. Raises PermissionError, with what cannot be kept, for ``path``.
 
     Who may open it widens last: access list and permission bits come after owner and label.
     """
-    has = identity_of(fd)
+    has = read_file_metadata(fd)
     if has.owner != wanted.owner:
         _keep(f"its owner ({wanted.owner})", path, os.chown, fd, wanted.owner, -1)
     if has.group != wanted.group:

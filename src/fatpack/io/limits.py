@@ -7,13 +7,13 @@ all is an account that its files share (:mod:`fatpack.io.budget`); the bounds of
 
 from __future__ import annotations
 
-from fatpack.errors import in_both
+from fatpack.errors import cli_or_api
 
 #: One for each stand-in that runs: they take the options of their originals alone, and limits from the environment.
 _stand_ins: list[None] = []
 
 
-class advising_stand_ins:
+class stand_in_advice:
     """Within the ``with`` statement, advice is for the user of a stand-in, which has no option for limits."""
 
     def __enter__(self) -> None:
@@ -32,7 +32,7 @@ def advice(*names: str) -> str:
     if _stand_ins:
         return _environment(*(f"{name.lower().replace('_', '-')}=N" for name in names))
     constants = " and ".join(f"fatpack.io.limits.{name}" for name in names)
-    both = in_both(
+    both = cli_or_api(
         "use " + " ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names), f"raise {constants}"
     )
     return f"if you trust the file, {both}"
@@ -142,11 +142,11 @@ def inflated_hint(size: int | None = None) -> str:
     value = f"={size}" if size else "=SIZE"
     if _stand_ins:
         return _environment(f"inflated{value}")
-    return f"if you trust the file, use {in_both(f'--max-inflated{value}', f'max_inflated{value}')}"
+    return f"if you trust the file, use {cli_or_api(f'--max-inflated{value}', f'max_inflated{value}')}"
 
 
 def output_hint(size: int) -> str:
     """Return what to do about the limit on writing; ``size`` is how much it would take, as far as that is known."""
     if _stand_ins:
         return _environment(f"output={size}")
-    return f"if you trust the file, use {in_both(f'--force or --max-output={size}', 'force=True')}"
+    return f"if you trust the file, use {cli_or_api(f'--force or --max-output={size}', 'force=True')}"

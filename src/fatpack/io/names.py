@@ -18,7 +18,7 @@ def safe_word(text: str) -> str:
     return word.lstrip(".-") or ("_" if text else "")
 
 
-def stem(path: str) -> str:
+def file_stem(path: str) -> str:
     """Return a file's name without directories and last extension: ``libx.so`` of ``/usr/lib/libx.so.2``."""
     name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
     base, dot, _ = name.rpartition(".")
@@ -30,7 +30,7 @@ def image_name(source: str, triple: str, arch: str, index: int, extension: str) 
 
     Parts that are empty are left out with their separator. Colons of target IDs become underscores.
     """
-    words = [safe_word(stem(source)) or "image", safe_word(triple), safe_word(arch)]
+    words = [safe_word(file_stem(source)) or "image", safe_word(triple), safe_word(arch)]
     name = "-".join(word for word in words if word)
     return f"{name}.{index}.{extension}" if extension else f"{name}.{index}"
 

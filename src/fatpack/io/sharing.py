@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def refuse_shared(views: Iterable[View]) -> None:
+def refuse_shared_bytes(views: Iterable[View]) -> None:
     """Raise Unsupported if views add up to much more than twice the bytes that they are views of.
 
     Of what is compressed the inflated bytes count.
     """
     views = list(views)
-    total = shared(views)
+    total = shared_size(views)
     if total:
         raise Unsupported(
             f"the images share their bytes; written separately they would take {total} bytes",
@@ -27,7 +27,7 @@ def refuse_shared(views: Iterable[View]) -> None:
         )
 
 
-def shared(views: Iterable[View]) -> int:
+def shared_size(views: Iterable[View]) -> int:
     """Return the bytes of all views if they are much more than twice those that they are views of, else 0."""
     total, present = 0, {}
     for view in views:

@@ -13,7 +13,7 @@ import os
 import stat
 
 from fatpack.errors import UsageError
-from fatpack.io.budget import UNCOUNTED, budget_of_output
+from fatpack.io.budget import UNCOUNTED, output_budget
 from fatpack.io.sources.file import FileSource
 from fatpack.io.writing import check_size, write_pieces
 from fatpack.machine import interruption, system
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fatpack.io.budget import Budget
-    from fatpack.io.identity import Identity
+    from fatpack.io.identity import FileMetadata
     from fatpack.io.source import Piece, View
     from fatpack.io.writing import Progress
 
@@ -40,7 +40,7 @@ def write_file(
     *,
     force: bool = False,
     mode: int | None = None,
-    like: Identity | None = None,
+    like: FileMetadata | None = None,
     inputs: Iterable[View] = (),
     verify: Callable[[View], None] | None = None,
     progress: Progress | None = None,
@@ -60,7 +60,7 @@ def write_file(
     """
     path = os.fspath(path)
     inputs = list(inputs)
-    budget = budget or (inputs[0].source.budget if inputs else budget_of_output())
+    budget = budget or (inputs[0].source.budget if inputs else output_budget())
     old = None if is_checked and not force else check_target(path, force, inputs)
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
@@ -69,7 +69,7 @@ def write_file(
         check_size(pieces, budget, path)
         from fatpack.io import unnamed
 
-        fd = unnamed.create(path, 0o666 if mode is None else mode)
+        fd = unnamed.create_unnamed(path, 0o666 if mode is None else mode)
         if fd is not None:
             return _write_unnamed(fd, path, pieces, mode, like, verify, progress, budget)
     path, staged, size = _stage(path, pieces, old, mode, like, verify, progress, sync=old is not None, budget=budget)
@@ -84,7 +84,7 @@ def write_file(
     return size
 
 
-class Batch:
+class OutputBatch:
     """Files that get their names together or not at all, for a command with several outputs::
 
         with Batch() as batch:
@@ -100,7 +100,7 @@ class Batch:
         self._staged: list[tuple[str, str]] = []
         self._special: list[tuple[str, list[Piece]]] = []
 
-    def __enter__(self) -> Batch:
+    def __enter__(self) -> OutputBatch:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -135,7 +135,7 @@ def _stage(
     pieces: Iterable[Piece],
     old: os.stat_result | None,
     mode: int | None,
-    like: Identity | None = None,
+    like: FileMetadata | None = None,
     verify: Callable[[View], None] | None = None,
     progress: Progress | None = None,
     *,
@@ -143,7 +143,7 @@ def _stage(
     budget: Budget | None = None,
 ) -> tuple[str, str, int]:
     """Write a complete temporary file beside ``path``; return where it shall go, its own path, and its size."""
-    budget = budget or budget_of_output()
+    budget = budget or output_budget()
     check_size(pieces, budget, path)
     if old is not None:
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
@@ -172,7 +172,7 @@ def _fill(
     path: str,
     pieces: Iterable[Piece],
     mode: int | None,
-    like: Identity | None,
+    like: FileMetadata | None,
     verify: Callable[[View], None] | None,
     progress: Progress | None,
     budget: Budget,
@@ -182,9 +182,9 @@ def _fill(
     if verify is not None:
         verify(FileSource(fd, path, owned=False).view())
     if like is not None:
-        from fatpack.io.identity import give
+        from fatpack.io.identity import apply_metadata
 
-        give(fd, like, path)
+        apply_metadata(fd, like, path)
     elif mode is not None and hasattr(os, "fchmod"):
         os.fchmod(fd, mode)
     return size
@@ -200,7 +200,7 @@ def _write_unnamed(
     path: str,
     pieces: Iterable[Piece],
     mode: int | None,
-    like: Identity | None,
+    like: FileMetadata | None,
     verify: Callable[[View], None] | None,
     progress: Progress | None,
     budget: Budget,
@@ -210,7 +210,7 @@ def _write_unnamed(
 
     try:
         size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
-        if not unnamed.publish(fd, path):
+        if not unnamed.give_name(fd, path):
             # It cannot be named after all: it goes the way that every system has.
             own = [FileSource(fd, path, owned=False).view()]
             _, staged, _ = _stage(path, own, None, stat.S_IMODE(os.fstat(fd).st_mode), like, budget=UNCOUNTED)
@@ -272,12 +272,12 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     temporary = os.path.join(os.path.dirname(path), os.urandom(8).hex().join(TEMPORARY))
     # Noted before it exists: a signal may come right after it does. The name is no other run's.
-    interruption.unfinished.add(temporary)
+    interruption.unfinished_files.add(temporary)
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | system.PLAIN
         return temporary, os.open(temporary, flags, mode | system.NEEDED_MODE)
     except OSError as error:
-        interruption.unfinished.discard(temporary)
+        interruption.unfinished_files.discard(temporary)
         # The user asked for `path`; the temporary name would only confuse.
         raise type(error)(error.errno, error.strerror, path) from None
 
@@ -288,13 +288,13 @@ def _remove(temporary: str) -> None:
         os.unlink(temporary)
     except FileNotFoundError:
         pass
-    interruption.unfinished.discard(temporary)
+    interruption.unfinished_files.discard(temporary)
 
 
 def _rename(temporary: str, path: str) -> None:
     """Give a temporary file its name; what had that name is replaced."""
     os.replace(temporary, path)
-    interruption.unfinished.discard(temporary)
+    interruption.unfinished_files.discard(temporary)
 
 
 def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None, budget: Budget | None = None) -> int:

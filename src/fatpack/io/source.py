@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
 
-from fatpack.errors import Truncated, hexadecimal
+from fatpack.errors import Truncated, format_hex
 from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
 from fatpack.machine.parallel import is_reading_ahead
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
 
-    class Neighbours(Protocol):
+    class SiblingFiles(Protocol):
         """What knows the files beside one."""
 
         def read(self, name: str, most: int) -> bytes | None: ...  # noqa: D102
@@ -45,7 +45,7 @@ _ZEROS = bytes(READ_AHEAD)
 _KEEPING = allocate_lock()
 
 
-class Derived(str):
+class VirtualName(str):
     """The name, in a chain, of something with bytes of its own: what a decompressor made, a file an archive points at.
 
     Offsets behind it are no offsets in the file that was opened.
@@ -56,7 +56,7 @@ class Derived(str):
 
 def is_in_file(chain: Iterable[str]) -> bool:
     """Return whether offsets along a chain of names are offsets in the outermost file."""
-    return not any(isinstance(name, Derived) for name in chain)
+    return not any(isinstance(name, VirtualName) for name in chain)
 
 
 class Source:
@@ -82,7 +82,7 @@ class Source:
     #: by what path a file was opened, None for all that has no folder of its own around it
     path: str | None = None
     #: what reads a file beside this one where that is no folder: who takes a package apart sets it
-    neighbours: Neighbours | None = None
+    neighbours: SiblingFiles | None = None
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
     _inflated: dict[Source, int] | None = None
     _inflated_size = 0
@@ -275,7 +275,7 @@ class Span(Record):
 
     def __repr__(self) -> str:
         chain = f" of {' → '.join(self.source)}" if self.source else ""
-        return f"[{hexadecimal(self.start)}, {hexadecimal(self.end)}){chain}"
+        return f"[{format_hex(self.start)}, {format_hex(self.end)}){chain}"
 
 
 class View(Record):
@@ -374,7 +374,7 @@ class View(Record):
         return View(self.source, self.start, self.end, (*self.chain, name))
 
 
-def parts_of(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
+def piece_parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
     """Yield the bytes of pieces: those of views in bounded parts, each valid until the next is asked for."""
     for piece in pieces:
         if isinstance(piece, View):

@@ -17,7 +17,7 @@ _TMPFILE = getattr(os, "O_TMPFILE", 0)
 _works = bool(_TMPFILE)
 
 
-def create(path: str, mode: int) -> int | None:
+def create_unnamed(path: str, mode: int) -> int | None:
     """Return a descriptor of a new file without a name in the folder of ``path``; None where there are none.
 
     Whatever is wrong with the folder is for the caller to find out in the way that every system has.
@@ -30,7 +30,7 @@ def create(path: str, mode: int) -> int | None:
         return None
 
 
-def publish(fd: int, path: str) -> bool:
+def give_name(fd: int, path: str) -> bool:
     """Give a file its name; return whether it could be done. Raises FileExistsError if somebody has the name."""
     global _works  # noqa: PLW0603  (what one file shows holds for the process: /proc is there or not)
     try:

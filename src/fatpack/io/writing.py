@@ -9,7 +9,7 @@ import errno
 import os
 
 from fatpack.io import limits
-from fatpack.io.budget import budget_of_output
+from fatpack.io.budget import output_budget
 from fatpack.io.source import View
 from fatpack.machine import interruption
 
@@ -56,7 +56,7 @@ def write_pieces(
     They are drawn from a budget, by default that of the command. Raises UsageError before the piece that is too much,
     and before the first one if all of them are there already. What was drawn for pieces that fail is given back.
     """
-    drawing = _Drawing(budget or budget_of_output())
+    drawing = _BudgetDraw(budget or output_budget())
     try:
         return _write(fd, drawing.of(pieces), progress)
     except BaseException:
@@ -93,7 +93,7 @@ def written_size(pieces: Iterable[Piece]) -> int:
     return sum(len(piece) for piece in pieces if not (isinstance(piece, View) and piece.source.is_refused))
 
 
-class _Drawing:
+class _BudgetDraw:
     """What one output takes of a budget."""
 
     def __init__(self, budget: Budget) -> None:
@@ -162,7 +162,7 @@ def _write(fd: int, pieces: Iterable[Piece], progress: Progress | None) -> int:
 def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
     rest = memoryview(data).cast("B")
     while rest:
-        interruption.check()
+        interruption.raise_if_interrupted()
         rest = rest[os.write(fd, rest) :]
 
 
@@ -175,7 +175,7 @@ def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> 
     at, left = view.start, len(view)
     try:
         while left > _SMALL and _lines_up(at, fd):
-            interruption.check()
+            interruption.raise_if_interrupted()
             count = os.copy_file_range(source, fd, min(left, KERNEL_CHUNK), at)
             if not count:
                 break  # the file shrank; the loop below finds out

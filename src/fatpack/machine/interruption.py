@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 #: Files that this process writes and that have no name of their own yet: they go when it is asked to stop.
-unfinished: set[str] = set()
+unfinished_files: set[str] = set()
 
 #: The signals that ask for an end; not every system has the last.
 _SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
@@ -29,7 +29,7 @@ _requested = 0
 _finishing = False
 
 
-class Finishing:
+class DeferSignals:
     """What is written in this block is finished although the process was asked to stop; a second signal ends it."""
 
     def __enter__(self) -> None:
@@ -41,7 +41,7 @@ class Finishing:
         _finishing = False
 
 
-def check() -> None:
+def raise_if_interrupted() -> None:
     """Raise KeyboardInterrupt if the process was asked to stop: signals reach the main thread alone."""
     if _requested and not _finishing:
         raise KeyboardInterrupt
@@ -49,14 +49,14 @@ def check() -> None:
 
 def remove_unfinished() -> None:
     """Remove the files that have no name of their own yet."""
-    while unfinished:
+    while unfinished_files:
         try:
-            os.unlink(unfinished.pop())
+            os.unlink(unfinished_files.pop())
         except OSError:
             pass  # it is gone, or the folder is: nothing is left to do about it
 
 
-class Signals:
+class SignalHandlers:
     """Handlers while a command runs; those that stood there before come back.
 
     A signal that is ignored stays ignored (nohup does that), and one that somebody else handles is theirs. Outside the

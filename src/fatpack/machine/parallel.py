@@ -50,7 +50,7 @@ def thread_count(most: int = _MOST_THREADS) -> int:
     return min(core_count(), most)
 
 
-class Tasks(Generic[T]):
+class ThreadTasks(Generic[T]):
     """Tasks that run in threads from the moment this is made. Iterating yields their results in order.
 
     ``ahead`` is how many results may wait for being taken, all by default. Leaving the block waits for the tasks that

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 #: Bytes that are read without workers: forking and handing results over takes as long as a few megabytes do.
-LEAST = 32 << 20
+MIN_BYTES_FOR_WORKERS = 32 << 20
 
 #: Items for which workers are forked at once: their numbers fit into the smallest pipe.
 _TOGETHER = 1000
@@ -54,22 +54,22 @@ _BLOCK = 1 << 18
 _is_worker = False
 
 
-class Made(Record):
+class WorkerResult(Record):
     """What a worker made of an item."""
 
     value: Any
 
 
-def with_processes(
+def map_in_processes(
     items: Iterable[T], work: Callable[[T], object], cost: Callable[[T], int], *, least: int | None = None
-) -> Generator[tuple[T, Made | None], None, None]:
+) -> Generator[tuple[T, WorkerResult | None], None, None]:
     """Yield every item in order, with what ``work`` makes of it in another process; None where the caller has to do it.
 
     ``cost`` are the bytes that work has to look at: items of cost 0 are left to the caller, and so is everything up to
     ``least`` bytes (:data:`LEAST`), on one core, beside other threads, and on systems where processes cannot be forked
     safely. The results must be such that they can be pickled. Closing this ends the workers.
     """
-    least = LEAST if least is None else least
+    least = MIN_BYTES_FOR_WORKERS if least is None else least
     held: list[T] = []
     total = 0
     for item in items:
@@ -93,13 +93,13 @@ def _can_fork() -> bool:
 
 def _forked(
     items: Sequence[T], work: Callable[[T], object], cost: Callable[[T], int], least: int
-) -> Iterator[tuple[T, Made | None]]:
+) -> Iterator[tuple[T, WorkerResult | None]]:
     numbers = [number for number, item in enumerate(items) if cost(item)]
     if len(numbers) < 2 or sum(map(cost, items)) < least:
         yield from ((item, None) for item in items)
         return
     wanted = frozenset(numbers)
-    workers = _Workers(items, numbers, work)
+    workers = _ForkedWorkers(items, numbers, work)
     try:
         for number, item in enumerate(items):
             yield item, workers.result(number) if number in wanted else None
@@ -107,7 +107,7 @@ def _forked(
         workers.end()
 
 
-class _Workers:
+class _ForkedWorkers:
     """Forks of this process that share out items by their numbers."""
 
     def __init__(self, items: Sequence[Any], numbers: Sequence[int], work: Callable[[Any], object]) -> None:
@@ -156,7 +156,7 @@ class _Workers:
         self._waiting[process] = 0
         return True
 
-    def result(self, number: int) -> Made | None:
+    def result(self, number: int) -> WorkerResult | None:
         """Return what a worker made of an item, None if none did. Waits for it."""
         while number not in self._results:
             # A worker takes numbers in their order: one that is past this one does not come back to it.
@@ -169,7 +169,7 @@ class _Workers:
             return None
         from pickle import loads
 
-        return Made(loads(result))  # a copy of this process made it
+        return WorkerResult(loads(result))  # a copy of this process made it
 
     def _receive(self, number: int) -> None:
         """Wait for bytes of any worker that may be about an item, or that is not too far ahead."""

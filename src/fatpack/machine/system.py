@@ -23,7 +23,7 @@ PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 
 #: whether files that are open keep their names from others, as Windows has it: close first, then rename
-NAMES_ARE_HELD = os.name == "nt"
+OPEN_FILES_LOCK_NAMES = os.name == "nt"
 
 #: permission bits without which a file cannot be written, renamed or removed, be it one's own: Windows' read-only
 NEEDED_MODE = 0o200 if os.name == "nt" else 0
@@ -72,7 +72,7 @@ def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
         return os.write(fd, data)
 
 
-def programs(names: Iterable[str], first: Iterable[str] = ()) -> Iterator[str]:
+def find_programs(names: Iterable[str], first: Iterable[str] = ()) -> Iterator[str]:
     """Yield the paths of programs of some names: in the folders that come first, then in those of PATH.
 
     ``shutil.which`` does the same for one; it takes longer to load than a stand-in runs.

@@ -10,26 +10,26 @@ import errno
 import os
 
 from fatpack import hosts, images
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.io.bulk import NewFile, write_files
-from fatpack.io.names import image_name, member_word, safe_word, stem
-from fatpack.io.sharing import shared
+from fatpack.io.names import file_stem, image_name, member_word, safe_word
+from fatpack.io.sharing import shared_size
 from fatpack.io.sink import refuse_inputs
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.io.writing import check_space, written_size
-from fatpack.ops.choose.select import describe, positions, select
-from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
+from fatpack.ops.choose.select import describe_image, select_images, with_positions
+from fatpack.ops.unreadable import PER_IMAGE_ERRORS, UnreadableImage, read_error
 from fatpack.record import Record
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.io.source import Piece
+    from fatpack.io.source import Piece, Span
     from fatpack.io.writing import Progress
-    from fatpack.model import Finding, Span
+    from fatpack.model import Finding
     from fatpack.ops.choose.select import Selector
     from fatpack.scanner import FoundImage
 
@@ -45,7 +45,7 @@ _EXTENSIONS = {
 }
 
 
-class Extract(Record):
+class OutputFile(Record):
     """One thing to write: its proposed file name, its bytes in pieces, and a phrase that says what it is.
 
     ``containers`` are the numbers of the outermost containers that images in it come from, ``images`` those that it is
@@ -57,7 +57,7 @@ class Extract(Record):
     what: str
     containers: frozenset[int] = frozenset()
     images: tuple[FoundImage, ...] = ()
-    found: Found | None = None
+    found: FoundContainer | None = None
 
     @property
     def size(self) -> int:
@@ -76,42 +76,45 @@ class Extract(Record):
 
 
 def plan_images(
-    items: Sequence[Found | Finding], selector: Selector, source: str, unreadable: list[Unreadable] | None = None
-) -> list[Extract]:
+    items: Sequence[FoundContainer | Finding],
+    selector: Selector,
+    source: str,
+    unreadable: list[UnreadableImage] | None = None,
+) -> list[OutputFile]:
     """Return what to write for the selected images, named ``<stem>-<triple>-<arch>.<number>.<extension>``.
 
     The number counts all images of the file, so that it does not depend on the selection. An image that only wraps
     containers is listed like any other; those inside it come right after it. One that cannot be made a file raises
     FormatError, HostError or Unsupported; with ``unreadable`` it is added there, and all others are planned.
     """
-    numbers = {position: number for number, (position, _, _) in enumerate(positions(items))}
+    numbers = {position: number for number, (position, _, _) in enumerate(with_positions(items))}
     plan = []
-    for position, found, image in select(items, selector):
+    for position, found, image in select_images(items, selector):
         target = image.target
         where = found.member or source
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
         name = image_name(where, target.triple, target.arch, numbers[position], extension)
         containers = frozenset([int(position.partition(".")[0])])
-        what = describe(position, image)
+        what = describe_image(position, image)
         try:
-            pieces = tuple(pieces_of(found, image))
-        except ONE_ALONE as error:
+            pieces = tuple(image_pieces(found, image))
+        except PER_IMAGE_ERRORS as error:
             if unreadable is None:
                 raise
-            unreadable.append(Unreadable(what, image.span, error))
+            unreadable.append(UnreadableImage(what, image.span, error))
         else:
-            plan.append(Extract(name, pieces, what, containers, (image,), found))
+            plan.append(OutputFile(name, pieces, what, containers, (image,), found))
     return plan
 
 
-def origins(items: Sequence[Found | Finding], plan: Iterable[Extract]) -> list[Found]:
+def source_containers(items: Sequence[FoundContainer | Finding], plan: Iterable[OutputFile]) -> list[FoundContainer]:
     """Return the outermost containers that the images of a plan come from, in file order."""
     wanted = frozenset[int]().union(*(item.containers for item in plan))
-    containers = [item for item in items if isinstance(item, Found)]
+    containers = [item for item in items if isinstance(item, FoundContainer)]
     return [found for number, found in enumerate(containers) if number in wanted]
 
 
-def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
+def image_pieces(found: FoundContainer, image: FoundImage) -> Iterable[Piece]:
     """Return what an image becomes as a file of its own.
 
     The bytes of the image but for two: the host's image of a fat object is the object without the sections of the
@@ -119,18 +122,20 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
     """
     if found.container.format == "clang-offload-bundle":
         from fatpack.formats.clang_bundle.layout import MAGIC
-        from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
+        from fatpack.formats.clang_bundle.sections.fat_object import is_host_marker
 
-        if stands_for_host(image.as_stored):
-            return hosts.objcopy(found.host).remove_sections(found.view, MAGIC.decode())
+        if is_host_marker(image.as_stored):
+            return hosts.get_objcopy(found.host).remove_sections(found.view, MAGIC.decode())
     if found.container.format == "cir-offload-container":
         from fatpack.formats import cir
 
-        return cir.split(image.as_stored)
+        return cir.split_image(image.as_stored)
     return [image.data]
 
 
-def plan_archive(plan: Sequence[Extract], source: str, unreadable: list[Unreadable] | None = None) -> Extract:
+def plan_archive(
+    plan: Sequence[OutputFile], source: str, unreadable: list[UnreadableImage] | None = None
+) -> OutputFile:
     """Return an archive of images that are planned, in their order, with names as of clang-offload-bundler.
 
     An image that cannot be a member raises FormatError, HostError or Unsupported; with ``unreadable`` it is added
@@ -140,18 +145,18 @@ def plan_archive(plan: Sequence[Extract], source: str, unreadable: list[Unreadab
 
     members = [_member(item, source) for item in plan]
     try:
-        pieces = archive.build(members)
-    except ONE_ALONE:
+        pieces = archive.build_archive(members)
+    except PER_IMAGE_ERRORS:
         if unreadable is None:
             raise
         plan, members = _alone(plan, members, unreadable)
-        pieces = archive.build(members)
+        pieces = archive.build_archive(members)
     chosen = tuple(image for item in plan for image in item.images)
     containers = frozenset[int]().union(*(item.containers for item in plan))
-    return Extract("", tuple(pieces), f"an archive of {len(members)} images", containers, chosen)
+    return OutputFile("", tuple(pieces), f"an archive of {len(members)} images", containers, chosen)
 
 
-def _member(item: Extract, source: str) -> tuple[bytes, View]:
+def _member(item: OutputFile, source: str) -> tuple[bytes, View]:
     """Return the name and the bytes of the member that an image becomes."""
     from fatpack.formats.clang_bundle.ids.member_name import member_name
     from fatpack.ops.choose.by_id import bundle_id
@@ -165,46 +170,46 @@ def _member(item: Extract, source: str) -> tuple[bytes, View]:
 
 
 def _alone(
-    plan: Sequence[Extract], members: Sequence[tuple[bytes, View]], unreadable: list[Unreadable]
-) -> tuple[list[Extract], list[tuple[bytes, View]]]:
+    plan: Sequence[OutputFile], members: Sequence[tuple[bytes, View]], unreadable: list[UnreadableImage]
+) -> tuple[list[OutputFile], list[tuple[bytes, View]]]:
     """Return the images that can be members, each tried alone; add the others to ``unreadable``."""
     from fatpack.hosts import archive
 
     kept = []
     for item, member in zip(plan, members, strict=True):
         try:
-            archive.build([member])
-        except ONE_ALONE as error:
-            unreadable.append(Unreadable(item.what, item.span, error))
+            archive.build_archive([member])
+        except PER_IMAGE_ERRORS as error:
+            unreadable.append(UnreadableImage(item.what, item.span, error))
         else:
             kept.append((item, member))
     return [item for item, _ in kept], [member for _, member in kept]
 
 
-def readable(plan: Sequence[Extract], unreadable: list[Unreadable]) -> list[Extract]:
+def readable_images(plan: Sequence[OutputFile], unreadable: list[UnreadableImage]) -> list[OutputFile]:
     """Return the images of a plan that can be read to their last byte; add the others to ``unreadable``.
 
     That reads everything: it is for finding out why an archive of them could not be written.
     """
     kept = []
     for item in plan:
-        error = why_unreadable(item.pieces)
+        error = read_error(item.pieces)
         if error is None:
             kept.append(item)
         else:
-            unreadable.append(Unreadable(item.what, item.span, error))
+            unreadable.append(UnreadableImage(item.what, item.span, error))
     return kept
 
 
-def plan_containers(items: Sequence[Found | Finding], selector: Selector, source: str) -> list[Extract]:
+def plan_containers(items: Sequence[FoundContainer | Finding], selector: Selector, source: str) -> list[OutputFile]:
     """Return what to write for whole containers, as stored, that hold at least one selected image (or are empty)."""
     plan = []
-    containers = [item for item in items if isinstance(item, Found)]
+    containers = [item for item in items if isinstance(item, FoundContainer)]
     for number, found in enumerate(containers):
         if selector.container is not None and number != selector.container:
             continue
         if not selector.replace(container=None).is_empty() and not any(
-            True for _ in select([found], selector.replace(container=None))
+            True for _ in select_images([found], selector.replace(container=None))
         ):
             continue
         container = found.container
@@ -212,20 +217,20 @@ def plan_containers(items: Sequence[Found | Finding], selector: Selector, source
         extension = "o" if is_object else _EXTENSIONS.get(container.format, container.format)
         if container.format == "bare-image":
             extension = images.EXTENSIONS[container.images[0].form]
-        name = f"{safe_word(stem(found.member or source)) or 'container'}.{number}.{extension}"
+        name = f"{safe_word(file_stem(found.member or source)) or 'container'}.{number}.{extension}"
         version = f" v{container.version}" if container.version else ""
-        plan.append(Extract(name, (found.view,), f"{number} {container.format}{version}"))
+        plan.append(OutputFile(name, (found.view,), f"{number} {container.format}{version}"))
     return plan
 
 
 def write_plan(
-    plan: Sequence[Extract],
+    plan: Sequence[OutputFile],
     directory: str,
     *,
     force: bool = False,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
-    unreadable: list[Unreadable] | None = None,
+    unreadable: list[UnreadableImage] | None = None,
 ) -> list[str]:
     """Write everything into ``directory`` (made if missing); return the paths in order.
 
@@ -233,7 +238,7 @@ def write_plan(
     file of ``inputs``: names come from the archive, and could be its own. What lies in a damaged stream raises
     FormatError, what nobody can inflate Unsupported; with ``unreadable`` it is added there, and all else is written.
     """
-    paths = checked_paths(plan, directory, inputs, force=force)
+    paths = check_paths(plan, directory, inputs, force=force)
     if directory:
         os.makedirs(directory, exist_ok=True)
     written = []
@@ -242,31 +247,31 @@ def write_plan(
         for path, item in zip(paths, plan, strict=True):
             try:
                 next(iter(sizes))
-            except ONE_ALONE as error:
+            except PER_IMAGE_ERRORS as error:
                 if unreadable is None:
                     raise
-                unreadable.append(Unreadable(item.what, item.span, error))
+                unreadable.append(UnreadableImage(item.what, item.span, error))
             else:
                 written.append(path)
     return written
 
 
-def check_size(plan: Sequence[Extract], inputs: Sequence[View] = (), *, force: bool = False) -> None:
+def check_size(plan: Sequence[OutputFile], inputs: Sequence[View] = (), *, force: bool = False) -> None:
     """Raise UsageError if a plan writes the same bytes again and again, or far more than the inputs explain."""
     if force:
         return
-    total = shared(view for item in plan for view in item.views)
+    total = shared_size(view for item in plan for view in item.views)
     if total:
         raise UsageError(
             f"the images share bytes: {total} bytes would be written",
-            hint=f"select what you need, or {in_both('--force', 'force=True')}",
+            hint=f"select what you need, or {cli_or_api('--force', 'force=True')}",
         )
     for view in inputs[:1]:
         view.source.budget.check_output(sum(written_size(item.pieces) for item in plan))
 
 
-def checked_paths(
-    plan: Sequence[Extract], directory: str, inputs: Sequence[View] = (), *, force: bool = False
+def check_paths(
+    plan: Sequence[OutputFile], directory: str, inputs: Sequence[View] = (), *, force: bool = False
 ) -> list[str]:
     """Return where everything goes; refuse what must not be written there. Nothing is made or written."""
     if "\0" in directory:
@@ -277,7 +282,7 @@ def checked_paths(
         if path in seen:
             raise UsageError(
                 f"two images would be written to {path}",
-                hint=f"extract them one by one, with {in_both('-o', 'image.data')}",
+                hint=f"extract them one by one, with {cli_or_api('-o', 'image.data')}",
             )
         seen.add(path)
     check_size(plan, inputs, force=force)
@@ -286,7 +291,9 @@ def checked_paths(
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
             verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"
-            hint = in_both("give another directory with -d, or --force to overwrite", "give another one, or force=True")
+            hint = cli_or_api(
+                "give another directory with -d, or --force to overwrite", "give another one, or force=True"
+            )
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():
         refuse_inputs(path, inputs)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from fatpack import hosts
 from fatpack.errors import FormatError, Unsupported
-from fatpack.formats.clang_bundle.target_symbols import defined
+from fatpack.formats.clang_bundle.target_symbols import symbols_for_id
 from fatpack.model import Finding
-from fatpack.ops.wrap.ir.text import name, spelled
+from fatpack.ops.wrap.ir.text import global_name, quote_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,26 +25,26 @@ _HOLDER = "offload.symbols"
 _LLVM_OWN = (b"llvm.used", b"llvm.compiler.used", b"llvm.global_ctors", b"llvm.global_dtors")
 
 
-def noted_symbols(view: View, ids: Sequence[str]) -> dict[str, list[bytes]]:
+def read_target_symbols(view: View, ids: Sequence[str]) -> dict[str, list[bytes]]:
     """Return bundle ID → the symbols that an object or program notes for it, each once, in stored order.
 
     Raises Unsupported for what is no such file, FormatError for a damaged one, HostError for a section too large.
     """
-    host = hosts.detected(view)
+    host = hosts.detect_host(view)
     if host not in ("elf", "coff", "pe", "macho"):
         raise Unsupported("The file was not recognized as a valid object file", chain=view.chain)
     found: dict[str, dict[bytes, None]] = {id: {} for id in ids}
-    for site in hosts.room(host).locate(view):
+    for site in hosts.get_host(host).locate(view):
         if isinstance(site, Finding):
             if site.severity == "error":
                 raise FormatError(site.text, offset=site.span.start, hint=site.hint, chain=view.chain)
         elif (site.section or "").partition("$")[0] == _SECTION:
             for id, symbols in found.items():
-                symbols.update(dict.fromkeys(defined(site.data, id)))
+                symbols.update(dict.fromkeys(symbols_for_id(site.data, id)))
     return {id: list(symbols) for id, symbols in found.items()}
 
 
-def module(triple: str, symbols: Sequence[bytes], *, is_linked_as_ir: bool) -> bytes:
+def reference_module(triple: str, symbols: Sequence[bytes], *, is_linked_as_ir: bool) -> bytes:
     """Return LLVM IR for a target with an undefined reference to each symbol.
 
     ``is_linked_as_ir`` says that the device link takes IR: ``llvm.used`` is enough then; code for other targets needs a
@@ -53,11 +53,11 @@ def module(triple: str, symbols: Sequence[bytes], *, is_linked_as_ir: bool) -> b
     bad = next((symbol for symbol in symbols if symbol in _LLVM_OWN), None)
     if bad is not None:
         raise Unsupported(f"the symbol {bad.decode()} is LLVM's own: nothing can refer to it")
-    names = [name(symbol.decode("utf-8", "surrogateescape")) for symbol in symbols]
+    names = [global_name(symbol.decode("utf-8", "surrogateescape")) for symbol in symbols]
     lines = [
         "; ModuleID = 'offload-deps'",
         'source_filename = "offload-deps"',
-        f'target triple = "{spelled(triple.encode("utf-8", "surrogateescape"))}"',
+        f'target triple = "{quote_bytes(triple.encode("utf-8", "surrogateescape"))}"',
         "",
         *(f"{symbol} = external global ptr" for symbol in names),
     ]

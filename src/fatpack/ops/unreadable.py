@@ -7,7 +7,7 @@ leave it out, report it, and do the rest.
 from __future__ import annotations
 
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.findings import finding, unread
+from fatpack.findings import code_for_error, finding
 from fatpack.io.source import View
 from fatpack.record import Record
 
@@ -15,14 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.io.source import Piece
-    from fatpack.model import Finding, Span
+    from fatpack.io.source import Piece, Span
+    from fatpack.model import Finding
 
 #: What keeps one image from being taken out, and no other.
-ONE_ALONE = (FormatError, HostError, Unsupported)
+PER_IMAGE_ERRORS = (FormatError, HostError, Unsupported)
 
 
-class Unreadable(Record):
+class UnreadableImage(Record):
     """An image that was left out: in words which one, where it lies, and the error that says why."""
 
     what: str
@@ -37,16 +37,18 @@ class Unreadable(Record):
             return finding("FP1008", span, f"{self.what}: {error.problem}", error.hint)
         if error.offset is not None and error.chain == span.source:
             span = span.replace(start=error.offset, end=max(span.end, error.offset))
-        return finding(unread("FP1001", error), span, f"{self.what}: {error.describe()}", error.hint, field=error.field)
+        return finding(
+            code_for_error("FP1001", error), span, f"{self.what}: {error.describe()}", error.hint, field=error.field
+        )
 
 
-def why_unreadable(pieces: Iterable[Piece]) -> FormatError | HostError | Unsupported | None:
+def read_error(pieces: Iterable[Piece]) -> FormatError | HostError | Unsupported | None:
     """Return the error that keeps some of the pieces from being read, None if all of them can be."""
     try:
         for piece in pieces:
             if isinstance(piece, View):
                 for _ in piece.source.once(piece.start, len(piece)):
                     pass
-    except ONE_ALONE as error:
+    except PER_IMAGE_ERRORS as error:
         return error
     return None

@@ -6,13 +6,13 @@ import os
 
 from fatpack import formats, images
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.findings import finding, unread
-from fatpack.images.agreement import disagreements
+from fatpack.findings import code_for_error, finding
+from fatpack.images.agreement import mismatch_findings
 from fatpack.io.source import is_in_file
 from fatpack.io.sources.opening import open_source
-from fatpack.machine.parallel import Tasks
+from fatpack.machine.parallel import ThreadTasks
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ class Verification:
     LLVM), once per core.
     """
 
-    def __init__(self, items: Sequence[Found | Finding]) -> None:
+    def __init__(self, items: Sequence[FoundContainer | Finding]) -> None:
         self._items = items
         # What is inflated shares its source with other readers, which threads must not.
-        self._tasks = Tasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
+        self._tasks = ThreadTasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
 
     def findings(self) -> list[Finding]:
         """Return what is wrong: hashes, stray bytes, damaged streams. Containers inside images come last."""
@@ -52,7 +52,7 @@ class Verification:
         self._tasks.__exit__()
 
 
-def verify(items: Sequence[Found | Finding]) -> list[Finding]:
+def verify_content(items: Sequence[FoundContainer | Finding]) -> list[Finding]:
     """Return what is wrong with the content of all compressed containers among the items; damage does not raise."""
     with Verification(items) as checks:
         return checks.findings()
@@ -62,25 +62,25 @@ def verify(items: Sequence[Found | Finding]) -> list[Finding]:
 CONTENT_CODES = ("FP1304", "FP1305")
 
 
-def content_findings(found: Sequence[Found]) -> list[Finding]:
+def content_findings(found: Sequence[FoundContainer]) -> list[Finding]:
     """Return what is wrong with the content of compressed containers, whenever it was or has to be checked.
 
     Whoever writes such content anew asks before: a new hash over damaged code would make the damage look right.
     """
     checked = [item for one in found for item in one.container.findings if item.code in CONTENT_CODES]
-    return [*checked, *(item for item in verify(found) if item.severity != "note")]
+    return [*checked, *(item for item in verify_content(found) if item.severity != "note")]
 
 
-def _unchecked(items: Iterable[Found | Finding]) -> Iterator[Found]:
+def _unchecked(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundContainer]:
     """Yield the containers that were not checked when they were read, without looking at their images."""
     for item in items:
         if not isinstance(item, Finding):
-            check = formats.late_check(item.container.format)
+            check = formats.content_verifier(item.container.format)
             if check is not None and check.is_unchecked(item.container):
                 yield item
 
 
-def _everything(items: Iterable[Found | Finding]) -> Iterator[Found]:
+def _everything(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundContainer]:
     """Yield the unchecked containers among the items and inside their images, in file order."""
     yield from _unchecked(items)
     for item in items:
@@ -89,22 +89,22 @@ def _everything(items: Iterable[Found | Finding]) -> Iterator[Found]:
                 yield from _everything(image.inside)
 
 
-def _is_in_file(found: Found) -> bool:
+def _is_in_file(found: FoundContainer) -> bool:
     return is_in_file(found.container.span.source)
 
 
 def _check(container: Container) -> Callable[[], list[Finding]]:
     def run() -> list[Finding]:
         try:
-            late = formats.late_check(container.format)
+            late = formats.content_verifier(container.format)
             return [] if late is None else late.verify(container)
         except FormatError as error:
-            return [finding(unread("FP1001", error), container.span, error.describe(), error.hint)]
+            return [finding(code_for_error("FP1001", error), container.span, error.describe(), error.hint)]
 
     return run
 
 
-def late_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding]:
+def deferred_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding]:
     """Return what is damaged in images that were not inflated to be listed, but then to be written.
 
     ``path`` is the file that one of them was written to: its headers and tables of symbols are read from there, which
@@ -117,13 +117,13 @@ def late_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding]:
     return [item for image in late for item in _damage(image.as_stored, image.as_stored.data)]
 
 
-def damage(content: View) -> list[Finding]:
+def container_damage_list(content: View) -> list[Finding]:
     """Return all that is damaged in a container, in its images and in its compressed content, which reads all of it.
 
     What this version cannot read, and what it need not be able to, is no damage.
     """
     items = list(scan(content))
-    found = [item for item in items if isinstance(item, Found)]
+    found = [item for item in items if isinstance(item, FoundContainer)]
     wrong = [item for item in items if isinstance(item, Finding)]
     wrong += (item for item in content_findings(found) if item not in wrong)
     wrong += (item for one in found for image in one.images for item in _damage_in(image))
@@ -137,16 +137,22 @@ def _damage_in(image: FoundImage) -> list[Finding]:
     except (Unsupported, HostError):
         return []
     except FormatError as error:
-        return [finding(unread("FP1104", error), image.as_stored.span, error.describe(), error.hint, field=error.field)]
+        return [
+            finding(
+                code_for_error("FP1104", error), image.as_stored.span, error.describe(), error.hint, field=error.field
+            )
+        ]
 
 
 def _damage(image: Image, data: View) -> Iterator[Finding]:
     """Yield what ``inspect`` finds in an image that is damaged."""
-    recognised = images.recognise(data)
-    cut = [item for item in disagreements(image, recognised) if item.code == "FP1104"]
+    recognised = images.identify_image(data)
+    cut = [item for item in mismatch_findings(image, recognised) if item.code == "FP1104"]
     yield from cut
     try:
         if not cut:
             images.kernels(data, recognised.form)
     except FormatError as error:
-        yield finding(unread("FP1104", error), image.span, error.describe(), error.hint, field=error.field or "")
+        yield finding(
+            code_for_error("FP1104", error), image.span, error.describe(), error.hint, field=error.field or ""
+        )

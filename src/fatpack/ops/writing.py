@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.errors import UsageError
 from fatpack.io.sources.streamed import StreamedSource
-from fatpack.machine.parallel import Tasks
+from fatpack.machine.parallel import ThreadTasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
-    from fatpack.scanner import Found
+    from fatpack.scanner import FoundContainer
 
     #: ``id()`` of an image, as it was found → the images in its place: none, another, or several
-    Changes = Mapping[int, Sequence[Image]]
+    ImageChanges = Mapping[int, Sequence[Image]]
 
 
 def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
@@ -25,7 +25,7 @@ def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
     Raises what writing raises, for the first container that cannot be written.
     """
     are_compressed = any("compression" in container.attrs for container in containers)
-    with Tasks([_task(container) for container in containers], threads=None if are_compressed else 1) as tasks:
+    with ThreadTasks([_task(container) for container in containers], threads=None if are_compressed else 1) as tasks:
         return list(tasks)
 
 
@@ -34,13 +34,13 @@ def _task(container: Container) -> Callable[[], list[Piece]]:
         # Comparing images makes all of them, so containers with fewer than were read are not compared.
         read = getattr(container.record, "images", ())
         is_as_read = len(read) == len(container.images) and read == container.images
-        own = container if is_as_read else container.replace(images=separated(container.images))
-        return list(formats.room(container.format).write(own))
+        own = container if is_as_read else container.replace(images=with_separate_streams(container.images))
+        return list(formats.get_format(container.format).write(own))
 
     return run
 
 
-def separated(images: Iterable[Image]) -> tuple[Image, ...]:
+def with_separate_streams(images: Iterable[Image]) -> tuple[Image, ...]:
     """Return images whose bytes are inflated for these alone: no two threads may read one stream."""
     sources: dict[int, StreamedSource] = {}
     found = []
@@ -55,7 +55,7 @@ def separated(images: Iterable[Image]) -> tuple[Image, ...]:
     return tuple(found)
 
 
-def emptied(found: Found) -> list[Piece]:
+def empty_container(found: FoundContainer) -> list[Piece]:
     """Return the bytes of a container without any image. Raises UsageError if its format needs one."""
     hint = "select fewer images"
     try:
@@ -67,7 +67,7 @@ def emptied(found: Found) -> list[Piece]:
     return pieces
 
 
-def changed(found: Sequence[Found], changes: Changes) -> list[Sequence[Piece] | None]:
+def changed_containers(found: Sequence[FoundContainer], changes: ImageChanges) -> list[Sequence[Piece] | None]:
     """Return the bytes of every container with its images changed; None for one that is left without any.
 
     What does not change comes out as it is stored. Offload binaries of version 1 hold one image each: where there are

@@ -1,7 +1,7 @@
 """Packages: files that carry other files, which are hosts and containers in turn. One room per kind, all with one door.
 
 ============  =======================================================================================
-``DOC``        the room's card (:class:`fatpack.doc.Doc`)
+``DOC``        the room's card (:class:`fatpack.doc.FormatInfo`)
 ``LAYOUTS``    the fixed records, for documents
 ``detect``     ``detect(view) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``members``    ``members(view) -> Iterator[Member | Finding]``: the files in it, in stored order; damage is a finding
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Protocol
 
-    from fatpack.doc import Doc
+    from fatpack.doc import FormatInfo
     from fatpack.io.source import View
     from fatpack.layout import Layout
     from fatpack.model import Finding
-    from fatpack.packages.content import Content
+    from fatpack.packages.content import MemberSource
 
     class Package(Protocol):
         """The door of a package room."""
 
-        DOC: Doc
+        DOC: FormatInfo
         LAYOUTS: Sequence[Layout]
 
         def detect(self, view: View) -> bool: ...  # noqa: D102
-        def members(self, view: View) -> Iterator[Member | Finding]: ...  # noqa: D102
+        def members(self, view: View) -> Iterator[PackageMember | Finding]: ...  # noqa: D102
 
 
-class Member(Record):
+class PackageMember(Record):
     """A file in a package.
 
     ``name`` is as it is stored, with ``/`` between folders and without ``./`` before it; nobody writes to it
@@ -56,13 +56,13 @@ class Member(Record):
     name: str
     number: int
     size: int | None
-    open: Callable[[], Content]
+    open: Callable[[], MemberSource]
     is_lasting: bool = True
     findings: tuple[Finding, ...] = ()
 
 
 #: JSON name of the package → module, in the order of detection
-ROOMS: dict[str, str] = {
+MODULES: dict[str, str] = {
     "zip": "fatpack.packages.zip",
     "deb": "fatpack.packages.deb",
     "rpm": "fatpack.packages.rpm",
@@ -71,12 +71,12 @@ ROOMS: dict[str, str] = {
 }
 
 
-def detected(view: View) -> str | None:
+def detect_package(view: View) -> str | None:
     """Return the JSON name of the package that the bytes are, None if they are none; asks the rooms in their order."""
-    return next((name for name in ROOMS if room(name).detect(view)), None)
+    return next((name for name in MODULES if get_package(name).detect(view)), None)
 
 
-def room(name: str) -> Package:
+def get_package(name: str) -> Package:
     """Return the package room of that JSON name; imports it."""
-    module: ModuleType = __import__(ROOMS[name], fromlist=["DOC"])
+    module: ModuleType = __import__(MODULES[name], fromlist=["DOC"])
     return module

@@ -9,9 +9,9 @@ zstd, bzip2 and lz4 write is read back in the reference tests.
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
-from fatpack.packages import Member
-from fatpack.packages.compression import method_of
+from fatpack.doc import FormatInfo
+from fatpack.packages import PackageMember
+from fatpack.packages.compression import detect_compression
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.packages.growing import Growing
+    from fatpack.packages.growing import LazyInflatedMember
 
 __all__ = ["DOC", "LAYOUTS", "detect", "members"]
 
 FORMAT = "compressed"
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="Compressed file",
     description=(
@@ -64,15 +64,15 @@ _SUFFIXES = {
 
 def detect(view: View) -> bool:
     """Say whether the bytes start as a compressed file does."""
-    return method_of(view) in _SUFFIXES
+    return detect_compression(view) in _SUFFIXES
 
 
-def members(view: View) -> Iterator[Member | Finding]:
+def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield the file. What is wrong with its bytes, reading it tells."""
-    method = method_of(view)
+    method = detect_compression(view)
     if method in _SUFFIXES:
         outer = view.chain[-1] if view.chain else view.source.name
-        yield Member(_name(outer, method), 0, None, _Opening(view, method))
+        yield PackageMember(_name(outer, method), 0, None, _CompressedOpener(view, method))
 
 
 def _name(outer: str, method: str) -> str:
@@ -84,21 +84,23 @@ def _name(outer: str, method: str) -> str:
     return name or "content"
 
 
-class _Opening:
+class _CompressedOpener:
     """Opens the file; what ``Member.open`` is."""
 
     def __init__(self, view: View, method: str) -> None:
         self._view = view
         self._method = method
 
-    def __call__(self) -> Growing:
-        from fatpack.packages.growing import Growing
-        from fatpack.packages.streams import Stream
+    def __call__(self) -> LazyInflatedMember:
+        from fatpack.packages.growing import LazyInflatedMember
+        from fatpack.packages.streams import InflatedStream
 
         view = self._view
         outer = view.chain[-1] if view.chain else view.source.name
-        stream = Stream(view, self._method, format=FORMAT)
+        stream = InflatedStream(view, self._method, format=FORMAT)
         name = f"{outer}!{_name(outer, self._method)}"
         present = min(len(view), view.source.present)
         budget, origin = view.source.budget, view.source
-        return Growing(stream, None, name, present=present, budget=budget, findings=stream.said, origin=origin)
+        return LazyInflatedMember(
+            stream, None, name, present=present, budget=budget, findings=stream.said, origin=origin
+        )

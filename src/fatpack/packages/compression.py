@@ -18,7 +18,7 @@ _PASSED = 4
 _USUAL, _UNKNOWN, _LARGEST = 0x5D, (1 << 64) - 1, 1 << 38
 
 
-def method_of(view: View) -> str | None:
+def detect_compression(view: View) -> str | None:
     """Return the method that the bytes are compressed with as a whole (:mod:`fatpack.packages.streams`), or None.
 
     LZMA of before xz has no magic: that what it inflates to makes sense is for the caller to see.

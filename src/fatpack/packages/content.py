@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 #: The most bytes that a file can have (off_t of systems, and what ``len`` can return).
-LARGEST = (1 << 63) - 1
+MAX_FILE_SIZE = (1 << 63) - 1
 
 
-class Content(Source):
+class MemberSource(Source):
     """A file of its own, wherever its bytes lie: offsets count from the first of them.
 
     ``findings`` are what is unexpected about how they are stored, as far as they were read: those who have read ask.

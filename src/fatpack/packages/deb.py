@@ -14,13 +14,13 @@ How we know: deb(5) of dpkg 1.21; headers are read as those of archives of objec
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.errors import FormatError
-from fatpack.findings import finding, unread
+from fatpack.findings import code_for_error, finding
 from fatpack.hosts.archive.layout import HEADER, MAGIC_SIZE
-from fatpack.packages import Member
-from fatpack.packages.names import Names
-from fatpack.packages.within import Within
+from fatpack.packages import PackageMember
+from fatpack.packages.names import NameChecker
+from fatpack.packages.within import SubRangeSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = ["DOC", "LAYOUTS", "detect", "members"]
 
 FORMAT = "deb"
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="Debian package",
     description=(
@@ -59,28 +59,28 @@ def detect(view: View) -> bool:
     return head.startswith(magics.ARCHIVE) and head[MAGIC_SIZE:].rstrip(b" ").rstrip(b"/") == magics.DEB
 
 
-def members(view: View) -> Iterator[Member | Finding]:
+def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every member in stored order, and damage to their headers; those behind it are found if they can be."""
-    from fatpack.hosts.archive.members import Damage, intact_members
+    from fatpack.hosts.archive.members import DamagedMember, read_intact_members
 
     outer = view.chain[-1] if view.chain else view.source.name
-    names = Names()
+    names = NameChecker()
     try:
-        for member in intact_members(view):
-            if isinstance(member, Damage):
+        for member in read_intact_members(view):
+            if isinstance(member, DamagedMember):
                 error, span = member.error, view.span(member.at, member.end - member.at)
-                yield finding(unread("FP1701", error), span, error.describe(), error.hint, field=error.field)
+                yield finding(code_for_error("FP1701", error), span, error.describe(), error.hint, field=error.field)
             elif member.number is not None:
                 name = member.name.decode("utf-8", "surrogateescape")
                 findings = (*names.check(name, view.span(member.header_at, HEADER.size)), *member.findings)
                 data = view.slice(member.data_at, member.size)
-                opening = _Opening(data, f"{outer}!{name}")
-                yield Member(name, member.number, member.size, opening, findings=findings)
+                opening = _DebMemberOpener(data, f"{outer}!{name}")
+                yield PackageMember(name, member.number, member.size, opening, findings=findings)
     except FormatError as error:
-        yield finding(unread("FP1701", error), view.span(), error.describe(), error.hint, field=error.field)
+        yield finding(code_for_error("FP1701", error), view.span(), error.describe(), error.hint, field=error.field)
 
 
-class _Opening:
+class _DebMemberOpener:
     """Opens a member; what ``Member.open`` is."""
 
     __slots__ = ("_data", "_name")
@@ -89,6 +89,6 @@ class _Opening:
         self._data = data
         self._name = name
 
-    def __call__(self) -> Within:
+    def __call__(self) -> SubRangeSource:
         """Return a source of the member: a range of the package."""
-        return Within(self._data, self._name)
+        return SubRangeSource(self._data, self._name)

@@ -40,7 +40,7 @@ _library = _installed()
 ERRORS: tuple[type[Exception], ...] = (zlib.error, _library.error)
 
 
-def inflater(wbits: int) -> Inflater:
+def make_inflater(wbits: int) -> Inflater:
     """Return what inflates a stream: ``wbits`` is -15 for bare deflate, 31 for gzip, which checks its own checksum."""
     found: Inflater = _library.decompressobj(wbits)
     return found

@@ -15,7 +15,7 @@ _FIRST, _STEP = 16 << 10, 64 << 10
 _NOTHING = memoryview(b"")
 
 
-class Feed:
+class InputBuffer:
     """The bytes of ``data`` from its start on. ``at`` is the position behind what was taken and not given back."""
 
     def __init__(self, data: View) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Forward:
+class ForwardStream:
     """The bytes that ``pieces`` yields. ``at`` is how many were taken or passed."""
 
     def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:

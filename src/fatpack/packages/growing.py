@@ -16,7 +16,7 @@ from fatpack.io.source import Source
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.memory import BytesSource
 from fatpack.machine import system
-from fatpack.packages.content import Content
+from fatpack.packages.content import MemberSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 #: LIMIT: bytes of one member that stay in memory; more than that goes to a file.
-MEMORY = 8 << 20
+MAX_IN_MEMORY = 8 << 20
 
 #: Bytes of a member that is known to be larger which stay in memory until more is asked for.
 _BEGINNING = 256 << 10
 
 
-class Growing(Content):
+class LazyInflatedMember(MemberSource):
     """What ``stream`` yields in pieces when it is called, taken as far as somebody reads, and kept.
 
     ``size`` are the bytes that there are to be; None takes all of them when the size is first asked for. Of a stream
@@ -197,7 +197,7 @@ class Growing(Content):
 
     def _keep(self, piece: bytes | memoryview) -> None:
         size = len(piece)
-        most = MEMORY if self._size is None or self._size <= MEMORY else min(_BEGINNING, MEMORY)
+        most = MAX_IN_MEMORY if self._size is None or self._size <= MAX_IN_MEMORY else min(_BEGINNING, MAX_IN_MEMORY)
         if self._fd < 0 and self._have + size > most:
             self._fd = _temporary(self._kept)
             self._kept = bytearray()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-def plain(name: str) -> str:
+def without_dot_prefix(name: str) -> str:
     """Return a name without the ``./`` that tar and cpio write before it."""
     start = 0
     while name.startswith("./", start):
@@ -27,7 +27,7 @@ def plain(name: str) -> str:
     return name[start:]
 
 
-def wrong(name: str) -> str:
+def name_problem(name: str) -> str:
     """Return what is wrong with a name that has to stay in one folder; "" if it does."""
     if "\0" in name:
         return "it contains NUL, where many readers end it"
@@ -37,10 +37,10 @@ def wrong(name: str) -> str:
         return "it contains a backslash, which separates folders on Windows"
     if name[1:2] == ":" and name[0].isalpha():
         return "it names a drive"
-    return "`..` leads out of the folder it is unpacked to" if leads_out(name) else ""
+    return "`..` leads out of the folder it is unpacked to" if escapes_folder(name) else ""
 
 
-def leads_out(path: str) -> bool:
+def escapes_folder(path: str) -> bool:
     """Return whether a path goes above where it starts."""
     depth = 0
     for part in path.split("/"):
@@ -63,7 +63,7 @@ _PARTS = 256
 _MEMORY, _PART = 32 << 20, 300
 
 
-class Names:
+class NameChecker:
     """The names of a package so far. ``check`` returns what is wrong with the next one.
 
     Of each name eight bytes are kept, in an open hash table: a package of a million files has names of 100 MB. Links
@@ -80,7 +80,7 @@ class Names:
     def check(self, name: str, span: Span) -> tuple[Finding, ...]:
         """Return the findings about a file's name, and remember it."""
         found = []
-        problem = wrong(name)
+        problem = name_problem(name)
         if problem:
             hint = "unpack such a package only with a program that refuses such names"
             found.append(finding("FP1702", span, f"file {name!r}: {problem}", hint, field="name"))
@@ -95,7 +95,7 @@ class Names:
         """Return the findings about a link, and remember it if it leads out. Packages of systems have absolute ones."""
         found = list(self._through(name, span)) if self._links else []
         path = target if is_hard or target.startswith("/") else f"{name.rpartition('/')[0]}/{target}".lstrip("/")
-        if leads_out(path):
+        if escapes_folder(path):
             self._remember(name, target)
             if is_hard or not target.startswith("/"):
                 text = f"link {name!r} leads out of the package, to {target!r}"

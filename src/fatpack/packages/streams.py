@@ -10,11 +10,11 @@ bzip2 and the older .lzma are what their programs write.
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.codec import is_no_memory, too_much
+from fatpack.codec import inflation_limit_error, is_no_memory
 from fatpack.errors import BadValue, FatpackError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.io import limits
-from fatpack.packages.feed import Feed
+from fatpack.packages.feed import InputBuffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-    Method: TypeAlias = Callable[[Feed, "int | None"], Iterator[bytes]]
+    StreamMethod: TypeAlias = Callable[[InputBuffer, "int | None"], Iterator[bytes]]
 
 #: Bytes inflated at a time, at first and at most: who looks at the beginning inflates little more than that.
 _LEAST, _MOST = 16 << 10, 256 << 10
@@ -35,15 +35,15 @@ _LEAST, _MOST = 16 << 10, 256 << 10
 _TASTE = 512
 
 
-class Damage(Exception):
+class StreamError(Exception):
     """What a library says about a stream, in words; the original is the cause."""
 
 
-class TooLarge(Exception):
+class WindowTooLarge(Exception):
     """A stream wants its reader to keep more of what was inflated than the limit allows."""
 
 
-class Stream:
+class InflatedStream:
     """The inflated content of compressed bytes, from its beginning each time it is called.
 
     ``method`` is a key of ``METHODS``, ``format`` and ``field`` are for errors. ``expected`` is needed by streams that
@@ -62,16 +62,16 @@ class Stream:
     def __call__(self) -> Iterator[bytes]:
         """Yield the content in pieces. Raises BadValue, LimitExceeded, and what reading the compressed bytes raises."""
         data, size = self._data, 0
-        feed = Feed(data)
+        feed = InputBuffer(data)
         try:
             for piece in METHODS[self._method](feed, self._expected):
                 size += len(piece)
                 if not data.source.draw(data.start, size):
-                    raise too_much(data, None, format=self._format)
+                    raise inflation_limit_error(data, None, format=self._format)
                 yield piece
-        except Damage as error:
+        except StreamError as error:
             raise self._damaged(str(error), feed.at, size) from error.__cause__
-        except TooLarge as error:
+        except WindowTooLarge as error:
             raise self._too_large() from error.__cause__
         rest = data.skip_zeros(feed.at)
         self._rest = feed.at if rest < len(data) else None
@@ -116,48 +116,48 @@ class Stream:
 _EARLY = "ends early"
 
 
-def beginning(data: View, method: str, size: int) -> bytes:
+def inflate_stream_beginning(data: View, method: str, size: int) -> bytes:
     """Return the first ``size`` bytes of what data inflates to, fewer if there are fewer or they are damaged.
 
     At most ``limits.CHUNK`` compressed bytes are read for them, and nothing is drawn from the budget.
     """
     found = b""
     try:
-        for piece in METHODS[method](Feed(data.slice(0, min(len(data), limits.CHUNK))), size):
+        for piece in METHODS[method](InputBuffer(data.slice(0, min(len(data), limits.CHUNK))), size):
             found += piece
             if len(found) >= size:
                 break
-    except (Damage, TooLarge, FatpackError):
+    except (StreamError, WindowTooLarge, FatpackError):
         pass
     return found[:size]
 
 
-def _deflate(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _deflate(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     yield from _zlib(feed, -15)
 
 
-def _gzip(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _gzip(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     yield from _zlib(feed, 31)
     while feed.starts_with(magics.GZIP):
         yield from _zlib(feed, 31)
 
 
-def _zlib(feed: Feed, wbits: int) -> Iterator[bytes]:
+def _zlib(feed: InputBuffer, wbits: int) -> Iterator[bytes]:
     """Yield what one stream of zlib's kinds holds."""
     from fatpack.packages import fast
 
-    stream, most, taken = fast.inflater(wbits), _LEAST, _TASTE
+    stream, most, taken = fast.make_inflater(wbits), _LEAST, _TASTE
     left: bytes | memoryview = b""
     is_full = False  # then it may have more to give without any input
     while not stream.eof:
         if not left and not is_full:
             if not (left := feed.take(taken)):
-                raise Damage(_EARLY)
+                raise StreamError(_EARLY)
             taken *= 4
         try:
             made = stream.decompress(left, most)
         except fast.ERRORS as error:
-            raise Damage(f"is damaged ({_words(error)})") from error
+            raise StreamError(f"is damaged ({_words(error)})") from error
         left = stream.unconsumed_tail
         yield made
         is_full = len(made) >= most
@@ -179,7 +179,7 @@ def _words(error: Exception) -> str:
     return str(error).rpartition(": ")[2].rstrip(".") or type(error).__name__
 
 
-def _pushed(feed: Feed, start: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Iterator[bytes]:
+def _pushed(feed: InputBuffer, start: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Iterator[bytes]:
     """Yield what one stream holds, of a library whose decompressors are used as ``bz2.BZ2Decompressor`` is."""
     try:
         stream = start()
@@ -188,7 +188,7 @@ def _pushed(feed: Feed, start: Callable[[], Any], errors: tuple[type[Exception],
             block: bytes | memoryview = b""
             if stream.needs_input:
                 if not (block := feed.take(taken)):
-                    raise Damage(_EARLY)
+                    raise StreamError(_EARLY)
                 taken *= 4
             made = stream.decompress(block, max_length=most)
             if made:
@@ -196,14 +196,14 @@ def _pushed(feed: Feed, start: Callable[[], Any], errors: tuple[type[Exception],
                 most = _grown(most, made)
     except errors as error:
         if "emory usage limit" in str(error):
-            raise TooLarge from error
+            raise WindowTooLarge from error
         if is_no_memory(error):
             raise MemoryError(str(error)) from error
-        raise Damage(f"is damaged ({_words(error)})") from error
+        raise StreamError(f"is damaged ({_words(error)})") from error
     feed.give_back(len(stream.unused_data or b""))
 
 
-def _bzip2(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _bzip2(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     import bz2
 
     yield from _pushed(feed, bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
@@ -211,7 +211,7 @@ def _bzip2(feed: Feed, _expected: int | None) -> Iterator[bytes]:
         yield from _pushed(feed, bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
 
 
-def _xz(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _xz(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     """Yield the content of all streams; zeros between them are a multiple of four bytes (2.2 Stream Padding)."""
     import lzma
 
@@ -227,7 +227,7 @@ def _xz(feed: Feed, _expected: int | None) -> Iterator[bytes]:
 _BESIDE = 4 << 20
 
 
-def _lzma(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _lzma(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     import lzma
 
     def start() -> lzma.LZMADecompressor:
@@ -236,20 +236,20 @@ def _lzma(feed: Feed, _expected: int | None) -> Iterator[bytes]:
     yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
 
 
-def _zip_lzma(feed: Feed, expected: int | None) -> Iterator[bytes]:
+def _zip_lzma(feed: InputBuffer, expected: int | None) -> Iterator[bytes]:
     """Yield what LZMA in zip holds (APPNOTE 5.8.8): a version, the size of the properties, those, bare LZMA."""
     import lzma
 
     head = feed.exactly(9)
     properties, dictionary = head[4:5], int.from_bytes(head[5:9], "little")
     if len(head) < 9 or head[2:4] != b"\5\0" or properties[0] >= 225:
-        raise Damage("starts with properties that are none of LZMA")
+        raise StreamError("starts with properties that are none of LZMA")
     if dictionary > limits.WINDOW:
-        raise TooLarge
+        raise WindowTooLarge
     packed, lc = divmod(properties[0], 9)
     pb, lp = divmod(packed, 5)
     if lc + lp > 4:
-        raise Damage("starts with properties that are none of LZMA")
+        raise StreamError("starts with properties that are none of LZMA")
     chain = [{"id": lzma.FILTER_LZMA1, "dict_size": max(dictionary, 4096), "lc": lc, "lp": lp, "pb": pb}]
     try:
         # It ends where the size does, or with a marker.
@@ -257,18 +257,18 @@ def _zip_lzma(feed: Feed, expected: int | None) -> Iterator[bytes]:
         while not stream.eof and (left is None or left > 0):
             block = feed.take() if stream.needs_input else b""
             if stream.needs_input and not block:
-                raise Damage(_EARLY)
+                raise StreamError(_EARLY)
             made = stream.decompress(block, max_length=most if left is None else min(most, left))
             if made:
                 yield made
                 left = None if left is None else left - len(made)
                 most = _grown(most, made)
     except (lzma.LZMAError, EOFError) as error:
-        raise Damage(f"is damaged ({_words(error)})") from error
+        raise StreamError(f"is damaged ({_words(error)})") from error
     feed.skip(1 << 62)  # what is left of it may be the marker
 
 
-def _zstd(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _zstd(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     """Yield the content of all frames, block by block: no block holds more than 128 KiB (RFC 8878, 3.1.1.2)."""
     import zstandard
 
@@ -277,7 +277,7 @@ def _zstd(feed: Feed, _expected: int | None) -> Iterator[bytes]:
         magic = feed.exactly(4)
         if magic != magics.ZSTD:
             if not _is_skippable(magic):
-                raise Damage(_EARLY if len(magic) < 4 else "has no frame")
+                raise StreamError(_EARLY if len(magic) < 4 else "has no frame")
             feed.skip(int.from_bytes(feed.exactly(4), "little"))
         else:
             yield from _zstd_frame(feed, decompressor)
@@ -290,7 +290,7 @@ def _is_skippable(magic: bytes) -> bool:
     return len(magic) == 4 and magic[0] & 0xF0 == 0x50 and magic[1:] == magics.SKIPPABLE
 
 
-def _zstd_frame(feed: Feed, decompressor: zstandard.ZstdDecompressor) -> Iterator[bytes]:
+def _zstd_frame(feed: InputBuffer, decompressor: zstandard.ZstdDecompressor) -> Iterator[bytes]:
     import zstandard
 
     descriptor = feed.exactly(1)
@@ -312,19 +312,19 @@ def _zstd_frame(feed: Feed, decompressor: zstandard.ZstdDecompressor) -> Iterato
             if made:
                 yield made
             if is_last and not stream.eof:
-                raise Damage(_EARLY)
+                raise StreamError(_EARLY)
             if len(head) < 3 or (feed.is_over and not is_last):
-                raise Damage(_EARLY)
+                raise StreamError(_EARLY)
             block = b""
     except zstandard.ZstdError as error:
         if "too much memory" in str(error):
-            raise TooLarge from error
+            raise WindowTooLarge from error
         if is_no_memory(error):
             raise MemoryError(str(error)) from error
-        raise Damage(f"is damaged ({_words(error)})") from error
+        raise StreamError(f"is damaged ({_words(error)})") from error
 
 
-def _lz4(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+def _lz4(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     import lz4.frame
 
     while True:
@@ -339,7 +339,7 @@ def _lz4(feed: Feed, _expected: int | None) -> Iterator[bytes]:
 
 
 #: method → the content of a feed in pieces; it leaves the feed behind its last stream
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, StreamMethod] = {
     "deflate": _deflate,
     "gzip": _gzip,
     "bzip2": _bzip2,

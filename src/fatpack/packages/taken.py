@@ -5,33 +5,33 @@ from __future__ import annotations
 import weakref
 
 from fatpack.errors import FormatError, Truncated, UsageError
-from fatpack.packages.growing import Growing
+from fatpack.packages.growing import LazyInflatedMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.packages.forward import Forward
+    from fatpack.packages.forward import ForwardStream
 
 
-class Taken:
+class StreamMemberOpener:
     """Opens the ``size`` bytes that a stream has at ``start``; what ``Member.open`` is.
 
     What is opened is read as far as somebody asks, and completed when the stream goes on, unless nobody has it any
     more. Opened twice, it is the same source.
     """
 
-    def __init__(self, forward: Forward, start: int, size: int, name: str, view: View) -> None:
+    def __init__(self, forward: ForwardStream, start: int, size: int, name: str, view: View) -> None:
         self._forward = forward
         self._start = start
         self._size = size
         self._name = name
         self._view = view
         self._is_left = False
-        self._opened: weakref.ref[Growing] | None = None
+        self._opened: weakref.ref[LazyInflatedMember] | None = None
 
-    def __call__(self) -> Growing:
+    def __call__(self) -> LazyInflatedMember:
         """Return a source of the file. Raises UsageError if the stream has gone on."""
         opened = self._opened() if self._opened is not None else None
         if opened is not None and not opened.is_closed:
@@ -42,7 +42,7 @@ class Taken:
                 hint="open each file before the next is asked for",
             )
         package = self._view.source
-        source = Growing(
+        source = LazyInflatedMember(
             self._pieces, self._size, self._name, present=package.present, budget=package.budget, origin=package
         )
         self._opened = weakref.ref(source)

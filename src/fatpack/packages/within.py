@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.packages.content import Content
+from fatpack.packages.content import MemberSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-class Within(Content):
+class SubRangeSource(MemberSource):
     """The bytes of a view as a source. Closing it leaves the package open, which has to be while this is read."""
 
     def __init__(self, view: View, name: str) -> None:

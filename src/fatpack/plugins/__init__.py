@@ -22,7 +22,7 @@ import os
 import sys
 
 from fatpack.errors import FatpackError, FormatError
-from fatpack.plugins.results import wrong_container, wrong_description, wrong_label, wrong_site
+from fatpack.plugins.results import container_problem, description_problem, label_problem, section_problem
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 FORMATS, HOSTS = "fatpack.formats", "fatpack.hosts"
 
 #: The fewest bytes that tell a container or a file from any other.
-LEAST_MAGIC = 4
+MIN_MAGIC = 4
 
 #: What is read of bytes to tell what they are: as many as the longest magic of our own has.
-MOST_MAGIC = 24
+MAX_MAGIC = 24
 
 #: What is read of the metadata of a package at most, in bytes; those of this project's own are below a hundred.
 _ENTRY_POINTS = 1 << 20
@@ -70,7 +70,7 @@ def problems() -> tuple[str, ...]:
     return tuple(_problems)
 
 
-def joining(group: str, taken: Collection[str], magics: Collection[bytes]) -> Iterator[Plugin]:
+def load_plugins(group: str, taken: Collection[str], magics: Collection[bytes]) -> Iterator[Plugin]:
     """Yield the plug-ins of a group that can be used, by name.
 
     Those that cannot be are told by :func:`problems`: modules that cannot be imported or have no whole door, names and
@@ -99,7 +99,7 @@ def joining(group: str, taken: Collection[str], magics: Collection[bytes]) -> It
             continue
         names.add(name)
         begun.update(begins)
-        yield Plugin(name, Guarded(name, words, module), begins)
+        yield Plugin(name, CheckedPlugin(name, words, module), begins)
 
 
 def _tell(problem: str) -> None:
@@ -193,9 +193,9 @@ def _begins(module: ModuleType, group: str, begun: Collection[bytes]) -> tuple[t
     if not isinstance(begins, tuple) or not begins or not all(isinstance(magic, bytes) for magic in begins):
         return (), f"{name} of {module.__name__} is {_shortly(begins)}, expected a tuple of bytes"
     for magic in begins:
-        if not LEAST_MAGIC <= len(magic) <= MOST_MAGIC:
-            return (), f"{name} has {_shortly(magic)}, expected {LEAST_MAGIC} to {MOST_MAGIC} bytes"
-        if taken := next((other for other in begun if other[:LEAST_MAGIC] == magic[:LEAST_MAGIC]), None):
+        if not MIN_MAGIC <= len(magic) <= MAX_MAGIC:
+            return (), f"{name} has {_shortly(magic)}, expected {MIN_MAGIC} to {MAX_MAGIC} bytes"
+        if taken := next((other for other in begun if other[:MIN_MAGIC] == magic[:MIN_MAGIC]), None):
             return (), f"{name} has {magic!r}, which begins as {taken!r} of another room does"
     return begins, ""
 
@@ -213,7 +213,7 @@ def _wrong_module(module: ModuleType, group: str) -> str:
     return ""
 
 
-class Guarded:
+class CheckedPlugin:
     """A room of others: its door, of which nothing comes but results and the errors that doors may raise.
 
     ``detect`` and ``extent`` never raise: what does is told as a problem, and the bytes are not the room's.
@@ -240,14 +240,14 @@ class Guarded:
     def parse(self, view: Any, at: int = 0) -> Any:
         """Return the container that the room reads, which lies in the view and is of the room's format."""
         container = self._guarded("parse", self._module.parse)(view, at)
-        if wrong := self._guarded("parse", wrong_container)(container, self._name, view, view.start + at):
+        if wrong := self._guarded("parse", container_problem)(container, self._name, view, view.start + at):
             raise self._error("parse", f"returned {_shortly(container)}: {wrong}", (view, at))
         return container
 
     def describe(self, container: Any) -> Any:
         """Return what the room says of a container, which is plain data."""
         stored = self._guarded("describe", self._module.describe)(container)
-        if wrong := self._guarded("describe", wrong_description)(stored):
+        if wrong := self._guarded("describe", description_problem)(stored):
             raise self._error("describe", f"returned {_shortly(stored)}: {wrong}", ())
         return stored
 
@@ -308,7 +308,7 @@ class Guarded:
 
 
 #: function of a door → what is wrong with something that it yields, of which each has bytes of its own
-_OF_BYTES: dict[str, Callable[[Any], str]] = {"labels": wrong_label, "locate": wrong_site}
+_OF_BYTES: dict[str, Callable[[Any], str]] = {"labels": label_problem, "locate": section_problem}
 
 
 def _text(error: BaseException) -> str:

@@ -88,7 +88,7 @@ _SITE = {
 }
 
 
-def wrong_container(value: object, format: str, view: View, start: int) -> str:
+def container_problem(value: object, format: str, view: View, start: int) -> str:
     """Return what is wrong with a container of a format that begins at ``start`` and lies in the view."""
     if not isinstance(value, Container):
         return "no Container"
@@ -109,19 +109,19 @@ def _wrong_image(image: Image, start: int, end: int) -> str:
     return _wrong(image, _IMAGE) or ("" if start <= image.span.start <= image.span.end <= end else "span")
 
 
-def wrong_label(value: object) -> str:
+def label_problem(value: object) -> str:
     """Return what is wrong with a label."""
     if not isinstance(value, Label):
         return "no Label"
     return _wrong(value, _LABEL)
 
 
-def wrong_site(value: object) -> str:
-    """Return what is wrong with a place in a host: a ``fatpack.hosts.Site``, by its fields."""
+def section_problem(value: object) -> str:
+    """Return what is wrong with a place in a host: a ``fatpack.hosts.CodeSection``, by its fields."""
     return _wrong(value, _SITE)
 
 
-def wrong_description(value: object, depth: int = _DEPTH) -> str:
+def description_problem(value: object, depth: int = _DEPTH) -> str:
     """Return what is wrong with what ``describe`` returns: plain data that JSON has."""
     if not isinstance(value, dict):
         return "no dictionary"

@@ -9,45 +9,47 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.errors import Unsupported
-from fatpack.proof.ledger import Ledger
-from fatpack.proof.verdict import FileFact, Verdict
+from fatpack.proof.ledger import DifferenceLog
+from fatpack.proof.verdict import ProofResult, ProvedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
     from fatpack.io.source import View
-    from fatpack.proof.device import DeviceCode
-    from fatpack.proof.verdict import Changed
+    from fatpack.proof.device import DeviceCodeComparison
+    from fatpack.proof.verdict import ChangedRange
 
-    class _Room(Protocol):
+    class _ProofModule(Protocol):
         """What the proofs for ELF and PE offer."""
 
         COMPARED: tuple[str, ...]
         NOT_COMPARED: tuple[str, ...]
 
-        def compare(self, before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tuple[Changed, ...]]: ...
+        def compare(
+            self, before: View, after: View, ledger: DifferenceLog
+        ) -> tuple[DeviceCodeComparison, tuple[ChangedRange, ...]]: ...
 
 
-def verify(before: View, after: View) -> Verdict:
+def prove(before: View, after: View) -> ProofResult:
     """Return whether ``after`` is ``before`` with less device code, or none the less, and nothing else.
 
     Both are linked programs or libraries: ELF or PE. Reads both files about three times, in windows. Raises
     Unsupported for other files, FormatError for a damaged one, and LimitExceeded where device code inflates to more
     than may be.
     """
-    ledger = Ledger()
+    ledger = DifferenceLog()
     host = _host(before)
     if _host(after) != host:
         raise Unsupported(f"{_name(before)} is {host.upper()}, and {_name(after)} is not", chain=after.chain)
-    from fatpack.proof.digests import digest
+    from fatpack.proof.digests import file_digest
 
     room = _room(host)
     device, changed = room.compare(before, after, ledger)
-    return Verdict(
+    return ProofResult(
         host,
-        FileFact(_name(before), len(before), digest(before)),
-        FileFact(_name(after), len(after), digest(after)),
+        ProvedFile(_name(before), len(before), file_digest(before)),
+        ProvedFile(_name(after), len(after), file_digest(after)),
         not ledger.count,
         tuple(ledger.differences),
         ledger.count,
@@ -61,7 +63,7 @@ def verify(before: View, after: View) -> Verdict:
     )
 
 
-def _room(host: str) -> _Room:
+def _room(host: str) -> _ProofModule:
     return __import__(f"fatpack.proof.{host}", fromlist=["compare"])
 
 

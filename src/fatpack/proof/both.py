@@ -6,17 +6,17 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.proof.ledger import Ledger
-    from fatpack.proof.memory import Memory
-    from fatpack.proof.records import Resolve
-    from fatpack.proof.stale import Leading
+    from fatpack.proof.ledger import DifferenceLog
+    from fatpack.proof.memory import ProgramMemory
+    from fatpack.proof.records import PointerResolver
+    from fatpack.proof.stale import PointerFinder
 
 
-class Both(Record):
+class ProgramPair(Record):
     """The program before and after; ``resolve`` and ``leading`` read the pointers of this kind of program."""
 
-    before: Memory
-    after: Memory
-    resolve: Resolve
-    leading: Leading
-    ledger: Ledger
+    before: ProgramMemory
+    after: ProgramMemory
+    resolve: PointerResolver
+    leading: PointerFinder
+    ledger: DifferenceLog

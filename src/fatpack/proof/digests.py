@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def digest(view: View) -> str:
+def file_digest(view: View) -> str:
     """Return the SHA-256 of all bytes of a view in hexadecimal digits."""
     found = sha256()
     for piece in view.once():

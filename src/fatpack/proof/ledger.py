@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import pairwise
 
-from fatpack.errors import hexadecimal
+from fatpack.errors import format_hex
 from fatpack.proof.memory import WINDOW
 from fatpack.proof.verdict import Difference
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.io.source import View
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.memory import ProgramMemory
 
     Range = tuple[int, int]
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 200
 _SHOWN = 16
 
 
-class Ledger:
+class DifferenceLog:
     """The differences found so far, and how much was compared."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Ledger:
         """Note a difference; numbers are shown as hexadecimal."""
         self.count += 1
         if len(self.differences) < _MOST_NAMED:
-            texts = [hexadecimal(item) if isinstance(item, int) else str(item) for item in (expected, found)]
+            texts = [format_hex(item) if isinstance(item, int) else str(item) for item in (expected, found)]
             self.differences.append(Difference(what, address, offset, *texts))
 
     def same(
@@ -70,13 +70,15 @@ def first_difference(before: bytes, after: bytes) -> int:
     return low
 
 
-def shown(data: bytes) -> str:
+def shown_bytes(data: bytes) -> str:
     """Return the first bytes of some as a message shows them."""
     text = data[:_SHOWN].hex(" ")
     return f"{text} …" if len(data) > _SHOWN else text
 
 
-def compare_memory(before: Memory, after: Memory, but: Sequence[Range], words: Sequence[Range], ledger: Ledger) -> None:
+def compare_memory(
+    before: ProgramMemory, after: ProgramMemory, but: Sequence[Range], words: Sequence[Range], ledger: DifferenceLog
+) -> None:
     """Compare two memory images everywhere but in the ranges ``but``, and in the few bytes of each of ``words``.
 
     Both are in order. What is loaded, with which rights, and every byte of it must be equal.
@@ -101,7 +103,9 @@ def compare_memory(before: Memory, after: Memory, but: Sequence[Range], words: S
         ledger.compared += high - low
 
 
-def _compare_part(before: Memory, after: Memory, part: Range, words: Sequence[Range], ledger: Ledger) -> None:
+def _compare_part(
+    before: ProgramMemory, after: ProgramMemory, part: Range, words: Sequence[Range], ledger: DifferenceLog
+) -> None:
     for address in range(*part, WINDOW):
         size = min(WINDOW, part[1] - address)
         ours, theirs = before.read(address, size), after.read(address, size)
@@ -110,7 +114,7 @@ def _compare_part(before: Memory, after: Memory, part: Range, words: Sequence[Ra
         theirs = _without(words, address, ours, theirs)
         if ours != theirs:
             at = first_difference(ours, theirs)
-            expected, found = shown(ours[at:]), shown(theirs[at:])
+            expected, found = shown_bytes(ours[at:]), shown_bytes(theirs[at:])
             ledger.differ("bytes in memory", address=address + at, expected=expected, found=found)
 
 
@@ -127,7 +131,7 @@ def _without(words: Sequence[Range], address: int, ours: bytes, theirs: bytes) -
     return bytes(changed)
 
 
-def compare_views(what: str, before: View, after: View, ledger: Ledger) -> None:
+def compare_views(what: str, before: View, after: View, ledger: DifferenceLog) -> None:
     """Compare bytes that are not loaded; both have the same size, or that is the difference."""
     if not ledger.same(f"size of {what}", len(before), len(after), offset=after.start):
         return
@@ -136,12 +140,12 @@ def compare_views(what: str, before: View, after: View, ledger: Ledger) -> None:
         ours, theirs = before.read(at, size), after.read(at, size)
         if ours != theirs:
             first = first_difference(ours, theirs)
-            expected, found = shown(ours[first:]), shown(theirs[first:])
+            expected, found = shown_bytes(ours[first:]), shown_bytes(theirs[first:])
             ledger.differ(what, offset=after.offset(at + first), expected=expected, found=found)
             return
 
 
-def merged(ranges: Iterable[Range]) -> list[Range]:
+def merge_ranges(ranges: Iterable[Range]) -> list[Range]:
     """Return ranges in order, those that touch or overlap made one."""
     out: list[Range] = []
     for start, end in sorted(ranges):
@@ -152,7 +156,7 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
     return out
 
 
-def without(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
+def subtract_ranges(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
     """Return what is left of ranges without the holes; holes are in order and do not overlap."""
     out = []
     for start, stop in ranges:
@@ -171,7 +175,7 @@ def without(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
     return out
 
 
-def inside(address: int, ranges: Sequence[Range]) -> Range | None:
+def find_range(address: int, ranges: Sequence[Range]) -> Range | None:
     """Return the range that an address lies in; ranges are in order and do not overlap."""
     number = bisect_left(ranges, (address + 1, 0)) - 1
     return ranges[number] if number >= 0 and address < ranges[number][1] else None

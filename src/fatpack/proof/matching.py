@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from fatpack.proof.verdict import ContainerFact, ImageFact
+from fatpack.proof.verdict import ProvedContainer, ProvedImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.proof.containers.facts import Container, Image
-    from fatpack.proof.ledger import Ledger
-    from fatpack.proof.verdict import Fate
+    from fatpack.proof.containers.facts import ProofContainer, ProofImage
+    from fatpack.proof.ledger import DifferenceLog
+    from fatpack.proof.verdict import ContainerFate
 
 
-def match(
-    old: Container, new: Container | None, records: tuple[int, ...], ledger: Ledger
-) -> tuple[ContainerFact, list[ImageFact], list[ImageFact]]:
+def match_images(
+    old: ProofContainer, new: ProofContainer | None, records: tuple[int, ...], ledger: DifferenceLog
+) -> tuple[ProvedContainer, list[ProvedImage], list[ProvedImage]]:
     """Return what became of a container, and its images that are kept and dropped.
 
     Images keep their order. One that was not there, or is not the same, is a difference.
     """
-    kept: list[ImageFact] = []
-    gone: list[ImageFact] = []
+    kept: list[ProvedImage] = []
+    gone: list[ProvedImage] = []
     at = 0
-    places = _Places(old.images)
+    places = _ImagePlaces(old.images)
     for image in () if new is None else new.images:
         found, recompressed = places.find(image, at)
         if found is None:
@@ -40,13 +40,13 @@ def match(
         ledger.same("kind of a container", old.kind, new.kind, address=new.start)
         ledger.same("head of a container", old.head.hex(), new.head.hex(), address=new.start)
     size = 0 if new is None else new.end - new.start
-    fact = ContainerFact(
+    fact = ProvedContainer(
         old.kind, old.start, old.end - old.start, new.start if new else None, size, _fate(old, new), records
     )
     return fact, kept, gone
 
 
-def _fate(old: Container, new: Container | None) -> Fate:
+def _fate(old: ProofContainer, new: ProofContainer | None) -> ContainerFate:
     if new is None:
         return "dropped"
     if len(new.images) == len(old.images):
@@ -54,17 +54,17 @@ def _fate(old: Container, new: Container | None) -> Fate:
     return "reduced" if any(image.size for image in new.images) else "emptied"
 
 
-class _Places:
+class _ImagePlaces:
     """Where in a container an image is, by its stored bytes, and if need be by what it inflates to."""
 
-    def __init__(self, images: Sequence[Image]) -> None:
+    def __init__(self, images: Sequence[ProofImage]) -> None:
         self._images = images
         self._stored: dict[object, list[int]] = {}
         for number, image in enumerate(images):
             self._stored.setdefault((image.rest, image.size, image.digest), []).append(number)
         self._inflated: dict[object, list[int]] | None = None
 
-    def find(self, image: Image, at: int) -> tuple[int | None, bool]:
+    def find(self, image: ProofImage, at: int) -> tuple[int | None, bool]:
         """Return the number of an image, not below ``at``, and whether it is compressed in another way there."""
         found = _next(self._stored.get((image.rest, image.size, image.digest)), at)
         content = None if found is not None or image.content is None else image.content()
@@ -83,5 +83,5 @@ def _next(numbers: list[int] | None, at: int) -> int | None:
     return numbers[place] if numbers and place < len(numbers) else None
 
 
-def _fact(image: Image, container: Container, *, recompressed: bool = False) -> ImageFact:
-    return ImageFact(image.title, container.start, image.size, image.digest, image.is_inflated, recompressed)
+def _fact(image: ProofImage, container: ProofContainer, *, recompressed: bool = False) -> ProvedImage:
+    return ProvedImage(image.title, container.start, image.size, image.digest, image.is_inflated, recompressed)

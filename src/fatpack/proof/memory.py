@@ -30,7 +30,7 @@ _MOST_TIMES, _FREE = 4, 64 << 20
 _MOST_IMAGES = 1 << 18
 
 
-class Stretch(Record):
+class LoadedRange(Record):
     """Addresses that one segment or section takes: ``[start, end)``, with the rights ``flags``.
 
     The bytes up to ``filled`` lie in the file from position ``at`` on, those behind it are zero.
@@ -43,7 +43,7 @@ class Stretch(Record):
     flags: str
 
 
-class Memory:
+class ProgramMemory:
     """A program's memory image. ``stretches`` are in order of their addresses and do not overlap.
 
     Raises LimitExceeded where they load the same bytes of the file many times.
@@ -52,7 +52,7 @@ class Memory:
     def __init__(
         self,
         view: View,
-        stretches: Sequence[Stretch],
+        stretches: Sequence[LoadedRange],
         *,
         word: int,
         order: Literal["little", "big"],
@@ -87,7 +87,7 @@ class Memory:
             hint = "they overlap, which is nothing that a linker makes"
             raise LimitExceeded(found, expected=f"at most {most}", hint=hint, chain=self.view.chain)
 
-    def stretch(self, address: int) -> Stretch | None:
+    def stretch(self, address: int) -> LoadedRange | None:
         """Return the stretch that an address lies in, None if nothing is loaded there."""
         number = bisect_right(self._starts, address) - 1
         if number < 0 or address >= self.stretches[number].end:
@@ -128,7 +128,7 @@ class Memory:
         data = self.read(address, size)
         return None if data is None else int.from_bytes(data, self.order)
 
-    def parts(self, start: int, end: int) -> Iterator[tuple[int, int, Stretch | None]]:
+    def parts(self, start: int, end: int) -> Iterator[tuple[int, int, LoadedRange | None]]:
         """Yield what is loaded between two addresses in order: start, end, and the stretch, None where nothing is."""
         while start < end:
             stretch = self.stretch(start)

@@ -11,8 +11,8 @@ is no record here, and so must stay as it is.
 from __future__ import annotations
 
 from fatpack.errors import LimitExceeded
-from fatpack.proof.containers import starts
-from fatpack.proof.ledger import without
+from fatpack.proof.containers import is_container_start
+from fatpack.proof.ledger import subtract_ranges
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from fatpack.proof.ledger import Range
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.memory import ProgramMemory
 
-    Resolve = Callable[[Memory, Collection[int]], Mapping[int, "Pointer"]]
+    PointerResolver = Callable[[ProgramMemory, Collection[int]], Mapping[int, "RecordPointer"]]
     """Returns what the pointers at some addresses hold once the loader has relocated them."""
 
 #: magic → versions
@@ -32,10 +32,10 @@ _MAGICS = {0x466243B1: (1, 2), 0x48495046: (1,)}
 _START = 24
 
 #: LIMIT: records of a program. The library with most that is known to us has 845.
-_MOST = 1 << 16
+_MAX_RECORDS = 1 << 16
 
 
-class Pointer(Record):
+class RecordPointer(Record):
     """A pointer: ``value`` is the address that it holds when the program runs, ``in_place`` the word in the file.
 
     ``addend`` is where the loader takes the value from if it is not that word: address and size in bytes. The value is
@@ -47,38 +47,39 @@ class Pointer(Record):
     addend: tuple[int, int] | None = None
 
 
-def find_records(memory: Memory, ranges: Sequence[Range], resolve: Resolve) -> dict[int, Pointer]:
+def find_records(memory: ProgramMemory, ranges: Sequence[Range], resolve: PointerResolver) -> dict[int, RecordPointer]:
     """Return the pointers of all records that lead to a container, by their addresses, in order.
 
     ``ranges`` hold device code, in which nothing is searched. Raises LimitExceeded for far too many.
     """
     found: set[int] = set()
     for stretch in memory.stretches:
-        for start, end in without([(stretch.start, stretch.filled)], ranges):
+        for start, end in subtract_ranges([(stretch.start, stretch.filled)], ranges):
             for magic, versions in _MAGICS.items():
                 found.update(_marked(memory, start, end, magic, versions))
-                if len(found) > _MOST:
+                if len(found) > _MAX_RECORDS:
                     raise LimitExceeded(
-                        f"more than {_MOST} places look like records of device code",
+                        f"more than {_MAX_RECORDS} places look like records of device code",
                         offset=stretch.at,
-                        expected=f"at most {_MOST}",
+                        expected=f"at most {_MAX_RECORDS}",
                         chain=memory.view.chain,
                     )
     pointers = resolve(memory, found)
     return {
         place: pointers[place]
         for place in sorted(found)
-        if (value := pointers[place].value) is not None and starts(memory.read(value, _START) or _few(memory, value))
+        if (value := pointers[place].value) is not None
+        and is_container_start(memory.read(value, _START) or _few(memory, value))
     }
 
 
-def _few(memory: Memory, address: int) -> bytes:
+def _few(memory: ProgramMemory, address: int) -> bytes:
     """Return the start of what is loaded at an address, where less than the longest magic is."""
     stretch = memory.stretch(address)
     return b"" if stretch is None else memory.read(address, min(_START, stretch.end - address)) or b""
 
 
-def _marked(memory: Memory, start: int, end: int, magic: int, versions: Sequence[int]) -> list[int]:
+def _marked(memory: ProgramMemory, start: int, end: int, magic: int, versions: Sequence[int]) -> list[int]:
     """Return the addresses of pointers behind a magic and one of its versions."""
     word, found = memory.word, []
     stretch = memory.stretch(start)

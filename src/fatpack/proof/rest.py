@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from fatpack.proof.ledger import compare_views, first_difference, merged, shown
+from fatpack.proof.ledger import compare_views, first_difference, merge_ranges, shown_bytes
 from fatpack.proof.memory import WINDOW
 
 TYPE_CHECKING = False
@@ -13,22 +13,24 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.io.source import View
-    from fatpack.proof.ledger import Ledger, Range
+    from fatpack.proof.ledger import DifferenceLog, Range
 
-    Part: TypeAlias = tuple[int, int, int]
+    FilePart: TypeAlias = tuple[int, int, int]
     """A part of the edited file: where it starts, where it ends, and where the same part ended in the other file.
 
     The last number is where it was cut, if it was.
     """
 
 
-def compare_rest(before: View, after: View, ours: Iterable[Range], theirs: Iterable[Part], ledger: Ledger) -> None:
+def compare_padding(
+    before: View, after: View, ours: Iterable[Range], theirs: Iterable[FilePart], ledger: DifferenceLog
+) -> None:
     """Compare the bytes of two files outside of their parts.
 
     They are what they were, and between parts there may be more or fewer zeros. Those behind the last part are all
     what they were.
     """
-    old = merged(ours)
+    old = merge_ranges(ours)
     end = old[-1][1] if old else 0
     at, was = 0, 0
     for start, stop, old_stop in sorted(theirs):
@@ -49,7 +51,7 @@ def _next(parts: Sequence[Range], at: int) -> int:
     return parts[number][0] if number < len(parts) else at
 
 
-def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: Ledger) -> None:
+def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: DifferenceLog) -> None:
     """Compare bytes between two parts: they are what they were, and zeros may be more or less."""
     size = gap[1] - gap[0]
     common = min(size, max(0, old[1] - old[0]))
@@ -63,6 +65,6 @@ def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: Ledg
         first = first_difference(ours, theirs)
         ledger.differ(
             "bytes between parts of the file", offset=after.offset(gap[0] + at + first),
-            expected=shown(ours[first:]), found=shown(theirs[first:]),
+            expected=shown_bytes(ours[first:]), found=shown_bytes(theirs[first:]),
         )  # fmt: skip
         return

@@ -10,61 +10,65 @@ from __future__ import annotations
 import sys
 from array import array
 
-from fatpack.errors import hexadecimal
-from fatpack.proof.ledger import inside, merged, without
+from fatpack.errors import format_hex
+from fatpack.proof.ledger import find_range, merge_ranges, subtract_ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from fatpack.proof.containers.facts import Container
-    from fatpack.proof.ledger import Ledger, Range
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.containers.facts import ProofContainer
+    from fatpack.proof.ledger import DifferenceLog, Range
+    from fatpack.proof.memory import ProgramMemory
 
-    Pair = tuple[Container, Container | None]
-    Leading = Callable[[Memory, int, int], Iterator[tuple[int, int]]]
+    MovedPair = tuple[ProofContainer, ProofContainer | None]
+    PointerFinder = Callable[[ProgramMemory, int, int], Iterator[tuple[int, int]]]
     """Yields the pointers and visible symbols of a program that lead between two addresses: where each is, and where
     it leads."""
 
 
-def check_pointers(
-    before: Memory,
-    pairs: Iterable[Pair],
+def check_dangling_pointers(
+    before: ProgramMemory,
+    pairs: Iterable[MovedPair],
     records: Collection[int],
     ranges: Sequence[Range],
-    leading: Leading,
-    ledger: Ledger,
+    leading: PointerFinder,
+    ledger: DifferenceLog,
 ) -> None:
     """Check that nothing but ``records`` leads to bytes of containers that are not where they were.
 
     ``ranges`` are device code: no pointers are in it.
     """
-    gone = merged(_gone(old, new) for old, new in pairs if not _is_as_it_was(old, new))
+    gone = merge_ranges(_gone(old, new) for old, new in pairs if not _is_as_it_was(old, new))
     if not gone:
         return
     for place, value in leading(before, gone[0][0], gone[-1][1]):
-        if place not in records and not inside(place, ranges) and inside(value, gone):
-            expected = f"what it leads to, {hexadecimal(value)}, where it was"
+        if place not in records and not find_range(place, ranges) and find_range(value, gone):
+            expected = f"what it leads to, {format_hex(value)}, where it was"
             ledger.differ(
                 "pointer or symbol that no record is", address=place, expected=expected, found="something else"
             )
 
 
-def _gone(old: Container, new: Container | None) -> Range:
+def _gone(old: ProofContainer, new: ProofContainer | None) -> Range:
     """Return the addresses at which other bytes are now; a container that starts where it did can be found there."""
     return (old.start if new is None or new.start != old.start else old.start + 1), old.end
 
 
-def _is_as_it_was(old: Container, new: Container | None) -> bool:
-    def facts(container: Container) -> object:
+def _is_as_it_was(old: ProofContainer, new: ProofContainer | None) -> bool:
+    def facts(container: ProofContainer) -> object:
         images = [(image.title, image.size, image.digest, image.rest) for image in container.images]
         return container.start, container.end, container.head, container.method, images
 
     return new is not None and facts(old) == facts(new)
 
 
-def check_words(
-    before: Memory, ranges: Sequence[Range], pairs: Collection[Pair], records: Collection[int], ledger: Ledger
+def check_dangling_words(
+    before: ProgramMemory,
+    ranges: Sequence[Range],
+    pairs: Collection[MovedPair],
+    records: Collection[int],
+    ledger: DifferenceLog,
 ) -> None:
     """Check that no word outside of device code but ``records`` holds the address of a container that moved.
 
@@ -76,8 +80,8 @@ def check_words(
         moved |= {at + before.base for old, new in pairs if not _is_as_it_was(old, new) for at in old.inner}
     if not moved:
         return
-    loaded = without([(item.start, item.filled) for item in before.stretches], ranges)
-    for place, value in words_in(before, loaded, moved):
+    loaded = subtract_ranges([(item.start, item.filled) for item in before.stretches], ranges)
+    for place, value in find_words(before, loaded, moved):
         if place in records:
             continue
         ledger.differ(
@@ -89,29 +93,31 @@ def check_words(
         return
 
 
-def words_in(memory: Memory, ranges: Iterable[Range], values: Collection[int]) -> Iterator[tuple[int, int]]:
+def find_words(memory: ProgramMemory, ranges: Iterable[Range], values: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield the words at multiples of their size that hold one of some values: address and value."""
     wanted = frozenset(values)
     for start, end in ranges:
         for address, data in memory.windows(start + -start % memory.word, end):
-            words = as_words(memory, data)
+            words = split_into_words(memory, data)
             if not wanted.isdisjoint(words):
                 yield from ((address + at * memory.word, word) for at, word in enumerate(words) if word in wanted)
 
 
-def words_between(memory: Memory, ranges: Iterable[Range], low: int, high: int) -> Iterator[tuple[int, int]]:
+def find_words_between(
+    memory: ProgramMemory, ranges: Iterable[Range], low: int, high: int
+) -> Iterator[tuple[int, int]]:
     """Yield the words at multiples of their size that hold an address from ``low`` to below ``high``.
 
     Both are with what pointers have on top; address and value are yielded as the program's own.
     """
     for start, end in ranges:
         for address, data in memory.windows(start + -start % memory.word, end):
-            for number, value in enumerate(as_words(memory, data)):
+            for number, value in enumerate(split_into_words(memory, data)):
                 if low <= value < high:
                     yield address + number * memory.word, value - memory.base
 
 
-def as_words(memory: Memory, data: bytes) -> array[int]:
+def split_into_words(memory: ProgramMemory, data: bytes) -> array[int]:
     """Return bytes as words of the program; what is left over at their end is dropped."""
     words = array("Q" if memory.word == 8 else "I", data[: len(data) - len(data) % memory.word])
     if sys.byteorder != memory.order:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    Fate = Literal["kept", "moved", "reduced", "emptied", "dropped"]
+    ContainerFate = Literal["kept", "moved", "reduced", "emptied", "dropped"]
 
 
 class Difference(Record):
@@ -25,7 +25,7 @@ class Difference(Record):
     found: str = ""
 
 
-class Changed(Record):
+class ChangedRange(Record):
     """A range of addresses that may differ, from ``start`` to ``end``, and what lay or lies there."""
 
     start: int
@@ -33,7 +33,7 @@ class Changed(Record):
     what: str
 
 
-class ImageFact(Record):
+class ProvedImage(Record):
     """An image: its ``title`` as its container states it, its ``size`` in bytes and its SHA-256.
 
     ``container`` is the run-time address of its container in the file that was edited. ``is_inflated`` is true where
@@ -49,7 +49,7 @@ class ImageFact(Record):
     recompressed: bool = False
 
 
-class ContainerFact(Record):
+class ProvedContainer(Record):
     """A container: its ``kind``, addresses and sizes in both files, and what became of it.
 
     ``records`` are the addresses of the records that lead to it: none for one that no record leads to. ``new`` is None
@@ -61,11 +61,11 @@ class ContainerFact(Record):
     old_size: int
     new: int | None
     new_size: int
-    fate: Fate
+    fate: ContainerFate
     records: tuple[int, ...] = ()
 
 
-class FileFact(Record):
+class ProvedFile(Record):
     """One of the files: what it is called, its size in bytes and its SHA-256."""
 
     name: str
@@ -73,7 +73,7 @@ class FileFact(Record):
     digest: str
 
 
-class Verdict(Record):
+class ProofResult(Record):
     """The result of a proof.
 
     ``is_proved`` is true if nothing differs that must not. ``differences`` are the first of what does,
@@ -83,15 +83,15 @@ class Verdict(Record):
     """
 
     host: str
-    before: FileFact
-    after: FileFact
+    before: ProvedFile
+    after: ProvedFile
     is_proved: bool
     differences: tuple[Difference, ...]
     difference_count: int
     compared_size: int
-    changed: tuple[Changed, ...]
-    containers: tuple[ContainerFact, ...]
-    kept: tuple[ImageFact, ...]
-    dropped: tuple[ImageFact, ...]
+    changed: tuple[ChangedRange, ...]
+    containers: tuple[ProvedContainer, ...]
+    kept: tuple[ProvedImage, ...]
+    dropped: tuple[ProvedImage, ...]
     compared: tuple[str, ...]
     not_compared: tuple[str, ...]

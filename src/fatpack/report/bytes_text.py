@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fatpack import formats, hosts
-from fatpack.errors import UsageError, counted
+from fatpack.errors import UsageError, pluralize
 from fatpack.model import Label
-from fatpack.report.text import columns
-from fatpack.scanner import Found, host_of, scan
+from fatpack.report.text import align_columns
+from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _CONTAINER = "container["
 _SHOWN = 16
 
 
-def labels(view: View) -> Iterator[Label]:
+def file_labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte of a file, once, in order.
 
     The host labels its own structures; where a container lies, the container's labels take the place of the host's, and
@@ -33,19 +33,19 @@ def labels(view: View) -> Iterator[Label]:
 
 def _held(view: View) -> Iterator[Label]:
     """Yield the labels of the host and of its containers."""
-    found = [item for item in scan(view) if isinstance(item, Found) and item.view.source is view.source]
+    found = [item for item in scan(view) if isinstance(item, FoundContainer) and item.view.source is view.source]
     # A fat object is a container as a whole, and its host knows its parts.
     found = [item for item in found if not item.container.is_fat_object]
-    host = host_of(view)
+    host = detect_host(view)
     outer: Iterable[Label] = (
-        [Label(view.span(), "file", counted(len(view), "byte"), "", "unknown")] if len(view) else []
+        [Label(view.span(), "file", pluralize(len(view), "byte"), "", "unknown")] if len(view) else []
     )
     if host != "raw":
-        outer = hosts.room(host).labels(view)
+        outer = hosts.get_host(host).labels(view)
     yield from _merge(outer, sorted(found, key=lambda item: item.view.start), view=view, is_hosted=host != "raw")
 
 
-def _merge(outer: Iterable[Label], found: Sequence[Found], *, view: View, is_hosted: bool) -> Iterator[Label]:
+def _merge(outer: Iterable[Label], found: Sequence[FoundContainer], *, view: View, is_hosted: bool) -> Iterator[Label]:
     """Replace the parts of outer labels that containers cover by the containers' own labels."""
     number = 0
     reached = 0
@@ -59,7 +59,7 @@ def _merge(outer: Iterable[Label], found: Sequence[Found], *, view: View, is_hos
             if inner.view.start > start:
                 yield _rest(label, view, start, inner.view.start)
             prefix = f"{label.name}/" if is_hosted else ""
-            for part in formats.room(inner.container.format).labels(inner.view, inner.container):
+            for part in formats.get_format(inner.container.format).labels(inner.view, inner.container):
                 yield part.replace(name=f"{prefix}container[{number}].{part.name}")
             start = reached = inner.view.end
             number += 1
@@ -72,7 +72,7 @@ def _with_registration(outer: Iterable[Label], view: View) -> Iterator[Label]:
     """Replace what the host says of sections by the labels of the records in them."""
     from fatpack.runtime.evidence import judging
 
-    inner = list(judging.labelled(view, host_of(view)))
+    inner = list(judging.registration_labels(view, detect_host(view)))
     number = 0
     for label in outer:
         start, end = label.span.start, label.span.end
@@ -96,19 +96,19 @@ def _rest(label: Label, view: View, start: int, end: int) -> Label:
     span = label.span.replace(start=start, end=end)
     part = view.head(start - view.start, min(end - start, 64))
     if end - start <= 64 and not part.strip(b"\0"):
-        return Label(span, "padding", counted(end - start, "zero byte"), "", "padding")
-    return label.replace(span=span, value=counted(end - start, "byte"))
+        return Label(span, "padding", pluralize(end - start, "zero byte"), "", "padding")
+    return label.replace(span=span, value=pluralize(end - start, "byte"))
 
 
-def annotated(view: View) -> Iterator[str]:
+def annotated_hexdump(view: View) -> Iterator[str]:
     """Yield the annotated hexdump: one line per field, long data abbreviated."""
     batch: list[list[str]] = []
-    for label in labels(view):
+    for label in file_labels(view):
         batch.append(_row(view, label))
         if len(batch) == 512:  # aligned in batches, so that memory stays bounded for any file
-            yield from columns(batch)
+            yield from align_columns(batch)
             batch = []
-    yield from columns(batch)
+    yield from align_columns(batch)
 
 
 def _row(view: View, label: Label) -> list[str]:
@@ -118,7 +118,7 @@ def _row(view: View, label: Label) -> list[str]:
     return [f"{label.span.start:#08x}", shown, printable(label.name), printable(label.value)]
 
 
-def at_offset(view: View, offset: int) -> Iterator[str]:
+def describe_offset(view: View, offset: int) -> Iterator[str]:
     """Yield what the byte at an absolute offset is: place, field, value, meaning. UsageError outside the file."""
     if not view.start <= offset < view.end:
         whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
     #: code, severity, and the chain of names that leads to the place
-    Kind: TypeAlias = tuple[str, str, tuple[str, ...]]
+    ListKind: TypeAlias = tuple[str, str, tuple[str, ...]]
 
 #: LIMIT: findings kept of one kind in one place. A gigabyte of damaged magics has one every 8 bytes, and libraries of
 #: NVIDIA have thousands of obfuscated images.
@@ -29,12 +29,12 @@ class FindingList:
     def __init__(self) -> None:
         self.kept: list[Finding] = []
         #: how many more there are of a kind; beyond ``KEPT``, without the place
-        self.unlisted: dict[Kind, int] = {}
-        self._count_of: dict[Kind, int] = {}
+        self.unlisted: dict[ListKind, int] = {}
+        self._count_of: dict[ListKind, int] = {}
 
     def add(self, item: Finding) -> None:
         """Keep a finding, or count it; of one that stands for several, keep one."""
-        kind: Kind = (item.code, item.severity, item.span.source)
+        kind: ListKind = (item.code, item.severity, item.span.source)
         more = item.count
         if len(self.kept) >= KEPT:
             kind = (item.code, item.severity, ())
@@ -56,7 +56,7 @@ class FindingList:
 
 def unlisted_records(*lists: FindingList) -> list[dict[str, Any]]:
     """Return how many findings of each kind are not kept, as plain data."""
-    counts: dict[Kind, int] = {}
+    counts: dict[ListKind, int] = {}
     for each in lists:
         for kind, number in each.unlisted.items():
             counts[kind] = counts.get(kind, 0) + number

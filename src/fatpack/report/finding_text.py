@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from fatpack.findings import where, without_offset
+from fatpack.findings import location_words, without_offset
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    Kind: TypeAlias = tuple[str, tuple[str, ...]]
+    TextKind: TypeAlias = tuple[str, tuple[str, ...]]
 
 #: different messages of one kind in one place that are shown without ``-v``
 _SHOWN = 3
@@ -37,14 +37,14 @@ def finding_lines(
     below it; ``path`` is that of the file they stand below, in whose members they may be. Without ``verbose`` only the
     first few messages of a kind and place are shown, and the others counted.
     """
-    groups: dict[Kind, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    groups: dict[TextKind, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
     for item in findings:
         group = groups.setdefault(_kind(item), {})
         group.setdefault((_message(item), item["hint"]), []).append(item)
     places: dict[str, int] = {}
     for code, _ in groups:
         places[code] = places.get(code, 0) + 1
-    more: dict[Kind, int] = {}
+    more: dict[TextKind, int] = {}
     for item in unlisted:
         more[_kind(item)] = more.get(_kind(item), 0) + item["count"]
     for kind, group in groups.items():
@@ -69,7 +69,7 @@ def finding_lines(
             yield indent + printable(f"{item['severity']} {item['code']}{_where(item, title, path)}: {number} more")
 
 
-def _kind(item: Mapping[str, Any]) -> Kind:
+def _kind(item: Mapping[str, Any]) -> TextKind:
     return item["code"], tuple(item["where"])
 
 
@@ -89,4 +89,4 @@ def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
 
 def _where(item: Mapping[str, Any], title: str, path: str) -> str:
     """Return the place of a finding in its file: a member, a section, a container that was inflated."""
-    return f": {title}" if title else where(item["where"], path)
+    return f": {title}" if title else location_words(item["where"], path)

@@ -11,18 +11,18 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.report.places import Places, kernel_words, numbers_of, repeated_names, title
-from fatpack.report.text import column_lines, columns, is_fat_object
+from fatpack.errors import pluralize
+from fatpack.report.places import ListingRows, find_repeated_names, kernel_summary, member_numbers, member_title
+from fatpack.report.text import align_columns, column_lines, is_fat_object
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
-    from fatpack.report.places import Place
+    from fatpack.report.places import ContainerRows
 
 #: host → how the first line calls it
 _HOSTS = {
@@ -40,11 +40,11 @@ _HOSTS = {
 _SECTIONS_SHOWN = 4
 
 
-def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
 
     A record with facts about kernels shows them as tables, instead of their names. Instead of the records of containers
-    it may have their :class:`~fatpack.report.places.Places`: what the text without ``verbose`` needs of them.
+    it may have their :class:`~fatpack.report.places.ListingRows`: what the text without ``verbose`` needs of them.
     """
     path = printable(record["path"])
     if record.get("error"):
@@ -62,13 +62,13 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         facts += [image["detail"]] if image["detail"] else []
     elif not containers and not kind:
         facts.append("unknown format" if record["size"] else "the file is empty")
-    yield f"{path}: {', '.join([*facts, size_words(record['size'])])}"
+    yield f"{path}: {', '.join([*facts, format_size(record['size'])])}"
     if image:
         yield from _module_lines(image, "  ")
         yield from _metadata_lines(image, "  ")
         yield from _kernel_lines(image, "  ", verbose)
     if containers:
-        places = containers if isinstance(containers, Places) else _places(containers, verbose)
+        places = containers if isinstance(containers, ListingRows) else _places(containers, verbose)
         yield from _place_lines(places, "  ", record["path"], verbose)
     yield from _host_lines(record, "  ")
     members = record.get("member_images", [])
@@ -78,7 +78,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     if not is_known and not _may_hide(record["findings"]):
         yield "  no device code found"
     if verbose or record.get("found_outside"):
-        yield from (f"  {line}" for line in not_searched(record))
+        yield from (f"  {line}" for line in not_searched_lines(record))
     if record["findings"]:
         from fatpack.report.finding_text import finding_lines
 
@@ -91,16 +91,16 @@ def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
     if record.get("kpack"):
         from fatpack.report.answers import moved
 
-        yield from moved.lines(record["kpack"], indent)
+        yield from moved.marker_lines(record["kpack"], indent)
     if record.get("manifest"):
         from fatpack.report.answers import manifest
 
-        yield from manifest.lines(record["manifest"], indent)
+        yield from manifest.manifest_lines(record["manifest"], indent)
     if record.get("registration"):
         from fatpack.report.registration import units
 
         found = (*record["findings"], *record.get("unlisted_findings", ()))
-        yield from units.lines(record["registration"], indent, is_registered=units.registers(found))
+        yield from units.registration_lines(record["registration"], indent, is_registered=units.has_registration(found))
 
 
 def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
@@ -122,27 +122,27 @@ def _metadata_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
         yield printable(f"{indent}{stated['file']} ({stated['producer']}): {what or 'no target'}")
 
 
-def not_searched(record: dict[str, Any]) -> Iterator[str]:
+def not_searched_lines(record: dict[str, Any]) -> Iterator[str]:
     """Yield the line that says which sections were not searched for containers, the largest first."""
     rows = record.get("not_searched", ())
     if rows:
         names = ", ".join(printable(row["section"]) for row in rows[:_SECTIONS_SHOWN])
         more = f" and {len(rows) - _SECTIONS_SHOWN} more" if len(rows) > _SECTIONS_SHOWN else ""
-        size = size_words(sum(row["size"] for row in rows))
+        size = format_size(sum(row["size"] for row in rows))
         yield f"not searched for containers: {names}{more} ({size}); --deep searches them"
 
 
 def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
     """Yield a line for each member of an archive that is an image itself."""
-    repeated = repeated_names((item["member"], numbers_of(item)) for item in members)
+    repeated = find_repeated_names((item["member"], member_numbers(item)) for item in members)
     rows = []
     for item in members:
         at = f"at {item['offset']:#x}" if item["offset"] is not None else "-"
-        kernels = "" if verbose or item.get("kernel_facts") else kernel_words(item["kernels"])
-        name, size = title(item["member"], numbers_of(item), repeated), size_words(item["size"])
+        kernels = "" if verbose or item.get("kernel_facts") else kernel_summary(item["kernels"])
+        name, size = member_title(item["member"], member_numbers(item), repeated), format_size(item["size"])
         cells = [f"{name}:", item["triple"] or "-", item["arch"] or "-", item["form"], at, size, kernels]
         rows.append([printable(cell) for cell in cells])
-    for line, item in zip(columns(rows, right=(5,), indent="  "), members, strict=True):
+    for line, item in zip(align_columns(rows, right=(5,), indent="  "), members, strict=True):
         yield line
         if verbose and item["detail"]:
             yield printable(f"    {item['detail']}")
@@ -165,18 +165,18 @@ def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
     return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
 
 
-def _places(containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "") -> Places:
+def _places(containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "") -> ListingRows:
     """Return the containers of a record by the place they share, with a row for each image."""
-    places = Places(prefix)
+    places = ListingRows(prefix)
     for container in containers:
-        add_record(places, container, verbose)
+        add_container_record(places, container, verbose)
     return places
 
 
-def add_record(places: Places, container: dict[str, Any], verbose: int = 0) -> None:
+def add_container_record(places: ListingRows, container: dict[str, Any], verbose: int = 0) -> None:
     """Add a container to others, from its record."""
     place, number = places.of(
-        numbers_of(container),
+        member_numbers(container),
         container["member"],
         container["section"],
         container["section_index"],
@@ -201,7 +201,7 @@ def add_record(places: Places, container: dict[str, Any], verbose: int = 0) -> N
             image["offset"],
             image["compression"],
             image["size"],
-            "" if has_lines else kernel_words(image["kernels"]),
+            "" if has_lines else kernel_summary(image["kernels"]),
         )
         if has_lines:
             place.below_last().image = image, position, is_fat_object(container)
@@ -211,7 +211,7 @@ def add_record(places: Places, container: dict[str, Any], verbose: int = 0) -> N
             place.below_last().places = _places(image["containers"], verbose, f"{position}/")
 
 
-def _place_lines(places: Places, indent: str, path: str, verbose: int) -> Iterator[str]:
+def _place_lines(places: ListingRows, indent: str, path: str, verbose: int) -> Iterator[str]:
     """Yield the lines of containers, grouped by the place they share."""
     repeated = places.repeated()
     for place in places.places:
@@ -227,9 +227,9 @@ def _place_lines(places: Places, indent: str, path: str, verbose: int) -> Iterat
             yield from launch_table(place.records[0], indent + "  ")
 
 
-def _heading(place: Place, repeated: Collection[str]) -> str:
+def _heading(place: ContainerRows, repeated: Collection[str]) -> str:
     where = printable(
-        " → ".join(name for name in (title(place.member, place.numbers, repeated), place.section) if name)
+        " → ".join(name for name in (member_title(place.member, place.numbers, repeated), place.section) if name)
     )
     at = f" at {place.offset:#x}" if place.offset is not None else ""
     name = f"{place.format} v{place.version}" if place.version else place.format
@@ -238,8 +238,8 @@ def _heading(place: Place, repeated: Collection[str]) -> str:
     compressed = f", {'/'.join(sorted(place.packed))}" if place.packed else ""
     if not place.is_inflated:
         compressed += " (--inflate looks inside)"
-    symbols = f", {counted(place.symbol_count, 'device symbol')}" if place.symbol_count else ""
-    inside = f"{what}, {counted(len(place.rows), 'image')}{compressed}, {size_words(place.size)}{symbols}"
+    symbols = f", {pluralize(place.symbol_count, 'device symbol')}" if place.symbol_count else ""
+    inside = f"{what}, {pluralize(len(place.rows), 'image')}{compressed}, {format_size(place.size)}{symbols}"
     return f"{where}{at}: {inside}" if where else f"{inside}{at}"
 
 
@@ -257,7 +257,7 @@ def _symbol_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator
         yield from (printable(f"{indent}{id} defines {name}") for name in names)
 
 
-def _unit_lines(place: Place, indent: str, prefix: str) -> Iterator[str]:
+def _unit_lines(place: ContainerRows, indent: str, prefix: str) -> Iterator[str]:
     """Yield a line for each container whose host names the unit of code it is from, or those it was linked from."""
     for number, container in enumerate(place.records, place.first):
         for key in ("module_id", "linked_module_ids"):
@@ -291,7 +291,7 @@ def _linked_lines(said: dict[str, Any], indent: str) -> Iterator[str]:
         yield printable(f"{indent}properties not read: {said['properties_unread']}")
 
 
-def _image_lines(place: Place, indent: str, path: str, verbose: int) -> Iterator[str]:
+def _image_lines(place: ContainerRows, indent: str, path: str, verbose: int) -> Iterator[str]:
     deeper = indent + "    "
     for number, line in enumerate(column_lines(place.rows, right=(6,), indent=indent)):
         yield line
@@ -321,7 +321,7 @@ def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[
     elif verbose:
         yield from (printable(f"{indent}kernel {name}") for name in image["kernels"])
     elif image["kernels"]:
-        yield printable(indent + kernel_words(image["kernels"]))
+        yield printable(indent + kernel_summary(image["kernels"]))
 
 
 def _address(path: str, item: dict[str, Any]) -> str:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from fatpack import formats
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.findings import finding, unread
+from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
-from fatpack.model import Finding, Span, is_unread
+from fatpack.io.source import Span
+from fatpack.model import Finding, is_not_inflated
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.report.inspect_text import add_record
+from fatpack.report.inspect_text import add_container_record
 from fatpack.report.kernels import KernelRecords, unread_finding
-from fatpack.report.places import Places, kernel_words
-from fatpack.scanner import FoundImage, LateImages, cost_elsewhere, host_of, inflated, scan
+from fatpack.report.places import ListingRows, kernel_summary
+from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Image
-    from fatpack.scanner import Found, Scan
+    from fatpack.scanner import ContainerScan, FoundContainer
 
 SCHEMA = "fatpack.inspect/1"
 
@@ -63,14 +64,14 @@ class InspectOptions(Record):
 def _is_to_inflate(image: FoundImage) -> bool:
     """Return whether an image was only listed, and more would be known of it if it was inflated."""
     stored = image.as_stored
-    return image.recognised is NOT_INFLATED and stored.size > 0 and (is_unread(stored) or not _is_refused(stored))
+    return image.recognised is NOT_INFLATED and stored.size > 0 and (is_not_inflated(stored) or not _is_refused(stored))
 
 
 def _is_refused(image: Image) -> bool:
     return image.data.source.is_refused
 
 
-def inspection(
+def make_file_record(
     view: View, options: InspectOptions | None = None, *, keep: Callable[[dict[str, Any]], Any] | None = None
 ) -> dict[str, Any]:
     """Return the record of one file; ``keep`` makes of the record of a container what is kept of it.
@@ -81,13 +82,13 @@ def inspection(
     return _Inspection(view, options or InspectOptions(), keep).record([])
 
 
-def listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
+def make_file_listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
     """Return the record of one file with :class:`Places` instead of the records of its containers.
 
     It takes a fifth of the memory, and the text without ``-v`` shows no more of it. ``options`` ask for no facts about
     kernels.
     """
-    return _Inspection(view, options or InspectOptions()).record(Places())
+    return _Inspection(view, options or InspectOptions()).record(ListingRows())
 
 
 class _Inspection:
@@ -108,14 +109,14 @@ class _Inspection:
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
 
-    def record(self, containers: list[dict[str, Any]] | Places) -> dict[str, Any]:
+    def record(self, containers: list[dict[str, Any]] | ListingRows) -> dict[str, Any]:
         """Return the record of the file; ``containers`` takes them up as they are found."""
         view = self.view
         found = scan(view, deep=self._deep)
         holders = self._read(found, containers)
         image = None if containers else self._image_alone()
-        host = host_of(view)
-        format = formats.starting(view)
+        host = detect_host(view)
+        format = formats.format_at(view)
         kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
         kpack = self._moved(host)
         manifest = self._manifest() if host == "raw" and not format and not image else None
@@ -143,22 +144,22 @@ class _Inspection:
         """Return where a program looks for device code that was moved to kpack archives, and what is there."""
         if not any(item.code == "FP3004" and len(item.span.source) <= 2 for item in self._scanned.kept):
             return None
-        from fatpack.report.answers.moved import moved
+        from fatpack.report.answers.moved import marker_record
 
-        return moved(self.view, host)
+        return marker_record(self.view, host)
 
     def _manifest(self) -> dict[str, Any] | None:
         """Return what a file says of the kpack archives beside it, if it is a manifest."""
         if not self.view.head(0, 1) >= b"\x80":
             return None
-        from fatpack.report.answers.manifest import manifest
+        from fatpack.report.answers.manifest import manifest_record
 
-        record, found = manifest(self.view)
+        record, found = manifest_record(self.view)
         self.findings.extend(found)
         return record
 
     def _read(
-        self, items: Iterable[Found | Finding], containers: list[dict[str, Any]] | Places
+        self, items: Iterable[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
     ) -> set[tuple[int, ...]]:
         """Take up all containers, and return the numbers of the members that hold them.
 
@@ -178,12 +179,12 @@ class _Inspection:
                 self._known_kernels.forget(_MOST_KERNELS)
         return members
 
-    def _with_processes(self, items: Iterable[Found | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
+    def _with_processes(self, items: Iterable[FoundContainer | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
         """Do what :meth:`_read` does, and of large files most of it in other processes."""
-        from fatpack.machine.processes import with_processes
+        from fatpack.machine.processes import map_in_processes
 
         members: set[tuple[int, ...]] = set()
-        made_ahead = with_processes(items, self._made, cost_elsewhere)
+        made_ahead = map_in_processes(items, self._made, bytes_to_inflate)
         try:
             for item, made in made_ahead:
                 if isinstance(item, Finding):
@@ -196,12 +197,12 @@ class _Inspection:
             made_ahead.close()
         return members
 
-    def _kept(self, found: Found) -> Any:
+    def _kept(self, found: FoundContainer) -> Any:
         """Return what is kept of a container."""
         record = self._container(found)
         return record if self._keep is None else self._keep(record)
 
-    def _made(self, found: Found | Finding) -> tuple[Any, list[Finding], int] | None:
+    def _made(self, found: FoundContainer | Finding) -> tuple[Any, list[Finding], int] | None:
         """Return what is kept of a container, the findings about it, and what is inflated of it: in another process.
 
         None where that depends on what comes before it.
@@ -217,7 +218,7 @@ class _Inspection:
             return None
         return kept, self.findings.kept, budget.drawn - before
 
-    def _taken(self, found: Found, made: tuple[Any, list[Finding], int]) -> Any:
+    def _taken(self, found: FoundContainer, made: tuple[Any, list[Finding], int]) -> Any:
         """Return what is kept of a container that another process has read."""
         kept, findings, inflated = made
         if not self.view.source.budget.inflate(inflated):
@@ -226,7 +227,7 @@ class _Inspection:
         return kept
 
     def _verified(
-        self, items: Sequence[Found | Finding], containers: list[dict[str, Any]] | Places
+        self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
     ) -> set[tuple[int, ...]]:
         from fatpack.ops.verify import Verification
 
@@ -236,30 +237,30 @@ class _Inspection:
         try:
             self.view.source.check()
         except FormatError as error:
-            self.findings.add(finding(unread("FP1710", error), self.view.span(), error.describe(), error.hint))
+            self.findings.add(finding(code_for_error("FP1710", error), self.view.span(), error.describe(), error.hint))
         return {item.member_numbers for item in items if not isinstance(item, Finding)}
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
-        from fatpack.scanner.alone import beside, claims, image_alone, modules_alone
+        from fatpack.scanner.alone import image_claims, plain_cir_modules, sidecar_record, standalone_image
 
-        recognised = image_alone(self.view)
+        recognised = standalone_image(self.view)
         if recognised is None:
             return None
-        metadata, contradictions = beside(self.view, recognised)
+        metadata, contradictions = sidecar_record(self.view, recognised)
         self.findings.extend(contradictions)
         # A damaged file has its finding already.
         is_damaged = any(item.severity == "error" for item in self._scanned.kept)
         kernels = self._known_kernels.none() if is_damaged else self._kernels(self.view, recognised.form)
-        modules = modules_alone(self.view) if recognised.form == "cir" else {}
-        return {**claims(recognised), **modules, **metadata, **kernels}
+        modules = plain_cir_modules(self.view) if recognised.form == "cir" else {}
+        return {**image_claims(recognised), **modules, **metadata, **kernels}
 
     def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
         """Return what members of an archive are that hold no container, if they are device images themselves.
 
         ``searched`` are the numbers of the members that hold one.
         """
-        from fatpack.scanner.alone import claims, member_images
+        from fatpack.scanner.alone import image_claims, member_images
 
         found = list(member_images(self.view, searched))
         self.findings.extend(item for item in found if isinstance(item, Finding))
@@ -269,34 +270,36 @@ class _Inspection:
                 "member_numbers": list(image.numbers),
                 "offset": self._offset(image.view.span(), image.view),
                 "size": len(image.view),
-                **claims(image.recognised),
+                **image_claims(image.recognised),
                 **self._kernels(image.view, image.recognised.form),
             }
             for image in found
             if not isinstance(image, Finding)
         ]
 
-    def _take_all(self, items: Sequence[Found | Finding], containers: list[dict[str, Any]] | Places) -> None:
+    def _take_all(
+        self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+    ) -> None:
         self.findings.extend(item for item in items if isinstance(item, Finding))
         for item in items:
             if not isinstance(item, Finding):
                 self._take(item, containers)
 
-    def _take(self, found: Found, containers: list[dict[str, Any]] | Places) -> None:
+    def _take(self, found: FoundContainer, containers: list[dict[str, Any]] | ListingRows) -> None:
         """Add a container to those before it: its record, or no more than is printed of it."""
         if isinstance(containers, list):
             containers.append(self._container(found))
         elif found.format == "cir-offload-container":
-            add_record(containers, self._container(found))
+            add_container_record(containers, self._container(found))
         else:
             self._list(found, containers)
 
-    def _images(self, found: Found) -> tuple[Iterable[FoundImage], bool]:
+    def _images(self, found: FoundContainer) -> tuple[Iterable[FoundImage], bool]:
         """Return the images of a container, inflated where they are to be, and whether they are all but listed."""
         stored: Sequence[Image] = found.container.images
         if self._inflates:
             return [self._inflated(image, stored) for image in found.images], False
-        if isinstance(found.images, LateImages):
+        if isinstance(found.images, LazyImages):
             return (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in stored), True
         unread = sum([image.as_stored.size for image in found.images if _is_to_inflate(image)])
         if not unread:
@@ -306,7 +309,7 @@ class _Inspection:
         self._small -= unread
         return [self._inflated(image, stored) for image in found.images], False
 
-    def _list(self, found: Found, places: Places) -> None:
+    def _list(self, found: FoundContainer, places: ListingRows) -> None:
         """Add a container to others of which no more is kept than what is printed."""
         container = found.container
         images, is_late = self._images(found)
@@ -315,7 +318,7 @@ class _Inspection:
         )
         attrs, symbol_count = container.attrs, 0
         if attrs.get("flavour") in _WITH_SYMBOLS:
-            symbols: Any = formats.room(container.format).describe(container).get("symbols")
+            symbols: Any = formats.get_format(container.format).describe(container).get("symbols")
             symbol_count = sum(map(len, symbols.values())) if symbols else 0
         span = container.span
         offset = span.start if found.view.source is self.view.source else None
@@ -326,7 +329,7 @@ class _Inspection:
             stored, form = image.as_stored, image.recognised.form
             target = stored.target
             offset = None
-            if not is_unread(stored) and stored.data.source is source:
+            if not is_not_inflated(stored) and stored.data.source is source:
                 offset = stored.span.start
             position = place.add_image(
                 number,
@@ -338,15 +341,15 @@ class _Inspection:
                 offset,
                 stored.compression,
                 stored.size,
-                "" if form in _WITHOUT_KERNELS else kernel_words(self._kernels(stored.data, form, stored)["kernels"]),
+                "" if form in _WITHOUT_KERNELS else kernel_summary(self._kernels(stored.data, form, stored)["kernels"]),
             )
             if image.inside:
-                inside = Places(f"{position}/")
+                inside = ListingRows(f"{position}/")
                 self._take_all(image.inside, inside)
                 if inside:
                     place.below_last().places = inside
 
-    def _container(self, found: Found) -> dict[str, Any]:
+    def _container(self, found: FoundContainer) -> dict[str, Any]:
         container = found.container
         images, is_late = self._images(found)
         record: dict[str, Any] = {
@@ -360,14 +363,14 @@ class _Inspection:
             "offset": self._offset(container.span, found.view),
             "size": container.span.size,
             "attrs": {**container.attrs, **dict(found.host_attrs)},
-            "stored": dict(formats.room(container.format).describe(container)),
+            "stored": dict(formats.get_format(container.format).describe(container)),
             **({"is_inflated": False} if is_late else {}),
             "images": [self._image(index, image) for index, image in enumerate(images)],
         }
         if container.format == "cir-offload-container":
-            from fatpack.facts.launches import problems
+            from fatpack.facts.launches import launch_problems
 
-            for code, at, message in problems(record):
+            for code, at, message in launch_problems(record):
                 self.findings.add(finding(code, container.images[at].span, message))
         return record
 
@@ -376,7 +379,7 @@ class _Inspection:
         if not _is_to_inflate(found):
             return found
         try:
-            known = inflated(found, neighbours)
+            known = inflate_image(found, neighbours)
             if self._wants_facts:
                 self._known_kernels.read_ahead(known)
             return known
@@ -420,7 +423,7 @@ class _Inspection:
         return span.start if view.source is self.view.source else None
 
 
-def _not_searched(found: Scan) -> dict[str, Any]:
+def _not_searched(found: ContainerScan) -> dict[str, Any]:
     """Return the parts of the record that say what was not searched, and whether more may be there."""
     rows = [{"section": row.section, "count": row.count, "size": row.size} for row in found.not_searched]
     if not rows:
@@ -428,9 +431,9 @@ def _not_searched(found: Scan) -> dict[str, Any]:
     return {"not_searched": rows, "found_outside": found.is_outside}
 
 
-def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:
+def failure_record(path: str, error: FatpackError | OSError) -> dict[str, Any]:
     """Return the record of a file that could not be read at all."""
-    from fatpack.outcomes import exit_code, message
+    from fatpack.outcomes import error_message, exit_code
 
     return {
         "path": path,
@@ -440,7 +443,7 @@ def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:
         "image": None,
         "containers": [],
         "findings": [],
-        "error": {"message": message(error), "exit_code": exit_code(error)},
+        "error": {"message": error_message(error), "exit_code": exit_code(error)},
     }
 
 
@@ -448,10 +451,10 @@ def _foreign_kind(view: View) -> str:
     """Return what a file is that no room reads, "" if nobody knows."""
     from fatpack.scanner import foreign
 
-    return foreign.kind_of(view)
+    return foreign.unsupported_kind(view)
 
 
-def _registered(found: Scan) -> list[dict[str, Any]]:
+def _registered(found: ContainerScan) -> list[dict[str, Any]]:
     """Return what objects and programs register about which nothing is wrong in that."""
     if not found.units:
         return []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-class Written(Record):
+class PreparedJson(Record):
     """A value whose text was made before, with the line breaks of its place."""
 
     text: str
@@ -72,9 +72,9 @@ def document_pieces(
     yield "\n}\n"
 
 
-def container_written(record: dict[str, object]) -> Written:
+def prepared_container(record: dict[str, object]) -> PreparedJson:
     """Return the record of a container as its text in such a document: in the list of a file."""
-    return Written(json_text(record, "\n    "))
+    return PreparedJson(json_text(record, "\n    "))
 
 
 def json_text(value: object, indent: str = "\n") -> str:
@@ -93,6 +93,6 @@ def json_text(value: object, indent: str = "\n") -> str:
     if isinstance(value, (list, tuple)):
         rows = between.join([json_text(item, inner) for item in value])
         return f"[{inner}{rows}{indent}]" if value else "[]"
-    if isinstance(value, Written):
+    if isinstance(value, PreparedJson):
         return value.text
     raise TypeError(f"no JSON for {type(value).__name__}")

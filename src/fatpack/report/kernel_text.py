@@ -12,7 +12,7 @@ Names come last, so that the numbers stay aligned however long a mangled name is
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.report.text import columns
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -44,26 +44,26 @@ _HEADINGS = {
 _OF_SEVERAL = ("local", "constants", "max_threads", "cluster")
 
 
-class Table(Record):
+class KernelTable(Record):
     """The table for the kernels of an image, made before: it takes a fifth of the memory of what it shows."""
 
     text: str
 
 
-def with_tables(container: dict[str, Any]) -> dict[str, Any]:
+def with_kernel_tables(container: dict[str, Any]) -> dict[str, Any]:
     """Return the record of a container in which tables stand for what is known of kernels, and for their names."""
     for image in container["images"]:
         if image.get("kernel_facts"):
             lines = kernel_table(image["kernel_facts"], image["form"], "")
-            image |= {"kernels": [], "kernel_facts": Table("\n".join(lines))}
+            image |= {"kernels": [], "kernel_facts": KernelTable("\n".join(lines))}
         for inner in image["containers"]:
-            with_tables(inner)
+            with_kernel_tables(inner)
     return container
 
 
-def kernel_table(kernels: Sequence[dict[str, Any]] | Table, form: str, indent: str) -> Iterator[str]:
+def kernel_table(kernels: Sequence[dict[str, Any]] | KernelTable, form: str, indent: str) -> Iterator[str]:
     """Yield the table for the kernels of one image, as its record holds them; nothing for no kernels."""
-    if isinstance(kernels, Table):
+    if isinstance(kernels, KernelTable):
         yield from (indent + line for line in kernels.text.split("\n"))
         return
     cells = {field: _column(kernels, field) for field in _HEADINGS}
@@ -74,7 +74,7 @@ def kernel_table(kernels: Sequence[dict[str, Any]] | Table, form: str, indent: s
         return
     heading = [_HEADINGS[field][form == "code-object"] for field in known]
     rows = [[*heading, "kernel"], *zip(*(cells[field] for field in known), names, strict=True)]
-    yield from columns(rows, right=range(len(known)), indent=indent)
+    yield from align_columns(rows, right=range(len(known)), indent=indent)
 
 
 def _column(kernels: Sequence[dict[str, Any]], field: str) -> list[str]:

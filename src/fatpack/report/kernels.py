@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.errors import FormatError
-from fatpack.findings import finding, unread
-from fatpack.model import Span
+from fatpack.findings import code_for_error, finding
+from fatpack.io.source import Span
 from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fatpack.images.kernel import Kernel
+    from fatpack.images.kernel import KernelNeeds
     from fatpack.io.source import Source, View
     from fatpack.model import Finding, Image
     from fatpack.scanner import FoundImage
 
     #: the names under ``kernels``, with facts also ``kernel_facts`` and ``made_by``; and the findings about them
-    Known = tuple[dict[str, Any], list[Finding]]
+    KernelCache = tuple[dict[str, Any], list[Finding]]
 
 
 class KernelRecords:
@@ -35,7 +35,7 @@ class KernelRecords:
         self._has_facts = has_facts
         self._has_sizes = has_sizes
         #: with the findings about them, until somebody asks for the kernels
-        self._known: dict[tuple[Source, int, int], Known] = {}
+        self._known: dict[tuple[Source, int, int], KernelCache] = {}
 
     def forget(self, most: int = 0) -> None:
         """Forget all images, if there are more than so many."""
@@ -48,7 +48,7 @@ class KernelRecords:
             return {"kernels": [], "kernel_facts": {}}
         return {"kernels": [], "kernel_facts": [], "made_by": []} if self._has_facts else {"kernels": []}
 
-    def of(self, view: View, form: str, image: Image | None = None) -> Known:
+    def of(self, view: View, form: str, image: Image | None = None) -> KernelCache:
         """Return the kernels of an image; findings come with them once. ``image`` is the image of a container."""
         place = (view.source, view.start, view.end)
         record, found = self._known.get(place) or self._read(view, form, image)
@@ -66,7 +66,7 @@ class KernelRecords:
             self._known[place] = self._read(view, image.recognised.form, image.as_stored)
             view.source.rest()
 
-    def _read(self, view: View, form: str, image: Image | None) -> Known:
+    def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
         record = self.none()
         try:
             if self._has_facts and form != "cir":
@@ -77,14 +77,14 @@ class KernelRecords:
             stored = image.record if image is not None and form == "cir" else None
             record["kernels"] = names = list(kernel_names(view, form, stored))
             if self._has_facts:  # a module says of its kernels only their names
-                from fatpack.images.kernel import Kernel
+                from fatpack.images.kernel import KernelNeeds
 
-                record["kernel_facts"] = _records([Kernel(name) for name in names])
+                record["kernel_facts"] = _records([KernelNeeds(name) for name in names])
         except FormatError as error:
             return record, [_damage(view, error)]
         return record, []
 
-    def _facts(self, view: View, form: str) -> Known:
+    def _facts(self, view: View, form: str) -> KernelCache:
         """Return the kernels of an image with the facts. Raises FormatError when what names them is damaged."""
         try:
             facts = images.facts(view, form)
@@ -98,7 +98,7 @@ class KernelRecords:
 
 def unread_finding(span: Span, error: FormatError) -> Finding:
     """Return the finding for an image that cannot be read: damage, or a limit."""
-    return finding(unread("FP1104", error), span, error.describe(), error.hint)
+    return finding(code_for_error("FP1104", error), span, error.describe(), error.hint)
 
 
 def _damage(view: View, error: FormatError) -> Finding:
@@ -107,7 +107,7 @@ def _damage(view: View, error: FormatError) -> Finding:
     return unread_finding(span, error)
 
 
-def _records(kernels: Sequence[Kernel]) -> list[dict[str, Any]]:
+def _records(kernels: Sequence[KernelNeeds]) -> list[dict[str, Any]]:
     """Return the records of kernels: their fields, sizes as lists, banks of constants by their number as text."""
     if not kernels:
         return []

@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from fatpack.facts.launches import launches
-from fatpack.report.text import columns
+from fatpack.facts.launches import cir_launches
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 def launch_table(container: Mapping[str, Any], indent: str) -> Iterator[str]:
     """Yield the table of stubs and device modules; nothing if the host launches nothing."""
-    wanted, devices = launches(container)
+    wanted, devices = cir_launches(container)
     if not wanted or not devices:
         return
     rows: list[Sequence[str]] = [["launched", *map(printable, devices)]]
     for kernel in wanted:
         rows.append([printable(kernel), *(_presence(kernel, kernels) for kernels in devices.values())])
-    yield from columns(rows, indent=indent)
+    yield from align_columns(rows, indent=indent)
 
 
 def _presence(kernel: str, kernels: set[str] | None) -> str:

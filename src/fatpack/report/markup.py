@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.words.printable import as_markup
+from fatpack.words.printable import escape_html
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ class Markup(str):
     __slots__ = ()
 
 
-def escaped(text: str) -> Markup:
+def escape_markup(text: str) -> Markup:
     """Return text as markup that shows it: control characters, those that turn the direction too, as escapes."""
     if isinstance(text, Markup):
         return text
     if "\n" in text:  # lines of titles and lists are ours; names have no line of their own
-        return Markup("\n".join(map(escaped, text.split("\n"))))
-    return Markup(as_markup(text))
+        return Markup("\n".join(map(escape_markup, text.split("\n"))))
+    return Markup(escape_html(text))
 
 
 def element(tag: str, /, *content: str, **attributes: str | int | float | bool | None) -> Markup:
@@ -38,7 +38,7 @@ def element(tag: str, /, *content: str, **attributes: str | int | float | bool |
     )
     if tag in _EMPTY:
         return Markup(f"<{tag}{words}>")
-    return Markup(f"<{tag}{words}>{joined(content)}</{tag}>")
+    return Markup(f"<{tag}{words}>{join_markup(content)}</{tag}>")
 
 
 def _attribute(name: str, value: object) -> str:
@@ -46,16 +46,16 @@ def _attribute(name: str, value: object) -> str:
     if value is True:
         return f' {name}="{name}"'
     if isinstance(value, float):
-        value = number(value)
-    return f' {name}="{escaped(str(value))}"'
+        value = format_coordinate(value)
+    return f' {name}="{escape_markup(str(value))}"'
 
 
-def joined(content: Iterable[str]) -> Markup:
+def join_markup(content: Iterable[str]) -> Markup:
     """Return several texts and elements as one."""
-    return Markup("".join(map(escaped, content)))
+    return Markup("".join(map(escape_markup, content)))
 
 
-def number(value: float) -> str:
+def format_coordinate(value: float) -> str:
     """Return a coordinate with one digit behind the point at most."""
     text = f"{value:.1f}"
     return text.removesuffix(".0")

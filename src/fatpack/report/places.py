@@ -6,9 +6,9 @@ printed of it.
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _KERNELS_SHOWN = 3
 _NAME_SHOWN = 60
 
 
-class Below:
+class NestedRows:
     """What stands below the row of an image: lines about it, from its record, and the containers in it."""
 
     __slots__ = ("image", "places", "said")
@@ -29,10 +29,10 @@ class Below:
         #: the record, its position, and whether it is in a fat object; what the container has said of the image
         self.image: tuple[dict[str, Any], str, bool] | None = None
         self.said: dict[str, Any] = {}
-        self.places: Places | None = None
+        self.places: ListingRows | None = None
 
 
-class Place:
+class ContainerRows:
     """Containers of one format that follow each other in one place of a file."""
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Place:
         self.records: list[dict[str, Any]] = []
         self.rows: list[Sequence[str]] = []
         #: number of a row → what stands below it
-        self.below: dict[int, Below] = {}
+        self.below: dict[int, NestedRows] = {}
 
     def add(
         self, offset: int | None, size: int, attrs: Mapping[str, str], *, is_inflated: bool, symbol_count: int
@@ -118,23 +118,23 @@ class Place:
         self.rows.append(row)
         return position
 
-    def below_last(self) -> Below:
+    def below_last(self) -> NestedRows:
         """Return what stands below the last image."""
-        return self.below.setdefault(len(self.rows) - 1, Below())
+        return self.below.setdefault(len(self.rows) - 1, NestedRows())
 
 
-class Places:
+class ListingRows:
     """The containers of a file, or of an image in one, in their order; positions in them start with ``prefix``."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
-        self.places: list[Place] = []
+        self.places: list[ContainerRows] = []
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def of(self, *key: Any) -> tuple[Place, int]:
+    def of(self, *key: Any) -> tuple[ContainerRows, int]:
         """Return the place of the next container, and its number.
 
         The key are the numbers and the name of its member, the name and the number of its section, format and version.
@@ -142,26 +142,26 @@ class Places:
         number = self._count
         self._count = number + 1
         if not self.places or self.places[-1].key != key:
-            self.places.append(Place(key, self.prefix, number))
+            self.places.append(ContainerRows(key, self.prefix, number))
         return self.places[-1], number
 
     def repeated(self) -> set[str]:
         """Return the names that several members have."""
-        return repeated_names((place.member, place.numbers) for place in self.places)
+        return find_repeated_names((place.member, place.numbers) for place in self.places)
 
 
-def numbers_of(item: Mapping[str, Any]) -> tuple[int, ...]:
+def member_numbers(item: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the numbers that lead to the member which the record of a container, or of an image, is of."""
     return tuple(item.get("member_numbers", ()))
 
 
-def repeated_names(members: Iterable[tuple[str | None, tuple[int, ...]]]) -> set[str]:
+def find_repeated_names(members: Iterable[tuple[str | None, tuple[int, ...]]]) -> set[str]:
     """Return the names that several members have."""
     first: dict[str, tuple[int, ...]] = {}
     return {member for member, numbers in members if member and first.setdefault(member, numbers) != numbers}
 
 
-def title(member: str | None, numbers: tuple[int, ...], repeated: Collection[str]) -> str:
+def member_title(member: str | None, numbers: tuple[int, ...], repeated: Collection[str]) -> str:
     """Return the name of a member, with its number where others have it too, as it has to be addressed then."""
     name = member or ""
     return f"{name} {''.join(f'(#{number})' for number in numbers)}" if name in repeated else name
@@ -177,11 +177,11 @@ def _size_words(size: int) -> str:
     if words is None:
         if len(_WORDS) >= _MOST_WORDS:
             _WORDS.clear()
-        words = _WORDS[size] = size_words(size)
+        words = _WORDS[size] = format_size(size)
     return words
 
 
-def kernel_words(kernels: Sequence[str]) -> str:
+def kernel_summary(kernels: Sequence[str]) -> str:
     """Return how many kernels an image has and the names of the first, "" for none."""
     if not kernels:
         return ""
@@ -189,4 +189,4 @@ def kernel_words(kernels: Sequence[str]) -> str:
         name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 1]}…" for name in kernels[:_KERNELS_SHOWN]
     )
     more = len(kernels) - _KERNELS_SHOWN
-    return f"{counted(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
+    return f"{pluralize(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"

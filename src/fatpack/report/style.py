@@ -1,6 +1,6 @@
 """How text looks on a terminal: colour for a few words, and tables that fit. Files and pipes get plain text.
 
-A command decides once (``fatpack.cli.terminal.style``) and hands the :class:`Style` to what renders. Colour comes last,
+A command decides once (``fatpack.cli.terminal.get_style``) and hands the :class:`Style` to what renders. Colour comes last,
 over words that stand in their columns already: whatever measures text sees none of it.
 """
 
@@ -50,7 +50,7 @@ class Style(Record):
 PLAIN = Style()
 
 
-def painted_lines(lines: Iterable[str], style: Style) -> Iterable[str]:
+def colorize(lines: Iterable[str], style: Style) -> Iterable[str]:
     """Return finished lines as a terminal shows them: few words in colour, and long words without their middle.
 
     Severities have colour, and what stands before the colon of a heading, which is a line that is not indented. Of the
@@ -106,12 +106,12 @@ def _narrowed(line: str, width: int) -> str:
         length = len(words[at])
         if length <= NARROWEST:
             break
-        words[at] = fitted(words[at], max(NARROWEST, length - over))
+        words[at] = ellipsize(words[at], max(NARROWEST, length - over))
         over -= length - len(words[at])
     return before + gap + " ".join(words)
 
 
-def wrapped_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+def wrap_lines(lines: Iterable[str], width: int) -> Iterator[str]:
     """Yield lines, those wider than ``width`` (0: any) in pieces cut at blanks: what is to be typed stays whole.
 
     What follows stands below the last column where that begins in the left half, else a little further in.
@@ -135,7 +135,7 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
     yield line
 
 
-def fitted(text: str, width: int) -> str:
+def ellipsize(text: str, width: int) -> str:
     """Return text in at most ``width`` columns: a longer one loses its middle, for names differ at their ends."""
     if len(text) <= width:
         return text
@@ -143,7 +143,7 @@ def fitted(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def table(
+def table_lines(
     rows: Sequence[Sequence[str]],
     style: Style = PLAIN,
     *,
@@ -168,7 +168,7 @@ def table(
         for column, (text, width) in enumerate(zip(row, widths, strict=True)):
             if not width:
                 continue  # a column in which nothing is takes no place
-            cell = fitted(text, width) if column in names else text
+            cell = ellipsize(text, width) if column in names else text
             padding = " " * (width - len(cell))
             cell = style.painted(cell, role(at, column)) if role else cell
             cells.append(padding + cell if column in right else cell + padding)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 WIDEST = 240
 
 
-def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
     """Return rows as lines with aligned columns two blanks apart; ``right`` are the columns aligned to the right."""
     return list(column_lines(rows, right, indent))
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fatpack.model import Container
 
 
-class Assembled(Record):
+class CombinedContainer(Record):
     """A container, its own bytes, and the section it lies in by name and number; a fat object lies in none."""
 
     container: Container

@@ -9,36 +9,39 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.findings import finding
 from fatpack.formats.clang_bundle.sections import fat_object
-from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.formats.clang_bundle.target_symbols import TargetSymbols
 from fatpack.io import limits
-from fatpack.runtime.assembled import Assembled
+from fatpack.runtime.assembled import CombinedContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
     from fatpack.model import Finding
 
 #: What precedes the bundle ID in the name of a section that is an image, and of one that has the sizes of images.
 _IMAGE, _SIZES = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 
-def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Site]) -> Iterator[Assembled | Finding]:
+def read_fat_object(
+    view: View, host: str, sites: Sequence[CodeSection], tables: Sequence[CodeSection]
+) -> Iterator[CombinedContainer | Finding]:
     """Yield the one container of a fat object and what is wrong with it; ``sites`` are the sections of its images.
 
     ``tables`` are all sections that say something about device code.
     """
     named = [((site.section or ""), site.data) for site in tables]
     sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
-    order: Order = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
+    order: ByteOrder = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
     sections = [
-        fat_object.Part((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0) for site in sites
+        fat_object.FatObjectImage((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0)
+        for site in sites
     ]
     merged = max([1, *(part.merged_count for part in sections)])
-    parts: list[fat_object.Part] = []
+    parts: list[fat_object.FatObjectImage] = []
     for part in sections:
         pieces, problem = ([part.data], None) if part.merged_count else _pieces(part, merged, sizes, order)
         if len(pieces) > 1 and len(parts) + len(pieces) > limits.IMAGES:
@@ -49,17 +52,17 @@ def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Si
             yield problem
         parts += [part.replace(data=piece) for piece in pieces]
     noted = tuple(data for name, data in named if name == ".tgtsym")
-    symbols = Symbols(noted, tuple(part.id for part in sections))
+    symbols = TargetSymbols(noted, tuple(part.id for part in sections))
     yield from symbols.unread()
-    yield Assembled(fat_object.container(parts, view, symbols), view)
+    yield CombinedContainer(fat_object.fat_object_container(parts, view, symbols), view)
 
 
 def _pieces(
-    part: fat_object.Part, merged: int, sizes: Mapping[str, View], order: Order
+    part: fat_object.FatObjectImage, merged: int, sizes: Mapping[str, View], order: ByteOrder
 ) -> tuple[list[View], Finding | None]:
     """Return the images that a section holds, and a finding where they cannot be separated."""
     if part.id in sizes:
-        pieces = fat_object.by_sizes(part.data, sizes[part.id], order)
+        pieces = fat_object.split_by_sizes(part.data, sizes[part.id], order)
         if pieces:
             return pieces, None
         text = f"the sizes recorded for {part.id!r} do not add up to the {len(part.data)} bytes there"
@@ -77,7 +80,7 @@ def _split_by_headers(data: View, most: int) -> list[View]:
     at = 0
     while at < len(data) or not pieces:
         rest = data.slice(at, len(data) - at)
-        size = images.recognise(rest).size if len(pieces) < most else None
+        size = images.identify_image(rest).size if len(pieces) < most else None
         if not size or size > len(rest):
             return []
         pieces.append(data.slice(at, size))

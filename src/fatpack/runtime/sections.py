@@ -8,22 +8,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.runtime.assembled import Assembled
+    from fatpack.runtime.assembled import CombinedContainer
 
 #: How the sections with records are called, as far as PE images, which cut names, leave of it.
 _CUDA, _HIP = ".nvFatBi", ".hipFatB"
 
 
-def read(
+def read_combined(
     view: View,
     host: str,
-    sites: Sequence[Site],
+    sites: Sequence[CodeSection],
     starts: Mapping[str, Collection[int]],
     searched_ranges: Sequence[tuple[int, int]],
-) -> Iterator[Assembled | Site | Finding]:
+) -> Iterator[CombinedContainer | CodeSection | Finding]:
     """Yield the containers that sections of a host make together, and what is wrong with them.
 
     ``sites`` are all sections of images and tables, those with records somewhere, and such as may hold images without a
@@ -38,22 +38,22 @@ def read(
     if parts:
         from fatpack.runtime import fat_object
 
-        yield from fat_object.containers(view, host, parts, tables)
+        yield from fat_object.read_fat_object(view, host, parts, tables)
     if others or any(site.section == ".tgtimg" for site in tables):
         from fatpack.runtime.sycl import containers
 
-        yield from containers.containers(view, host, others, tables)
+        yield from containers.sycl_containers(view, host, others, tables)
     if tables:
         # Objects have records of one model; the module for the other would only find that.
         if any(_CUDA in (site.section or "") for site in tables):
             from fatpack.runtime.registration import cuda
 
-            yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
+            yield from cuda.check_cuda_records(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
         if any(_HIP in (site.section or "") for site in tables):
             from fatpack.runtime.registration import hip
 
-            yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))
+            yield from hip.check_hip_records(view, host, tables, starts.get("clang-offload-bundle", ()))
     if records:
         from fatpack.runtime.registration import without_sections
 
-        yield from without_sections.containers(view, records)
+        yield from without_sections.containers_without_sections(view, records)

@@ -24,18 +24,37 @@ import sys
 from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.model import Finding
-from fatpack.scanner.found import Found, FoundImage, LateImages, cost_elsewhere, inflated
-from fatpack.scanner.visit import ALL, ALL_OF_IT, ANYWHERE, DATA, SECTIONS, NotSearched, first, host_of
-from fatpack.scanner.walk import listed, starts_as_container
+from fatpack.scanner.found import FoundContainer, FoundImage, LazyImages, bytes_to_inflate, inflate_image
+from fatpack.scanner.visit import (
+    SEARCH_ALL,
+    SEARCH_ANYWHERE,
+    SEARCH_DATA,
+    SEARCH_SECTIONS,
+    WHOLE_FILE,
+    NotSearched,
+    detect_host,
+    start_scan,
+)
+from fatpack.scanner.walk import scan_limited, starts_as_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.units import RegisteringUnit
+    from fatpack.runtime.evidence.units import RegistrationCounts
 
-__all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "cost_elsewhere", "host_of", "inflated", "scan"]
+__all__ = [
+    "ContainerScan",
+    "FoundContainer",
+    "FoundImage",
+    "LazyImages",
+    "NotSearched",
+    "bytes_to_inflate",
+    "detect_host",
+    "inflate_image",
+    "scan",
+]
 
 
 def scan(
@@ -46,7 +65,7 @@ def scan(
     is_thorough: bool = False,
     judges: bool = True,
     recognises: bool = True,
-) -> Scan:
+) -> ContainerScan:
     """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
     Sections whose names say nothing are searched for containers too, and the data of programs and libraries also for
@@ -63,10 +82,10 @@ def scan(
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    return Scan(view, deep, is_member, is_thorough, judges=judges, recognises=recognises)
+    return ContainerScan(view, deep, is_member, is_thorough, judges=judges, recognises=recognises)
 
 
-class Scan:
+class ContainerScan:
     """A scan under way: an iterator over what is found, which knows afterwards what was not searched."""
 
     def __init__(
@@ -81,15 +100,15 @@ class Scan:
     ) -> None:
         self._is_member, self._is_thorough = is_member, is_thorough
         self._judges, self._recognises = judges, recognises
-        self._visit = first(view, ALL if deep else SECTIONS, judges=judges, recognises=recognises)
+        self._visit = start_scan(view, SEARCH_ALL if deep else SEARCH_SECTIONS, judges=judges, recognises=recognises)
         if is_member and not deep and self._visit.host == "raw":
-            self._visit = self._visit.replace(search=ANYWHERE)
+            self._visit = self._visit.replace(search=SEARCH_ANYWHERE)
         self._items = self._both_models(self._whole())
 
-    def __iter__(self) -> Iterator[Found | Finding]:
+    def __iter__(self) -> Iterator[FoundContainer | Finding]:
         return self
 
-    def __next__(self) -> Found | Finding:
+    def __next__(self) -> FoundContainer | Finding:
         return next(self._items)
 
     @property
@@ -98,7 +117,7 @@ class Scan:
         return self._visit.progress.skipped()
 
     @property
-    def units(self) -> tuple[RegisteringUnit, ...]:
+    def units(self) -> tuple[RegistrationCounts, ...]:
         """What the objects and programs passed so far register, of those about which nothing is wrong in that."""
         return tuple(self._visit.progress.units)
 
@@ -112,11 +131,11 @@ class Scan:
         """Whether members of archives may have been passed so far in which no container was found."""
         return self._visit.progress.has_plain_members
 
-    def _whole(self) -> Iterator[Found | Finding]:
+    def _whole(self) -> Iterator[FoundContainer | Finding]:
         """Yield what is in the file; if that is nothing, what a search of more of it finds."""
         waiting: list[Finding] = []
-        is_found = self._visit.search == ALL
-        for item in listed(self._visit):
+        is_found = self._visit.search == SEARCH_ALL
+        for item in scan_limited(self._visit):
             if isinstance(item, Finding) and not is_found:
                 waiting.append(item)
                 continue
@@ -130,8 +149,8 @@ class Scan:
         if more is None:
             yield from waiting
             return
-        self._visit = first(self._visit.view, more, judges=self._judges, recognises=self._recognises)
-        yield from listed(self._visit)
+        self._visit = start_scan(self._visit.view, more, judges=self._judges, recognises=self._recognises)
+        yield from scan_limited(self._visit)
 
     def _more(self) -> int | None:
         """Return how much of a file in which nothing was found is searched next, None for one that was searched."""
@@ -139,21 +158,21 @@ class Scan:
         if self._is_member or starts_as_container(self._visit):
             return None
         if self._is_thorough:
-            return ANYWHERE
+            return SEARCH_ANYWHERE
         if self._visit.host == "raw":
             size = len(self._visit.view)
             if size <= limits.SEARCHED:
-                return ANYWHERE
-            self._visit.progress.skip(ALL_OF_IT, 1, size)
+                return SEARCH_ANYWHERE
+            self._visit.progress.skip(WHOLE_FILE, 1, size)
             return None
-        return DATA if self._visit.progress.has_more else None
+        return SEARCH_DATA if self._visit.progress.has_more else None
 
-    def _both_models(self, items: Iterator[Found | Finding]) -> Iterator[Found | Finding]:
+    def _both_models(self, items: Iterator[FoundContainer | Finding]) -> Iterator[FoundContainer | Finding]:
         """Yield all items, and behind them the finding that the file holds device code of two models."""
         old: dict[str, None] = {}
         new: dict[str, None] = {}
         for item in items:
-            if isinstance(item, Found):
+            if isinstance(item, FoundContainer):
                 if item.container.is_fat_object:
                     old[item.member or ""] = None
                 elif (item.section or "").startswith(".llvm.offloading"):

@@ -6,8 +6,8 @@ Archives that compilers make for one target hold such members, and so do those t
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported, counted
-from fatpack.findings import finding, unread
+from fatpack.errors import FormatError, Unsupported, pluralize
+from fatpack.findings import code_for_error, finding
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
-    from fatpack.images import Recognised
-    from fatpack.images.sidecar import Claims
+    from fatpack.images import ImageInfo
+    from fatpack.images.sidecar import SidecarClaims
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -30,18 +30,18 @@ _CLAIMED = ("producer", "triple", "arch", "kernel", "warp_size", "threads", "sha
 _NO_IMAGES = ("", "object", "archive", "empty")
 
 
-def image_alone(view: View) -> Recognised | None:
+def standalone_image(view: View) -> ImageInfo | None:
     """Return what a file or a member is, if it is a device image itself."""
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     return None if recognised.form in _NO_IMAGES or recognised.container else recognised
 
 
-def claims(recognised: Recognised) -> dict[str, Any]:
+def image_claims(recognised: ImageInfo) -> dict[str, Any]:
     """Return the part of a record that says what an image is, and what it claims to be for."""
     return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
 
 
-def beside(view: View, recognised: Recognised) -> tuple[dict[str, Any], list[Finding]]:
+def sidecar_record(view: View, recognised: ImageInfo) -> tuple[dict[str, Any], list[Finding]]:
     """Return what a compiler wrote beside an image that is a file of its own, and what contradicts the image.
 
     ``metadata`` with the name of that file, its producer and what it says; nothing if there is no such file. The
@@ -52,10 +52,10 @@ def beside(view: View, recognised: Recognised) -> tuple[dict[str, Any], list[Fin
     name, span = "", view.span()
     try:
         name, data = _read_beside(view)
-        claimed = None if data is None else sidecar.claims(data)
+        claimed = None if data is None else sidecar.read_sidecar(data)
     except (OSError, FormatError, Unsupported) as error:
         text = error.strerror or str(error) if isinstance(error, OSError) else _described(error)
-        return {}, [finding(unread("FP1114", error), span, f"{name or 'the metadata beside it'}: {text}")]
+        return {}, [finding(code_for_error("FP1114", error), span, f"{name or 'the metadata beside it'}: {text}")]
     if claimed is None:
         return {}, []
     # The launch of an image for another target is another one.
@@ -71,11 +71,11 @@ def _read_beside(view: View) -> tuple[str, bytes | None]:
     if len(view.chain) != 1:
         return "", None
     *folders, file = getattr(view.chain[0], "names", view.chain)[-1].split("/")
-    name = sidecar.name_for(file)
-    data = view.source.beside(name, sidecar.MOST + 1) if name else None
+    name = sidecar.sidecar_name(file)
+    data = view.source.beside(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
     if data is None and name and folders[-2:-1] == [sidecar.PACKAGE]:
         name = next(iter(view.source.names_beside(sidecar.OF_PACKAGE)), "")
-        data = view.source.beside(name, sidecar.MOST + 1) if name else None
+        data = view.source.beside(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
     return name, data
 
 
@@ -83,7 +83,7 @@ def _described(error: FormatError | Unsupported) -> str:
     return error.describe() if isinstance(error, FormatError) else error.problem
 
 
-def _of_kernels(view: View, recognised: Recognised, claimed: Claims) -> Iterator[tuple[str, str]]:
+def _of_kernels(view: View, recognised: ImageInfo, claimed: SidecarClaims) -> Iterator[tuple[str, str]]:
     from fatpack.images import sidecar
 
     if not claimed.kernel:
@@ -95,12 +95,12 @@ def _of_kernels(view: View, recognised: Recognised, claimed: Claims) -> Iterator
     yield from sidecar.kernel_problems(claimed, recognised, kernels)
 
 
-def modules_alone(view: View) -> dict[str, Any]:
+def plain_cir_modules(view: View) -> dict[str, Any]:
     """Return the modules of a file that is no container, with the target of the first that names one."""
     from fatpack.formats import cir
 
     try:
-        stored: dict[str, Any] = dict(cir.describe_alone(view))
+        stored: dict[str, Any] = dict(cir.describe_plain_modules(view))
     except FormatError:  # the scan has the finding
         return {}
     first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)
@@ -113,7 +113,7 @@ class MemberImage(Record):
     numbers: tuple[int, ...]
     title: str
     view: View
-    recognised: Recognised
+    recognised: ImageInfo
 
 
 def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage | Finding]:
@@ -124,7 +124,7 @@ def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator
     """
     for number, found in enumerate(_walk(view, (), "", searched, limits.NESTING)):
         if number == limits.CONTAINERS:
-            text = f"more than {counted(number, 'image')} in members; the others are not listed"
+            text = f"more than {pluralize(number, 'image')} in members; the others are not listed"
             yield finding("FP1005", found.view.span(), text, limits.advice("CONTAINERS"))
             return
         yield found
@@ -133,12 +133,12 @@ def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator
 def _walk(
     view: View, numbers: tuple[int, ...], title: str, searched: Collection[tuple[int, ...]], depth: int
 ) -> Iterator[MemberImage]:
-    from fatpack.hosts import Site, archive
+    from fatpack.hosts import CodeSection, archive
 
     # What a search of a damaged archive finds between its members has no numbers.
     passed = {place[-1] for place in searched if place and place[:-1] == numbers}
     for site in archive.locate(view, passed):
-        if not isinstance(site, Site) or site.index is None:
+        if not isinstance(site, CodeSection) or site.index is None:
             continue
         place = (*numbers, site.index)
         name = f"{title}({site.member})" if title else site.member or ""
@@ -151,14 +151,14 @@ def _walk(
             yield MemberImage(place, name, site.data, recognised)
 
 
-def _recognise(view: View) -> Recognised | None:
+def _recognise(view: View) -> ImageInfo | None:
     """Return what a member is if it is an image; most members are the host's objects, and read no further."""
-    from fatpack.elf.header import AMDGPU, CUDA, header
+    from fatpack.elf.header import AMDGPU, CUDA, read_quick_header
 
     head = view.head(0, 64)
-    elf = header(view, head)
+    elf = read_quick_header(view, head)
     if elf is not None and elf.machine not in (CUDA, AMDGPU):
         return None
-    recognised = image_alone(view)
+    recognised = standalone_image(view)
     is_of_host = recognised and recognised.form == "bitcode" and not recognised.triple.startswith(_DEVICES)
     return None if is_of_host else recognised

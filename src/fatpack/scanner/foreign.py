@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 
 from fatpack import magics
-from fatpack.errors import in_both
+from fatpack.errors import cli_or_api
 from fatpack.findings import finding
-from fatpack.scanner.visit import package_of
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ _LONGEST = 64
 _PARTED = re.compile(rb"^// -----", re.MULTILINE)
 
 
-def kind_of(view: View) -> str:
+def unsupported_kind(view: View) -> str:
     """Return what a file is that no room reads (``a tar archive``); "" for any other.
 
     Among those is what belongs to device code and holds none.
@@ -96,7 +96,7 @@ def kind_of(view: View) -> str:
     return _kind(view)[0] or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
 
 
-def refusal(view: View, is_searched: bool) -> Finding | None:
+def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
     """Return the finding that device code of a file, if it has any, is not read; None if it does not look so.
 
     ``is_searched`` says that all of its bytes were searched for containers.
@@ -104,16 +104,16 @@ def refusal(view: View, is_searched: bool) -> Finding | None:
     kind, remedy = _kind(view)
     if not kind:
         return _spelled(view)
-    if package_of(view):
+    if detect_package(view):
         text = f"{kind}: the files in it are not listed where it is read as one file"
         return finding(
-            "FP1006", view.span(), text, in_both("name it alone, or a folder around it", "fatpack.files opens them")
+            "FP1006", view.span(), text, cli_or_api("name it alone, or a folder around it", "fatpack.files opens them")
         )
     if is_compressed(view):
         return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
     if is_searched:
         return finding("FP1006", view.span(), f"{kind}: not read, only searched for containers", remedy)
-    search = f"{in_both('--deep', 'deep=True')} searches it for containers"
+    search = f"{cli_or_api('--deep', 'deep=True')} searches it for containers"
     return finding(
         "FP1006", view.span(), f"{kind}: this version does not read these", f"{remedy}; {search}".lstrip("; ")
     )
@@ -128,7 +128,7 @@ def _spelled(view: View) -> Finding | None:
     return finding("FP1006", view.span(hit[0], 0), f"{kind}: not read", remedy)
 
 
-def parted(view: View) -> Finding | None:
+def split_mlir_finding(view: View) -> Finding | None:
     """Return the finding that MLIR has several parts, of which each would be a file; None for one without."""
     at = _place(view, _PARTED)
     if at is None:

@@ -6,10 +6,10 @@ Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.s
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported, counted, hexadecimal
-from fatpack.findings import finding, unread
+from fatpack.errors import FormatError, Unsupported, format_hex, pluralize
+from fatpack.findings import code_for_error, finding
 from fatpack.io import limits
-from fatpack.model import Finding, is_unread
+from fatpack.model import Finding, is_not_inflated
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.errors import HostError
-    from fatpack.images import Recognised
-    from fatpack.images.kernel import Kernel
-    from fatpack.io.source import Source, View
-    from fatpack.model import Container, Image, Span, Target
+    from fatpack.images import ImageInfo
+    from fatpack.images.kernel import KernelNeeds
+    from fatpack.io.source import Source, Span, View
+    from fatpack.model import Container, Image, Target
 
-    Enter: TypeAlias = "Callable[[View, str], tuple[Found | Finding, ...]]"
+    EnterCallback: TypeAlias = "Callable[[View, str], tuple[FoundContainer | Finding, ...]]"
 
 
-class Found(Record):
+class FoundContainer(Record):
     """A container and where it lies.
 
     ``view`` are the container's own bytes, ``host`` the kind of file around it (``raw``: none), ``section`` and
@@ -43,7 +43,7 @@ class Found(Record):
     section: str | None
     member: str | None
     index: int | None
-    images: tuple[FoundImage, ...] | LateImages
+    images: tuple[FoundImage, ...] | LazyImages
     member_numbers: tuple[int, ...] = ()
     host_attrs: tuple[tuple[str, str], ...] = ()
 
@@ -64,7 +64,7 @@ class Found(Record):
 
     def __repr__(self) -> str:
         count = len(self.container.images)
-        return f"<{self.format} v{self.version} at {hexadecimal(self.span.start)}, {counted(count, 'image')}>"
+        return f"<{self.format} v{self.version} at {format_hex(self.span.start)}, {pluralize(count, 'image')}>"
 
 
 class FoundImage(Record):
@@ -76,12 +76,12 @@ class FoundImage(Record):
     """
 
     as_stored: Image
-    recognised: Recognised
-    inside: tuple[Found | Finding, ...] = ()
+    recognised: ImageInfo
+    inside: tuple[FoundContainer | Finding, ...] = ()
 
     def __repr__(self) -> str:
         target = self.target
-        words = (target.offload, target.canonical, self.form or "of unknown form", counted(self.size, "byte"))
+        words = (target.offload, target.canonical, self.form or "of unknown form", pluralize(self.size, "byte"))
         return f"<image {', '.join(word for word in words if word)}>"
 
     @property
@@ -125,16 +125,16 @@ class FoundImage(Record):
         return self.as_stored.attrs
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> tuple[KernelNeeds, ...]:
         """The kernels in stored order, with what each needs of a device; () for forms that show none.
 
         Reads the tables of the whole image. Raises FormatError when they are damaged.
         """
         if self.form != "cir":
             return images.kernel_facts(self.data, self.form)
-        from fatpack.images.kernel import Kernel
+        from fatpack.images.kernel import KernelNeeds
 
-        return tuple(map(Kernel, self.kernel_names))
+        return tuple(map(KernelNeeds, self.kernel_names))
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
@@ -151,15 +151,15 @@ def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...
         return images.kernels(view, form)
     from fatpack.formats import cir
 
-    return cir.kernels(view, record)
+    return cir.kernel_names(view, record)
 
 
-class LateImages:
+class LazyImages:
     """The images of a container that has to be inflated for them: they are recognised when the first is looked at."""
 
     __slots__ = ("_enter", "_found", "_stored")
 
-    def __init__(self, stored: Sequence[Image], enter: Enter) -> None:
+    def __init__(self, stored: Sequence[Image], enter: EnterCallback) -> None:
         self._stored = stored
         self._enter = enter
         self._found: tuple[FoundImage, ...] | None = None
@@ -183,16 +183,16 @@ class LateImages:
         return self._found
 
 
-def cost_elsewhere(found: Found | Finding) -> int:
+def bytes_to_inflate(found: FoundContainer | Finding) -> int:
     """Return the bytes of images that another process reads for a container; 0 where only this one can."""
-    if isinstance(found, Finding) or isinstance(found.images, LateImages):
+    if isinstance(found, Finding) or isinstance(found.images, LazyImages):
         return 0
     if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
         return 0
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
-def recognise_all(stored: Sequence[Image], enter: Enter | None) -> tuple[FoundImage, ...] | LateImages:
+def identify_images(stored: Sequence[Image], enter: EnterCallback | None) -> tuple[FoundImage, ...] | LazyImages:
     """Recognise images, those that come out of a stream not before somebody looks at them.
 
     ``enter`` walks what an image of a form holds; with None nobody looks at images.
@@ -201,15 +201,15 @@ def recognise_all(stored: Sequence[Image], enter: Enter | None) -> tuple[FoundIm
         return tuple([FoundImage(image, images.UNKNOWN) for image in stored])
     if not stored:
         return ()
-    if is_unread(stored[0]):
-        if all(image.form and is_unread(image) for image in stored):
+    if is_not_inflated(stored[0]):
+        if all(image.form and is_not_inflated(image) for image in stored):
             return tuple([FoundImage(image, images.NOT_INFLATED) for image in stored])
     elif stored[0].data.source.is_streamed:
-        return LateImages(stored, enter)
+        return LazyImages(stored, enter)
     return _recognise_now(stored, enter)
 
 
-def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, ...]:
+def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[FoundImage, ...]:
     """Recognise images, and look into those that can hold containers.
 
     Entries may share their bytes, so each span is looked at once; and of images that overlap otherwise only the first
@@ -220,7 +220,7 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
     """
     if len(stored) == 1:
         return (_recognise_alone(stored[0], stored, enter),)
-    seen: dict[tuple[tuple[str, ...], int, int], tuple[Recognised, tuple[Found | Finding, ...]]] = {}
+    seen: dict[tuple[tuple[str, ...], int, int], tuple[ImageInfo, tuple[FoundContainer | Finding, ...]]] = {}
     reached: dict[tuple[str, ...], int] = {}
     reported: FormatError | Unsupported | None = None
     placed = [((span.source, span.start, span.end), image) for image in stored for span in (image.span,)]
@@ -231,14 +231,14 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
         if image.size and start < reached.get(chain, 0):
             seen[place] = (images.UNKNOWN, ())
             continue
-        if image.form and (is_unread(image) or not image.data.source.is_at_hand):
+        if image.form and (is_not_inflated(image) or not image.data.source.is_at_hand):
             seen[place] = (images.NOT_INFLATED, ())
             continue
         try:
             seen[place] = _recognise(image, enter)
         except (FormatError, Unsupported) as error:
             # An image of its own compression does not inflate; its neighbours do. A damaged stream is reported once.
-            seen[place] = (images.UNKNOWN, (as_finding(error, image.span),) if error is not reported else ())
+            seen[place] = (images.UNKNOWN, (finding_from_error(error, image.span),) if error is not reported else ())
             reported = error
             continue
         reached[chain] = max(reached.get(chain, 0), end)
@@ -252,14 +252,14 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
     return tuple(results)
 
 
-def _recognise_alone(image: Image, stored: Sequence[Image], enter: Enter) -> FoundImage:
+def _recognise_alone(image: Image, stored: Sequence[Image], enter: EnterCallback) -> FoundImage:
     """Recognise the only image of a container, which shares its bytes with no other."""
-    if image.form and (is_unread(image) or not image.data.source.is_at_hand):
+    if image.form and (is_not_inflated(image) or not image.data.source.is_at_hand):
         return FoundImage(image, images.NOT_INFLATED)
     try:
         recognised, inside = _recognise(image, enter)
     except (FormatError, Unsupported) as error:
-        recognised, inside = images.UNKNOWN, (as_finding(error, image.span),)
+        recognised, inside = images.UNKNOWN, (finding_from_error(error, image.span),)
     return FoundImage(image, recognised, (*_disagreements(image, recognised, stored), *inside))
 
 
@@ -268,18 +268,18 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
     return placed[0][1]
 
 
-def inflated(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
+def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without inflating it (``images.NOT_INFLATED``), inflated and recognised.
 
     ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
     can.
     """
-    recognised = images.recognise(found.data)
+    recognised = images.identify_image(found.data)
     wrong = _disagreements(found.as_stored, recognised, neighbours)
     return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
 
 
-def compared(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
+def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without inflating it, compared with what is stored about it by its first bytes.
 
     ``holder`` is the source of its container, ``neighbours`` are the images of that. What contradicts is ``inside``;
@@ -287,12 +287,12 @@ def compared(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()
     """
     from fatpack.images import heads
 
-    recognised = heads.recognise(found.as_stored, holder)
+    recognised = heads.identify_by_head(found.as_stored, holder)
     wrong = tuple(_disagreements(found.as_stored, recognised, neighbours))
     return found.replace(inside=(*wrong, *found.inside)) if wrong else found
 
 
-def _disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Image]) -> Iterable[Finding]:
+def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> Iterable[Finding]:
     """Return a finding for everything in which an image contradicts what is stored about it."""
     target = image.target
     if (
@@ -302,15 +302,15 @@ def _disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Im
         and (recognised.size is None or recognised.size <= image.size)
     ):
         return ()  # most images say what is stored about them, or nothing
-    from fatpack.images.agreement import disagreements
+    from fatpack.images.agreement import mismatch_findings
 
-    return disagreements(image, recognised, neighbours)
+    return mismatch_findings(image, recognised, neighbours)
 
 
-def _recognise(image: Image, enter: Enter) -> tuple[Recognised, tuple[Found | Finding, ...]]:
+def _recognise(image: Image, enter: EnterCallback) -> tuple[ImageInfo, tuple[FoundContainer | Finding, ...]]:
     """Return what an image is, and the containers in it. Raises FormatError when it does not inflate."""
     view = image.data
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     is_stored = image.compression is None or image.stored_size is None
     # What an archive that is compressed by itself holds are device binaries, for which all of it must be inflated.
     may_hold = recognised.container or recognised.form in ("cir", "object")
@@ -320,13 +320,13 @@ def _recognise(image: Image, enter: Enter) -> tuple[Recognised, tuple[Found | Fi
     return recognised, ()
 
 
-def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Finding:
+def finding_from_error(error: FormatError | Unsupported | HostError, span: Span) -> Finding:
     """Return the finding for an error: where the error says it is, else at ``span``."""
     if isinstance(error, FormatError) and error.offset is not None:
         start = error.offset
         span = span.replace(start=start, end=max(span.end, start))
         message = f"{error.format}: {error.describe()}" if error.format else error.describe()
-        return finding(unread("FP1001", error), span, message, error.hint, field=error.field)
+        return finding(code_for_error("FP1001", error), span, message, error.hint, field=error.field)
     if isinstance(error, FormatError):
-        return finding(unread("FP1001", error), span, error.describe(), error.hint, field=error.field)
+        return finding(code_for_error("FP1001", error), span, error.describe(), error.hint, field=error.field)
     return finding("FP1008" if isinstance(error, Unsupported) else "FP1001", span, error.problem, error.hint)

@@ -6,10 +6,10 @@ import re
 
 from fatpack import images
 from fatpack.elf.header import DYNSYM, SYMTAB
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.io import limits
-from fatpack.scanner.found import Found, LateImages
+from fatpack.scanner.found import FoundContainer, LazyImages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ _TEXT = 1 << 20
 _PORTABLE = "ptx"
 
 
-def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE) -> dict[str, set[str]] | None:
+def kernel_names_by_arch(
+    containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
+) -> dict[str, set[str]] | None:
     """Return architecture → names of the kernels in all images for it; None if there is no image, or one that does not
     tell. Images that serve any architecture have "".
 
@@ -51,7 +53,7 @@ def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE)
     left = most
     for found in containers:
         names: dict[str, set[str]] = {}
-        if isinstance(found.images, LateImages) and sum(image.size for image in found.container.images) > left:
+        if isinstance(found.images, LazyImages) and sum(image.size for image in found.container.images) > left:
             return None
         for image in found.images:
             if image.target.offload == "host" or not image.size:
@@ -68,12 +70,12 @@ def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE)
     return every or None
 
 
-def kernels_in(views: Iterable[View]) -> dict[str, set[str]] | None:
+def kernel_names_in_images(views: Iterable[View]) -> dict[str, set[str]] | None:
     """Return the same for images that lie in no container; None if one does not tell its kernels."""
     every: dict[str, set[str]] = {}
     try:
         for view in views:
-            recognised = images.recognise(view)
+            recognised = images.identify_image(view)
             if recognised.form not in _NAMING:
                 return None
             arch = "" if recognised.form == _PORTABLE else recognised.arch
@@ -83,7 +85,7 @@ def kernels_in(views: Iterable[View]) -> dict[str, set[str]] | None:
     return every or None
 
 
-def variables_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE) -> set[str]:
+def defined_variables(containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE) -> set[str]:
     """Return the names of the variables that images define and other code may see, as far as images tell them.
 
     No more than ``most`` bytes are inflated.
@@ -97,20 +99,20 @@ def variables_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONC
             left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
             if left < 0:
                 break
-            inside = [item for item in image.inside if isinstance(item, Found)]
-            found |= variables_of(inside, left) if inside else _variables(image)
+            inside = [item for item in image.inside if isinstance(item, FoundContainer)]
+            found |= defined_variables(inside, left) if inside else _variables(image)
     return {name for name in found if not name.startswith(_RESERVED)}
 
 
 def _variables(image: FoundImage) -> set[str]:
     try:
-        form = image.form if image.recognised is not images.NOT_INFLATED else images.recognise(image.data).form
+        form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:
             text = image.data.head(0, _TEXT)
             return {name.decode("utf-8", "backslashreplace") for name in _DECLARED.findall(text)}
         if form not in _NAMING:
             return set()
-        symbols = Symbols(image.data, (SYMTAB, DYNSYM))
+        symbols = ElfSymbolTable(image.data, (SYMTAB, DYNSYM))
         names = {symbols.name(at) for at, info, _, section in symbols if section and info in _GLOBAL_OBJECTS}
         return {name.decode("utf-8", "backslashreplace") for name in names if not name.endswith(_NO_VARIABLES)}
     except (FormatError, LimitExceeded, Unsupported):
@@ -123,11 +125,11 @@ def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:
 
 
 def _names(image: FoundImage) -> dict[str, set[str]] | None:
-    inside = [item for item in image.inside if isinstance(item, Found)]
+    inside = [item for item in image.inside if isinstance(item, FoundContainer)]
     if inside:
-        return kernels_of(inside)
+        return kernel_names_by_arch(inside)
     try:
-        form = image.form if image.recognised is not images.NOT_INFLATED else images.recognise(image.data).form
+        form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form not in _NAMING:
             return None
         arch = "" if form == _PORTABLE else image.target.arch

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from fatpack import formats
 from fatpack.elf import header
-from fatpack.errors import FormatError, Unsupported, in_both
+from fatpack.errors import FormatError, Unsupported, cli_or_api
 from fatpack.findings import finding
 from fatpack.model import Finding
-from fatpack.scanner.found import Found, as_finding, recognise_all
+from fatpack.scanner.found import FoundContainer, finding_from_error, identify_images
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.deep import NextMagic
-    from fatpack.hosts import Site
+    from fatpack.deep import MagicSearcher
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
     from fatpack.model import Container
-    from fatpack.scanner.found import Enter
-    from fatpack.scanner.visit import Visit
+    from fatpack.scanner.found import EnterCallback
+    from fatpack.scanner.visit import ScanContext
 
 
 _OFFLOAD_BINARY = "llvm-offload-binary"
@@ -27,7 +27,7 @@ _OFFLOAD_BINARY = "llvm-offload-binary"
 _RELOCATABLE = 1
 
 
-def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
+def scan_region(site: CodeSection, visit: ScanContext, enter: EnterCallback) -> Iterator[FoundContainer | Finding]:
     """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
 
     ``visit`` says which file the region is in; ``enter`` walks what images hold.
@@ -41,17 +41,19 @@ def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Findi
             yield item
 
 
-def _is_offloading(site: Site, visit: Visit) -> bool:
+def _is_offloading(site: CodeSection, visit: ScanContext) -> bool:
     """Return whether a place is a section of an object in which clang-linker-wrapper looks for offload binaries.
 
     By its type in ELF, by its name in COFF and bitcode; in linked files it looks for none.
     """
     if not (site.section or "").startswith(".llvm.offloading") or any(item.code == "FP2001" for item in site.findings):
         return False
-    return visit.host in ("coff", "bitcode") or (visit.host == "elf" and header.type_of(visit.view) == _RELOCATABLE)
+    return visit.host in ("coff", "bitcode") or (
+        visit.host == "elf" and header.read_file_type(visit.view) == _RELOCATABLE
+    )
 
 
-def _with_refusal(items: Iterator[Found | Finding], site: Site) -> Iterator[Found | Finding]:
+def _with_refusal(items: Iterator[FoundContainer | Finding], site: CodeSection) -> Iterator[FoundContainer | Finding]:
     """Yield what a section for offload binaries holds, and a warning if LLVM's reader refuses all of it for that.
 
     Damage and bytes that are no container have findings of their own.
@@ -60,28 +62,28 @@ def _with_refusal(items: Iterator[Found | Finding], site: Site) -> Iterator[Foun
     is_empty = True
     for item in items:
         is_empty = False
-        if isinstance(item, Found) and item.format != _OFFLOAD_BINARY:
+        if isinstance(item, FoundContainer) and item.format != _OFFLOAD_BINARY:
             others[item.format] = None
         yield item
     if others or (is_empty and len(site.data)):
         what = ", ".join(others) or f"{len(site.data)} zero bytes"
         text = f"{what} in a section for offload binaries: clang-linker-wrapper refuses the object"
-        hint = f"{in_both('fatpack convert', 'fatpack.convert')} makes offload binaries of images" if others else ""
+        hint = f"{cli_or_api('fatpack convert', 'fatpack.convert')} makes offload binaries of images" if others else ""
         yield finding("FP1010", site.data.span(), text, hint)
 
 
-def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
+def _containers(site: CodeSection, visit: ScanContext, enter: EnterCallback) -> Iterator[FoundContainer | Finding]:
     view, host, member, numbers = site.data, visit.host, visit.member, visit.numbers
-    magics: NextMagic | None = None
+    magics: MagicSearcher | None = None
     unread: set[str] = set()
     at, total, last, is_damaged = 0, len(view), "", False
     while at < total:
-        name = formats.starting(view, at) or (formats.sniff_text(view) if at == 0 else None)
+        name = formats.format_at(view, at) or (formats.find_text_format(view) if at == 0 else None)
         if name is None:
             # Zeros start no container: most containers are found behind them, without a search for every magic.
             following = view.skip_zeros(at)
             is_unexpected = following == total
-            if not is_unexpected and formats.sniff(view.head(following, 24)) is None:
+            if not is_unexpected and formats.format_by_magic(view.head(following, 24)) is None:
                 magics = magics or _next_magic(view)
                 following, is_unexpected = magics.after(following), True
             if len(view) - following >= 4 and site.expects != "mixed":
@@ -91,7 +93,7 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
                 yield from _gap(view, at, following, last, host)
             at = following
             continue
-        if name not in formats.ROOMS:
+        if name not in formats.MODULES:
             if name not in unread:
                 unread.add(name)
                 yield finding("FP1008", view.span(at), f"{name}: this version does not read these")
@@ -99,18 +101,18 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
             magics = magics or _next_magic(view)
             at = magics.after(at + 4)
             continue
-        room = formats.room(name)
+        room = formats.get_format(name)
         try:
             container = room.parse(view, at)
         except (FormatError, Unsupported) as error:
             extent = room.extent(view, at)
-            yield as_finding(error, view.span(at, min(extent or 4, len(view) - at)))
+            yield finding_from_error(error, view.span(at, min(extent or 4, len(view) - at)))
             magics = magics or _next_magic(view)
             at = at + extent if extent else magics.after(at + 4)
             continue
         stored = view.slice(at, container.span.size)
-        inside = recognise_all(container.images, enter if visit.progress.recognises else None)
-        yield Found(container, stored, host, site.section, member, site.index, inside, numbers)
+        inside = identify_images(container.images, enter if visit.progress.recognises else None)
+        yield FoundContainer(container, stored, host, site.section, member, site.index, inside, numbers)
         last, is_damaged = container.format, False
         if container.findings:
             yield from container.findings
@@ -118,16 +120,16 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
         at = _end_of(view, container) if container.unknown else container.span.end - view.start
 
 
-def _next_magic(view: View) -> NextMagic:
-    from fatpack.deep import NextMagic  # nearly all regions hold containers and nothing else
+def _next_magic(view: View) -> MagicSearcher:
+    from fatpack.deep import MagicSearcher  # nearly all regions hold containers and nothing else
 
-    return NextMagic(view)
+    return MagicSearcher(view)
 
 
 def _end_of(view: View, container: Container) -> int:
-    from fatpack.deep import end_of
+    from fatpack.deep import resume_position
 
-    return end_of(view, container)
+    return resume_position(view, container)
 
 
 def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Finding]:
@@ -135,7 +137,7 @@ def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Findi
 
     Behind another one fewer than 8 are its padding.
     """
-    if formats.sniff(view.head(end, 4)) != _OFFLOAD_BINARY or not view.is_zero(start, end - start):
+    if formats.format_by_magic(view.head(end, 4)) != _OFFLOAD_BINARY or not view.is_zero(start, end - start):
         return
     if start == 0 or (last == _OFFLOAD_BINARY and end - start >= 8):
         where = "before" if start == 0 else "between"

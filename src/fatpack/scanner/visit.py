@@ -9,29 +9,29 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.units import RegisteringUnit
+    from fatpack.runtime.evidence.units import RegistrationCounts
 
 #: How much of a file is searched: where its host keeps device code, sections whose names say nothing, and the data of
 #: programs and libraries …
-SECTIONS = 0
+SEARCH_SECTIONS = 0
 #: … and the data of objects, and all of a host that does not say where its data is, since nothing was found there
-DATA = 1
+SEARCH_DATA = 1
 #: … everything, since no host says where to look; except for device images, which hold no containers
-ANYWHERE = 2
+SEARCH_ANYWHERE = 2
 #: … everything, since that was asked for
-ALL = 3
+SEARCH_ALL = 3
 
 #: what a file is called that has no sections, where it was not searched
-ALL_OF_IT = "the whole file"
+WHOLE_FILE = "the whole file"
 
 
-def host_of(view: View) -> str:
+def detect_host(view: View) -> str:
     """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
-    if formats.sniff(view.head(0, 24)):
+    if formats.format_by_magic(view.head(0, 24)):
         return "raw"
-    host = hosts.detected(view)
+    host = hosts.detect_host(view)
     if host is None:
-        formats.with_plugins()  # what nobody knows may be a container of theirs
+        formats.add_plugins()  # what nobody knows may be a container of theirs
     return host or "raw"
 
 
@@ -39,7 +39,7 @@ def host_of(view: View) -> str:
 _SOME = (b"#!", b"]\0\0")
 
 
-def package_of(view: View) -> str:
+def detect_package(view: View) -> str:
     """Return the JSON name of the package that a file is, which carries other files; "" for any other file.
 
     Of most files a few hundred bytes are read. A program with an archive behind it is a program; a script with one
@@ -49,9 +49,9 @@ def package_of(view: View) -> str:
     is_one = head.startswith((*magics.PACKAGES, *_SOME)) or head.startswith(magics.TAR, magics.TAR_AT)
     if not is_one and not head.startswith(magics.SKIPPABLE, 1):
         return ""
-    from fatpack.packages import detected
+    from fatpack.packages import detect_package
 
-    return detected(view) or ""
+    return detect_package(view) or ""
 
 
 class NotSearched(Record):
@@ -65,7 +65,7 @@ class NotSearched(Record):
     size: int
 
 
-class Progress:
+class ScanState:
     """What one scan has done so far, wherever in the file it was.
 
     ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
@@ -90,7 +90,7 @@ class Progress:
         self.judges, self.recognises = judges, recognises
         self.containers = limits.CONTAINERS
         self.is_outside = self.has_plain_members = self.has_more = False
-        self.units: list[RegisteringUnit] = []
+        self.units: list[RegistrationCounts] = []
         self._skipped: dict[str, tuple[int, int]] = {}
 
     def skip(self, section: str, count: int, size: int) -> None:
@@ -104,7 +104,7 @@ class Progress:
         return tuple(sorted(rows, key=lambda row: (-row.size, row.section)))
 
 
-class Visit(Record):
+class ScanContext(Record):
     """A file that the walk visits: a whole one, a member of an archive, or what an image or a module holds.
 
     ``host`` is what kind of file it is, ``member`` what it is called in the archive around it. ``depth`` more levels of
@@ -116,16 +116,16 @@ class Visit(Record):
     host: str
     depth: int
     search: int
-    progress: Progress
+    progress: ScanState
     member: str | None = None
     numbers: tuple[int, ...] = ()
     is_inside: bool = False
 
-    def inside(self, view: View) -> Visit:
+    def inside(self, view: View) -> ScanContext:
         """Return the visit to a file inside this one, one level deeper: such is never searched whole."""
-        return Visit(view, host_of(view), self.depth - 1, SECTIONS, self.progress, is_inside=True)
+        return ScanContext(view, detect_host(view), self.depth - 1, SEARCH_SECTIONS, self.progress, is_inside=True)
 
 
-def first(view: View, search: int, *, judges: bool = True, recognises: bool = True) -> Visit:
+def start_scan(view: View, search: int, *, judges: bool = True, recognises: bool = True) -> ScanContext:
     """Return the visit with which a scan starts."""
-    return Visit(view, host_of(view), limits.NESTING, search, Progress(judges=judges, recognises=recognises))
+    return ScanContext(view, detect_host(view), limits.NESTING, search, ScanState(judges=judges, recognises=recognises))

@@ -6,38 +6,38 @@ import os
 import time
 
 from fatpack.facts.columns import SCHEMA, TABLES
-from fatpack.machine.interruption import Finishing
-from fatpack.outcomes import worst
+from fatpack.machine.interruption import DeferSignals
+from fatpack.outcomes import worst_exit_code
 from fatpack.record import Record
-from fatpack.report.rows.texts import clean
-from fatpack.survey.manifest import Manifest
+from fatpack.report.rows.texts import to_utf8
+from fatpack.survey.manifest import SurveyManifest
 from fatpack.survey.parts import part_name, rewrite_part, write_part
-from fatpack.survey.task import lost
-from fatpack.trees.walk import Walk
+from fatpack.survey.task import failed_task_row
+from fatpack.trees.walk import TreeWalk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fatpack.survey.engines import Engine
-    from fatpack.survey.manifest import Totals
-    from fatpack.survey.task import Result, Task, TaskOptions
+    from fatpack.survey.manifest import PlanTotals
+    from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
 
     #: told how many files are done, and the totals of the plan
-    Progress = Callable[[int, Totals], None]
+    Progress = Callable[[int, PlanTotals], None]
 
 #: A part is written when it has rows of so many files, so many bytes, or after so many seconds: what a run that is
 #: killed has to do again.
 PART_FILES, PART_BYTES, PART_SECONDS = 10_000, 32 << 20, 60.0
 
 
-class Summary(Record):
+class SurveySummary(Record):
     """What a survey came to.
 
     ``files`` are all that were named, ``done_before`` those of them that were read in an earlier run; ``rows``,
     ``errors`` and ``exit_code`` are of all. ``codes`` counts the files without an error, by exit code. ``same`` counts
     URLs that differ only in what is not shown. ``links``, ``special``, ``unmatched``, ``passed`` and ``excluded`` are
-    as in :class:`fatpack.trees.walk.Walk`.
+    as in :class:`fatpack.trees.walk.TreeWalk`.
     """
 
     files: int
@@ -54,7 +54,7 @@ class Summary(Record):
     excluded: int = 0
 
 
-def survey(
+def run_survey(
     names: Iterable[str],
     folder: str,
     options: TaskOptions,
@@ -63,7 +63,7 @@ def survey(
     progress: Progress | None = None,
     part_files: int = PART_FILES,
     exclude: Sequence[str] = (),
-) -> Summary:
+) -> SurveySummary:
     """Write the rows of all files that some names mean into a folder, and return what it came to.
 
     What is done in the folder is not done again; a file that changed since has new rows in the place of the old ones.
@@ -71,18 +71,18 @@ def survey(
     ``exclude`` are patterns of files and folders that are left out.
     Raises UsageError, FormatError and ``OSError`` for the folder, never for a file in the survey.
     """
-    with Manifest(folder, _words(options)) as manifest:
+    with SurveyManifest(folder, _words(options)) as manifest:
         passes = not (options.rows.deep or options.rows.thorough)
-        walk = Walk(names, folder, passes=passes, exclude=exclude)
+        walk = TreeWalk(names, folder, passes=passes, exclude=exclude)
         totals = manifest.plan(walk)
         writer = _Writer(manifest, folder, options, part_files)
         done = unchanged = 0
 
-        def tasks() -> Iterator[Task]:
+        def tasks() -> Iterator[SurveyTask]:
             nonlocal done
             for task, problem in manifest.tasks():
                 if problem:
-                    writer.add(lost(task, options, problem))
+                    writer.add(failed_task_row(task, options, problem))
                     done += 1
                 else:
                     yield task
@@ -96,15 +96,15 @@ def survey(
                     progress(done, totals)
         finally:
             # Also when somebody stops it, or the engine fails: what was read is not read again.
-            with Finishing():
+            with DeferSignals():
                 writer.flush()
         files, rows, errors = manifest.sums()
         codes, failed = manifest.codes(), manifest.codes(has_error=True)
     before = files - totals.waiting + unchanged
-    exit_code = worst((0, *codes, *failed, *((1,) if walk.unmatched or totals.same else ())))
+    exit_code = worst_exit_code((0, *codes, *failed, *((1,) if walk.unmatched or totals.same else ())))
     unmatched = tuple(walk.unmatched)
     left_out = (walk.links, walk.special, unmatched, totals.same, walk.passed, walk.excluded)
-    return Summary(files, before, rows, errors, codes, exit_code, *left_out)
+    return SurveySummary(files, before, rows, errors, codes, exit_code, *left_out)
 
 
 def _words(options: TaskOptions) -> str:
@@ -118,21 +118,21 @@ def _words(options: TaskOptions) -> str:
 class _Writer:
     """Results on their way into parts."""
 
-    def __init__(self, manifest: Manifest, folder: str, options: TaskOptions, most: int) -> None:
+    def __init__(self, manifest: SurveyManifest, folder: str, options: TaskOptions, most: int) -> None:
         self._manifest = manifest
         self._folder = folder
         self._format = options.format
         self._kind = TABLES[options.rows.of][0]
         self._most = most
-        self._results: list[Result] = []
+        self._results: list[TaskResult] = []
         #: paths as rows have them: of two that are one there, each has a part of its own, from which it can be taken
         self._names: set[str] = set()
         self._size = 0
         self._since = time.monotonic()
 
-    def add(self, result: Result) -> None:
+    def add(self, result: TaskResult) -> None:
         """Take a result; write a part if there are enough."""
-        name = clean(result.path)
+        name = to_utf8(result.path)
         if name in self._names:
             self.flush()
         self._names.add(name)

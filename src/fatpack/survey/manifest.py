@@ -13,18 +13,18 @@ import sqlite3
 from fatpack.errors import FormatError, UsageError
 from fatpack.record import Record
 from fatpack.survey.parts import is_part
-from fatpack.survey.task import Task
+from fatpack.survey.task import SurveyTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Self
 
-    from fatpack.survey.task import Result
+    from fatpack.survey.task import TaskResult
     from fatpack.trees.walk import TreeFile
 
 #: The database; tools that read folders of Parquet pass over names with this first character.
-NAME = "_survey.sqlite"
+DATABASE_NAME = "_survey.sqlite"
 
 #: Paths are bytes: names of files may be no UTF-8.
 _TABLES = """
@@ -44,7 +44,7 @@ CREATE TABLE plan (
 _AT_ONCE = 1000
 
 
-class Totals(Record):
+class PlanTotals(Record):
     """How many files there are in the plan, how many of them are to be read, and their bytes.
 
     ``same`` are URLs that were passed over: they differ from others only in what is not shown of them.
@@ -56,7 +56,7 @@ class Totals(Record):
     same: int
 
 
-class Manifest:
+class SurveyManifest:
     """The database of a folder, open for one survey; a context manager."""
 
     def __init__(self, folder: str, options: str) -> None:
@@ -65,7 +65,7 @@ class Manifest:
         Raises UsageError for a folder with other files, one that was made with other options, and one that is in use.
         """
         self._folder = folder
-        path = os.path.join(folder, NAME)
+        path = os.path.join(folder, DATABASE_NAME)
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise UsageError(f"{folder} is no folder", hint="name one that is new, or one of a survey")
         os.makedirs(folder, exist_ok=True)
@@ -131,7 +131,7 @@ class Manifest:
             if is_part(name) and name not in known:
                 os.unlink(os.path.join(self._folder, name))
 
-    def plan(self, places: Iterable[TreeFile]) -> Totals:
+    def plan(self, places: Iterable[TreeFile]) -> PlanTotals:
         """Take note of all files that there are; one that is named twice is one."""
         rows = ((os.fsencode(place.path), place.size, place.identity, place.problem, place.given) for place in places)
         self._all("BEGIN")
@@ -146,15 +146,15 @@ class Manifest:
         self._all("COMMIT")
         ((files, same),) = self._all("SELECT count(*), total(others) FROM plan")
         ((waiting, size),) = self._all(f"SELECT count(*), total(plan.size) {_WAITING}")
-        return Totals(files, waiting, int(size), int(same))
+        return PlanTotals(files, waiting, int(size), int(same))
 
-    def tasks(self) -> Iterator[tuple[Task, str]]:
+    def tasks(self) -> Iterator[tuple[SurveyTask, str]]:
         """Yield the tasks of files that are not done, each with why it cannot be read, "" if it can."""
         after = 0
         while rows := self._all(f"{_COLUMNS} {_WAITING} AND number > ? ORDER BY number LIMIT {_AT_ONCE}", (after,)):
             for number, path, identity, known, problem, given in rows:
                 after = number
-                yield Task(number, os.fsdecode(path), identity, known or "", given), problem
+                yield SurveyTask(number, os.fsdecode(path), identity, known or "", given), problem
 
     def stale(self, paths: Iterable[str]) -> dict[str, list[str]]:
         """Return the parts that have rows of some files, by name, with those files."""
@@ -164,7 +164,7 @@ class Manifest:
                 found.setdefault(part, []).append(path)
         return found
 
-    def commit(self, part: str, results: Iterable[Result], renamed: Mapping[str, str]) -> None:
+    def commit(self, part: str, results: Iterable[TaskResult], renamed: Mapping[str, str]) -> None:
         """Take note of a new part and of the files in it, and of parts that have new names, all or nothing."""
         self._all("BEGIN")
         try:

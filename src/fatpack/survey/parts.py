@@ -22,7 +22,7 @@ _DIGITS = 32
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
-def encoded(rows: Iterable[AnyRow], format: str) -> bytes:
+def encode_rows(rows: Iterable[AnyRow], format: str) -> bytes:
     """Return rows as bytes that :func:`write_part` takes.
 
     For Parquet these are plain values: making columns of a single row takes ten times as long as reading a file.
@@ -56,9 +56,9 @@ def write_part(folder: str, name: str, payloads: Sequence[bytes], kind: type[Row
     if format == "parquet":
         import pickle
 
-        from fatpack.report.rows.parquet import joined
+        from fatpack.report.rows.parquet import parquet_from_values
 
-        pieces = joined((row for payload in payloads for row in pickle.loads(payload)), kind)
+        pieces = parquet_from_values((row for payload in payloads for row in pickle.loads(payload)), kind)
     write_file(os.path.join(folder, name), pieces, force=True)
 
 
@@ -66,9 +66,9 @@ def rewrite_part(folder: str, old: str, new: str, paths: Collection[str], kind: 
     """Write a part anew, under another name, without the rows of some files. Raises FormatError if it is damaged."""
     path = os.path.join(folder, old)
     if format == "parquet":
-        from fatpack.report.rows.parquet import without
+        from fatpack.report.rows.parquet import parquet_without
 
-        pieces: Iterator[bytes] = without(path, paths, kind)
+        pieces: Iterator[bytes] = parquet_without(path, paths, kind)
     else:
         pieces = _lines_without(path, paths)
     write_file(os.path.join(folder, new), pieces, force=True)
@@ -78,9 +78,9 @@ def _lines_without(path: str, paths: Collection[str]) -> Iterator[bytes]:
     import json
 
     from fatpack.errors import FormatError
-    from fatpack.report.rows.texts import clean, is_of
+    from fatpack.report.rows.texts import belongs_to_files, to_utf8
 
-    dropped = set(map(clean, paths))
+    dropped = set(map(to_utf8, paths))
     with open(path, "rb") as lines:
         for line in lines:
             try:
@@ -88,5 +88,5 @@ def _lines_without(path: str, paths: Collection[str]) -> Iterator[bytes]:
             except (ValueError, KeyError, TypeError) as error:
                 problem = "this is no part of a survey that can be read"
                 raise FormatError(problem, format="jsonl", chain=(path,)) from error
-            if not is_of(name, dropped):
+            if not belongs_to_files(name, dropped):
                 yield line

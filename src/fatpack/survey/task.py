@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fatpack.errors import FatpackError
 from fatpack.facts.options import RowOptions
-from fatpack.facts.packages import rows_in
-from fatpack.facts.reading import failed, unread
+from fatpack.facts.packages import read_open_file_rows
+from fatpack.facts.reading import error_row, unreadable_row
 from fatpack.io import limits
 from fatpack.io.budget import Budget
-from fatpack.io.sources.opening import located, open_source
-from fatpack.outcomes import INPUT_OUTPUT, worst
+from fatpack.io.sources.opening import open_source, resolve_url
+from fatpack.outcomes import INPUT_OUTPUT, worst_exit_code
 from fatpack.record import Record
-from fatpack.survey.parts import encoded
+from fatpack.survey.parts import encode_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import AnyRow
 
 
-class Task(Record):
+class SurveyTask(Record):
     """A file to be read: its number in the plan, its path, and what tells whether it is the same as before.
 
     ``known`` is what it was when it was read the last time, "" if it never was. A URL is ``given`` whole; its path is
@@ -43,7 +43,7 @@ class TaskOptions(Record):
     limits: tuple[tuple[str, int], ...] = ()
 
 
-class Result(Record):
+class TaskResult(Record):
     """What came of a task: rows as bytes, how many they are without that of the file, and what the file exits with.
 
     There are no bytes if the file is what it was when it was read the last time.
@@ -58,43 +58,43 @@ class Result(Record):
     has_error: bool
 
 
-def limits_now() -> tuple[tuple[str, int], ...]:
+def current_limits() -> tuple[tuple[str, int], ...]:
     """Return the limits of this process, as names and values of :mod:`fatpack.io.limits`."""
     names = (name for name in vars(limits) if name.isupper())
     return tuple((name, value) for name in names if isinstance(value := getattr(limits, name), int))
 
 
-def run(task: Task, options: TaskOptions) -> Result:
+def run_task(task: SurveyTask, options: TaskOptions) -> TaskResult:
     """Return the rows of one file, of a package those of all files in it.
 
     Raises nothing for the file: what cannot be read has a row that says so.
     """
     try:
-        source = open_source(located(task.given) if task.given else task.path, budget=Budget(options.inflated))
+        source = open_source(resolve_url(task.given) if task.given else task.path, budget=Budget(options.inflated))
     except (FatpackError, OSError) as error:
-        return _result(task, options, [failed(task.path, error, options.rows.of)])
+        return _result(task, options, [error_row(task.path, error, options.rows.of)])
     with source:
         if task.given:
             task = task.replace(identity=source.identity)
             if task.known and task.known == task.identity:
-                return Result(task.number, task.path, task.identity, b"", 0, 0, has_error=False)
-        return _result(task, options, rows_in(source.view(), task.path, options.rows))
+                return TaskResult(task.number, task.path, task.identity, b"", 0, 0, has_error=False)
+        return _result(task, options, read_open_file_rows(source.view(), task.path, options.rows))
 
 
-def work(task: Task, options: TaskOptions) -> Result:
+def run_in_worker(task: SurveyTask, options: TaskOptions) -> TaskResult:
     """Do what :func:`run` does, in a process that does nothing else: the limits are those of the driver."""
     for name, value in options.limits:
         setattr(limits, name, value)
-    return run(task, options)
+    return run_task(task, options)
 
 
-def lost(task: Task, options: TaskOptions, problem: str) -> Result:
+def failed_task_row(task: SurveyTask, options: TaskOptions, problem: str) -> TaskResult:
     """Return the result of a task that nobody could finish: a row with the reason."""
-    row = unread(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)
+    row = unreadable_row(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)
     return _result(task, options, [row])
 
 
-def _result(task: Task, options: TaskOptions, rows: Iterable[AnyRow]) -> Result:
+def _result(task: SurveyTask, options: TaskOptions, rows: Iterable[AnyRow]) -> TaskResult:
     files: list[tuple[int, int, bool]] = []
 
     def watched() -> Iterator[AnyRow]:
@@ -103,9 +103,9 @@ def _result(task: Task, options: TaskOptions, rows: Iterable[AnyRow]) -> Result:
                 files.append((row.count or 0, row.exit_code or 0, row.error is not None))
             yield row
 
-    payload = encoded(watched(), options.format)
+    payload = encode_rows(watched(), options.format)
     count = sum(number for number, _, _ in files)
-    exit_code = worst((0, *(code for _, code, _ in files)))
-    return Result(
+    exit_code = worst_exit_code((0, *(code for _, code, _ in files)))
+    return TaskResult(
         task.number, task.path, task.identity, payload, count, exit_code, any(has_error for _, _, has_error in files)
     )

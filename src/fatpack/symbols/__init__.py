@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.errors import Unsupported
-from fatpack.symbols.proportion import bounded
+from fatpack.symbols.proportion import limit_name_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _UNREAD = (
 )
 
 
-def symbols(view: View) -> Iterator[bytes] | None:
+def archive_symbols(view: View) -> Iterator[bytes] | None:
     """Return the names of a file's symbols for an archive's table; None for a file that has no symbols by nature.
 
     Tables are read in blocks, names one by one. Raises FormatError for damaged tables (bitcode that cannot be read
@@ -55,11 +55,11 @@ def symbols(view: View) -> Iterator[bytes] | None:
     if magic == magics.ELF:
         from fatpack.symbols import elf
 
-        return elf.symbols(view) if len(head) >= _ELF_HEAD else None
+        return elf.elf_symbols(view) if len(head) >= _ELF_HEAD else None
     if magic in (magics.BITCODE, magics.WRAPPED_BITCODE):
         from fatpack.symbols import bitcode
 
-        found = bitcode.symbols(view)
+        found = bitcode.bitcode_symbols(view)
         return None if found is None else iter(found)
     for start, name in _UNREAD:
         if head.startswith(start):
@@ -70,5 +70,5 @@ def symbols(view: View) -> Iterator[bytes] | None:
         return iter(())  # LLVM lists none, but counts the file as an object
     from fatpack.symbols import coff
 
-    table = coff.symbols(view, head)
-    return None if table is None else bounded(view, table)
+    table = coff.coff_symbols(view, head)
+    return None if table is None else limit_name_size(view, table)

@@ -23,8 +23,8 @@ import struct
 from fatpack.encoding.bitstream import ENTER_BLOCK, BitReader
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.magics import BITCODE, WRAPPED_BITCODE
-from fatpack.symbols.bitcode_module import Module, symbols_of
-from fatpack.symbols.proportion import bounded
+from fatpack.symbols.bitcode_module import BitcodeModule, module_symbols
+from fatpack.symbols.proportion import limit_name_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _UNDEFINED, _GLOBAL, _FORMAT_SPECIFIC = 1 << 3, 1 << 10, 1 << 11
 _ROWS = 4096
 
 
-def symbols(view: View) -> list[bytes] | None:
+def bitcode_symbols(view: View) -> list[bytes] | None:
     """Return the symbols that count, module by module; None for bitcode that cannot be read. Raises LimitExceeded."""
     try:
         stream = _stream(view)
@@ -60,14 +60,14 @@ def symbols(view: View) -> list[bytes] | None:
             return None
         modules, table = _walk(stream)
         stored = _stored(table, modules) if table is not None and modules else None
-        return list(bounded(view, _named(modules) if stored is None else stored))
+        return list(limit_name_size(view, _named(modules) if stored is None else stored))
     except LimitExceeded:
         raise
     except FormatError:
         return None
 
 
-def stored_symbols(view: View) -> Iterator[tuple[bytes, int]]:
+def symbol_table_names(view: View) -> Iterator[tuple[bytes, int]]:
     """Yield the names and flags of the global symbols in LLVM's table, those that are undefined too.
 
     Raises FormatError for damage, LimitExceeded, and Unsupported for bitcode without such a table.
@@ -97,7 +97,7 @@ def _stream(view: View) -> View | None:
     return view if view.head(0, 4) == BITCODE else None
 
 
-def _walk(stream: View) -> tuple[list[Module], View | None]:
+def _walk(stream: View) -> tuple[list[BitcodeModule], View | None]:
     """Return the modules and the table of symbols. Raises FormatError.
 
     A string table belongs to the modules before it that have none yet: files can be concatenated.
@@ -105,7 +105,7 @@ def _walk(stream: View) -> tuple[list[Module], View | None]:
     bits = BitReader(stream)
     bits.at = 32
     waiting: list[tuple[int, int, int]] = []
-    modules: list[Module] = []
+    modules: list[BitcodeModule] = []
     table = None
     while bits.end - bits.at > _TAIL_BITS:
         if bits.fixed(2) != ENTER_BLOCK:
@@ -117,10 +117,10 @@ def _walk(stream: View) -> tuple[list[Module], View | None]:
             table = _blob(bits, width, end)
         elif block == _STRTAB:
             strings = _blob(bits, width, end)
-            modules += [Module(stream, *place, strings or stream.slice(0, 0)) for place in waiting]
+            modules += [BitcodeModule(stream, *place, strings or stream.slice(0, 0)) for place in waiting]
             waiting = []
         bits.at = end
-    return [*modules, *(Module(stream, *place, stream.slice(0, 0)) for place in waiting)], table
+    return [*modules, *(BitcodeModule(stream, *place, stream.slice(0, 0)) for place in waiting)], table
 
 
 def _blob(bits: BitReader, width: int, end: int) -> View | None:
@@ -137,13 +137,13 @@ def _blob(bits: BitReader, width: int, end: int) -> View | None:
     return found
 
 
-def _stored(table: View, modules: list[Module]) -> Iterator[bytes] | None:
+def _stored(table: View, modules: list[BitcodeModule]) -> Iterator[bytes] | None:
     """Return the symbols of the table that LLVM wrote; None if it is of a version or of files we do not know."""
     rows = _rows(table, modules)
     return None if rows is None else _counting(rows, modules[-1].strings)
 
 
-def _rows(table: View, modules: list[Module]) -> View | None:
+def _rows(table: View, modules: list[BitcodeModule]) -> View | None:
     """Return the bytes of the symbols in the table."""
     if len(table) < _HEADER.size:
         return None
@@ -166,6 +166,6 @@ def _counting(rows: View, strings: View) -> Iterator[bytes]:
             yield strings.read(at, size)
 
 
-def _named(modules: list[Module]) -> Iterator[bytes]:
+def _named(modules: list[BitcodeModule]) -> Iterator[bytes]:
     for module in modules:
-        yield from symbols_of(module)
+        yield from module_symbols(module)

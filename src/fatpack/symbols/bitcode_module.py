@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.encoding.bitstream import Abbreviation, Run
+    from fatpack.encoding.bitstream import Abbreviation, ArrayRun
     from fatpack.io.source import View
 
 #: Record codes
@@ -46,7 +46,7 @@ _UNDERSCORED = ("o", "x")
 _MICROSOFT = ("w", "x")
 
 
-class Module(Record):
+class BitcodeModule(Record):
     """A module of a ``stream``: its content is from bit ``at`` to ``end``, its names are in ``strings``.
 
     ``width`` is that of the IDs of its abbreviations.
@@ -59,9 +59,9 @@ class Module(Record):
     strings: View
 
 
-def symbols_of(module: Module) -> Iterator[bytes]:
+def module_symbols(module: BitcodeModule) -> Iterator[bytes]:
     """Yield the symbols of a module that count. Raises FormatError."""
-    reader = _Reader(module)
+    reader = _ModuleSymbolReader(module)
     reader.read()
     for code in (_FUNCTION, _VARIABLE, _ALIAS, _IFUNC):
         for values in reader.found[code]:
@@ -70,10 +70,10 @@ def symbols_of(module: Module) -> Iterator[bytes]:
                 yield reader.mangled(name)
 
 
-class _Reader:
+class _ModuleSymbolReader:
     """Reads the records of one module. ``found`` are the values of those that may count, by record code."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: BitcodeModule) -> None:
         self._module = module
         self._bits = BitReader(module.stream)
         self._bits.at, self._bits.end = module.at, module.end
@@ -114,7 +114,7 @@ class _Reader:
         section = values[_SECTION] if code == _VARIABLE and len(values) > _SECTION else 0
         return not 0 < section <= len(self._sections) or self._sections[section - 1] != _METADATA
 
-    def _text(self, run: Run | None) -> bytes:
+    def _text(self, run: ArrayRun | None) -> bytes:
         if run is None:
             return b""
         short = run.replace(count=min(run.count, _LONGEST_TEXT))

@@ -52,10 +52,10 @@ _SECTION_SIZE = 40
 _SYMBOL = struct.Struct("<8sIh2xBB")
 _BIG_SYMBOL = struct.Struct("<8sIi2xBB")
 #: auxiliary record of a weak symbol: the default's number (skipped), how to search
-_WEAK = struct.Struct("<4xI")
+_COFF_WEAK = struct.Struct("<4xI")
 
 _EXTERNAL, _WEAK_EXTERNAL = 2, 105
-_UNDEFINED, _ABSOLUTE = 0, -1
+_COFF_UNDEFINED, _ABSOLUTE = 0, -1
 #: Where to look for the default of a weak symbol: in the alias that the object defines
 _SEARCH_ALIAS = 3
 #: Type of an import: data has no code to jump through
@@ -68,7 +68,7 @@ _ROWS = 4096
 _NAME = 256
 
 
-def symbols(view: View, head: bytes) -> Iterator[bytes] | None:
+def coff_symbols(view: View, head: bytes) -> Iterator[bytes] | None:
     """Return the symbols of a file that starts with ``head``; None if LLVM takes it for no COFF. Raises FormatError."""
     if head.startswith(magics.ANONYMOUS_COFF):
         if head[12:28] == magics.BIG_COFF_CLASS:
@@ -99,7 +99,7 @@ def _table(view: View, symbol_at: int, count: int, layout: struct.Struct) -> Ite
     if not count:
         return
     _inside(view, symbol_at, count * layout.size, "symbol table")
-    strings = _Strings(view, symbol_at + count * layout.size)
+    strings = _CoffStrings(view, symbol_at + count * layout.size)
     skip = 0
     for first in range(0, count, _ROWS):
         rows = min(_ROWS, count - first)
@@ -111,16 +111,16 @@ def _table(view: View, symbol_at: int, count: int, layout: struct.Struct) -> Ite
             skip = auxiliary
             if kind == _WEAK_EXTERNAL:
                 at = symbol_at + (row + 1) * layout.size
-                counts = not auxiliary or _unpack(_WEAK, view, at, "weak external")[0] == _SEARCH_ALIAS
+                counts = not auxiliary or _unpack(_COFF_WEAK, view, at, "weak external")[0] == _SEARCH_ALIAS
             else:
                 # C++/CLI follows absolute symbols by the definition of a section; LLVM leaves those out.
                 is_section = section == _ABSOLUTE and auxiliary
-                counts = kind == _EXTERNAL and (section != _UNDEFINED or value != 0) and not is_section
+                counts = kind == _EXTERNAL and (section != _COFF_UNDEFINED or value != 0) and not is_section
             if counts:
                 yield strings.name(name)
 
 
-class _Strings:
+class _CoffStrings:
     """The string table of an object, and the names that symbols have."""
 
     def __init__(self, view: View, at: int) -> None:

@@ -8,8 +8,8 @@ they are global; nor do ARM's symbols without a name.
 
 from __future__ import annotations
 
-from fatpack.elf.header import SYMTAB, header
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.header import SYMTAB, read_quick_header
+from fatpack.elf.symbols import ElfSymbolTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: Parts of st_info and st_shndx that exclude a symbol
-_LOCAL, _SECTION, _FILE, _UNDEFINED = 0, 3, 4, 0
+_ELF_LOCAL, _ELF_SECTION, _ELF_FILE, _ELF_UNDEFINED = 0, 3, 4, 0
 
 #: e_machine → what the names of mapping symbols start with
 _MAPPING_SYMBOLS: dict[int, tuple[bytes, ...]] = {
@@ -30,14 +30,14 @@ _MAPPING_SYMBOLS: dict[int, tuple[bytes, ...]] = {
 _ARM, _RISCV = 40, 243
 
 
-def symbols(view: View) -> Iterator[bytes]:
+def elf_symbols(view: View) -> Iterator[bytes]:
     """Yield the symbols that count, in the table's order. Raises FormatError."""
-    table = Symbols(view, (SYMTAB,))
-    found = header(view, view.head(0, 64))
+    table = ElfSymbolTable(view, (SYMTAB,))
+    found = read_quick_header(view, view.head(0, 64))
     machine = found.machine if found else 0
     prefixes = _MAPPING_SYMBOLS.get(machine, ())
     for number, (name_at, info, _other, section) in enumerate(table):
-        if not number or section == _UNDEFINED or info >> 4 == _LOCAL or info & 15 in (_SECTION, _FILE):
+        if not number or section == _ELF_UNDEFINED or info >> 4 == _ELF_LOCAL or info & 15 in (_ELF_SECTION, _ELF_FILE):
             continue
         name = table.name(name_at)
         if prefixes and (name.startswith(prefixes) or _is_nothing(machine, name)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.elf.header import SYMTAB
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def link_symbols(view: View) -> Iterator[LinkSymbol] | None:
 
 
 def _of_elf(view: View) -> Iterator[LinkSymbol]:
-    table = Symbols(view, (SYMTAB,))
+    table = ElfSymbolTable(view, (SYMTAB,))
     for number, (name_at, info, other, section) in enumerate(table):
         if not number or info >> 4 == _LOCAL or info & 15 in (_SECTION, _FILE):
             continue
@@ -65,6 +65,6 @@ def _of_elf(view: View) -> Iterator[LinkSymbol]:
 def _of_bitcode(view: View) -> Iterator[LinkSymbol]:
     from fatpack.symbols import bitcode
 
-    for name, flags in bitcode.stored_symbols(view):
+    for name, flags in bitcode.symbol_table_names(view):
         is_hidden = flags & 3 == _STORED_HIDDEN or bool(flags & _STORED_OMITTED)
         yield LinkSymbol(name, not flags & _STORED_UNDEFINED, bool(flags & _STORED_WEAK), not is_hidden)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def bounded(view: View, names: Iterable[bytes]) -> Iterator[bytes]:
+def limit_name_size(view: View, names: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the names of a file's symbols. Raises LimitExceeded when they get far longer than the file.
 
     Symbols may share one long name; without this bound n symbols would give n copies of it.

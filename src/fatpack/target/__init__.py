@@ -13,21 +13,21 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.target.compatibility import (
+        Compatibility,
         Conflict,
-        Verdict,
-        compatible_llvm22,
-        conflicts,
+        can_serve,
         effective_processor,
-        same,
-        serves,
+        find_conflicts,
+        is_compatible_llvm22,
+        is_same_target,
         target_identity,
     )
-    from fatpack.target.coverage import Coverage, runs_on
+    from fatpack.target.coverage import Coverage, run_coverage
     from fatpack.target.explanation import Explanation
-    from fatpack.target.lookup import explain
-    from fatpack.target.nvidia import NvidiaArch, loads, parse_nvidia
-    from fatpack.target.tables import Section, listing
-    from fatpack.target.target_id import TargetId, canonical_target_id, parse_target_id, signs
+    from fatpack.target.lookup import explain_name
+    from fatpack.target.nvidia import NvidiaArch, can_load, parse_nvidia
+    from fatpack.target.tables import TargetTable, target_tables
+    from fatpack.target.target_id import TargetId, canonical_target_id, feature_signs, parse_target_id
     from fatpack.target.triple import (
         Triple,
         is_amdgpu,
@@ -37,40 +37,40 @@ if TYPE_CHECKING:
         sub_architecture,
         triple_processor,
     )
-    from fatpack.target.vocabulary import check_target_id, default_triple, nearest_names, resolve
+    from fatpack.target.vocabulary import check_target_id, default_triple, nearest_names, resolve_target
 
 __all__ = [
+    "Compatibility",
     "Conflict",
     "Coverage",
     "Explanation",
     "NvidiaArch",
-    "Section",
     "TargetId",
+    "TargetTable",
     "Triple",
-    "Verdict",
+    "can_load",
+    "can_serve",
     "canonical_target_id",
     "check_target_id",
-    "compatible_llvm22",
-    "conflicts",
     "default_triple",
     "effective_processor",
-    "explain",
+    "explain_name",
+    "feature_signs",
+    "find_conflicts",
     "is_amdgpu",
+    "is_compatible_llvm22",
     "is_nvptx",
-    "listing",
-    "loads",
+    "is_same_target",
     "nearest_names",
     "parse_nvidia",
     "parse_target_id",
-    "resolve",
-    "runs_on",
-    "same",
+    "resolve_target",
+    "run_coverage",
     "same_triple",
-    "serves",
-    "signs",
     "split_triple",
     "sub_architecture",
     "target_identity",
+    "target_tables",
     "triple_processor",
 ]
 
@@ -78,21 +78,21 @@ __all__ = [
 _HOMES = {
     name: module
     for module, names in {
-        "compatibility": "Conflict Verdict compatible_llvm22 conflicts effective_processor same serves target_identity",
-        "coverage": "Coverage runs_on",
+        "compatibility": "Conflict Compatibility is_compatible_llvm22 find_conflicts effective_processor is_same_target can_serve target_identity",
+        "coverage": "Coverage run_coverage",
         "explanation": "Explanation",
-        "tables": "Section listing",
-        "lookup": "explain",
-        "nvidia": "NvidiaArch loads parse_nvidia",
-        "target_id": "TargetId canonical_target_id parse_target_id signs",
+        "tables": "TargetTable target_tables",
+        "lookup": "explain_name",
+        "nvidia": "NvidiaArch can_load parse_nvidia",
+        "target_id": "TargetId canonical_target_id parse_target_id feature_signs",
         "triple": "Triple is_amdgpu is_nvptx same_triple split_triple sub_architecture triple_processor",
-        "vocabulary": "check_target_id default_triple nearest_names resolve",
+        "vocabulary": "check_target_id default_triple nearest_names resolve_target",
     }.items()
     for name in names.split()
 }
 
 
-def listed_names() -> list[str]:
+def all_names() -> list[str]:
     """Return every name of the vocabulary, for shells, which ask at each press of a key.
 
     `make docs` writes ``data/names.list`` from the tables beside it: to read these takes several times as long as the
@@ -104,7 +104,7 @@ def listed_names() -> list[str]:
         return file.read().split()
 
 
-def listed_devices() -> list[str]:
+def device_arch_names() -> list[str]:
     """Return the names of the vocabulary that a device has, from ``data/devices.list``, as :func:`listed_names`."""
     import os
 

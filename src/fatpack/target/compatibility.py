@@ -18,17 +18,17 @@ from __future__ import annotations
 
 from fatpack.model import Target
 from fatpack.record import Record
-from fatpack.target.nvidia import loads, parse_nvidia
-from fatpack.target.target_id import signs
+from fatpack.target.nvidia import can_load, parse_nvidia
+from fatpack.target.target_id import feature_signs
 from fatpack.target.triple import (
-    identity,
     is_amdgpu,
     is_nvptx,
     sub_architecture,
+    triple_identity,
     triple_processor,
     without_sub_architecture,
 )
-from fatpack.target.vocabulary import primary_processor, vocabulary
+from fatpack.target.vocabulary import load_vocabulary, primary_processor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _FOR_LINKERS = {"ltoir": "LTO-IR", "tileir": "Tile IR"}
 _NO_PROCESSOR = ("", "generic")
 
 
-class Verdict(Record):
+class Compatibility(Record):
     """An answer with its reason in words.
 
     ``is_assumed`` is true where the rules say yes without knowing: a processor that nobody knows or that is not
@@ -95,12 +95,12 @@ def target_identity(target: Target) -> tuple[object, ...]:
     if target.spelling and not target.triple and not target.arch:
         return ("spelling", target.spelling)
     processor = effective_processor(target)
-    triple = identity(without_sub_architecture(target.triple))
+    triple = triple_identity(without_sub_architecture(target.triple))
     # A processor decides more than the family in the triple; an unknown instruction set was made the processor.
     return triple, processor, frozenset(target.features)
 
 
-def same(a: Target, b: Target) -> bool:
+def is_same_target(a: Target, b: Target) -> bool:
     """Return whether two targets mean the same whatever their spelling.
 
     The order of features does not matter, nor which name of an architecture, of a processor or of "unknown" is used;
@@ -109,7 +109,7 @@ def same(a: Target, b: Target) -> bool:
     return target_identity(a) == target_identity(b)
 
 
-def serves(provider: Target, request: Target, *, nvidia_rules: bool = False, form: str = "cubin") -> Verdict:
+def can_serve(provider: Target, request: Target, *, nvidia_rules: bool = False, form: str = "cubin") -> Compatibility:
     """Return whether an image built for ``provider`` can answer a request for ``request``, and why.
 
     This is the directional rule of LLVM main. A triple that is missing on either side is not compared: people ask
@@ -131,28 +131,30 @@ def serves(provider: Target, request: Target, *, nvidia_rules: bool = False, for
     return verdict.replace(is_assumed=assumed)
 
 
-def _triples(provider: Target, request: Target) -> Verdict:
+def _triples(provider: Target, request: Target) -> Compatibility:
     """Judge the triples alone: equal but for AMD's instruction set, which must be equal or one the other's family."""
     first, second = provider.triple, request.triple
     if not first or not second:
-        return Verdict(True, "no triple to compare", is_assumed=not first and bool(second))
-    if identity(without_sub_architecture(first)) != identity(without_sub_architecture(second)):
-        return Verdict(False, f"the triples differ: {first} and {second}")
+        return Compatibility(True, "no triple to compare", is_assumed=not first and bool(second))
+    if triple_identity(without_sub_architecture(first)) != triple_identity(without_sub_architecture(second)):
+        return Compatibility(False, f"the triples differ: {first} and {second}")
     have, want = sub_architecture(first), sub_architecture(second)
     if have and want and have != want and not _is_family_of(have, want) and not _is_family_of(want, have):
-        return Verdict(False, f"neither of the instruction sets amdgpu{have} and amdgpu{want} is the other's family")
-    return Verdict(True, "the triples agree")
+        return Compatibility(
+            False, f"neither of the instruction sets amdgpu{have} and amdgpu{want} is the other's family"
+        )
+    return Compatibility(True, "the triples agree")
 
 
 def _is_family_of(family: str, isa: str) -> bool:
-    words = vocabulary()
+    words = load_vocabulary()
     known = words.families.get(family)
     return known is not None and known.triple == words.family_of(triple_processor(f"amdgpu{isa}"))
 
 
-def _serves_amd(provider: Target, request: Target) -> Verdict:
+def _serves_amd(provider: Target, request: Target) -> Compatibility:
     have, want = effective_processor(provider), effective_processor(request)
-    words = vocabulary()
+    words = load_vocabulary()
     assumed = False
     if have == want:
         reason = f"both are for {have}" if have else "neither names a processor"
@@ -166,33 +168,33 @@ def _serves_amd(provider: Target, request: Target) -> Verdict:
         reason = f"{unknown[0]} is unknown, and LLVM takes an unknown processor for any"
         assumed = True
     else:
-        return Verdict(False, f"the processors differ: {have} and {want}")
-    fixed, asked = signs(provider.arch), signs(request.arch)
+        return Compatibility(False, f"the processors differ: {have} and {want}")
+    fixed, asked = feature_signs(provider.arch), feature_signs(request.arch)
     line = words.amd.get(have)
     for feature, sign in sorted(fixed.items()):
         if line is not None and feature not in line.features:
             continue
         if asked.get(feature) != sign:
             found = f"asks for {feature}{asked[feature]}" if feature in asked else f"leaves {feature} open"
-            return Verdict(False, f"the image needs {feature}{sign}, the request {found}")
-    return Verdict(True, reason, assumed)
+            return Compatibility(False, f"the image needs {feature}{sign}, the request {found}")
+    return Compatibility(True, reason, assumed)
 
 
-def _serves_other(provider: Target, request: Target, nvidia_rules: bool, form: str) -> Verdict:
+def _serves_other(provider: Target, request: Target, nvidia_rules: bool, form: str) -> Compatibility:
     have, want = provider.arch, request.arch
     if nvidia_rules and form in _FOR_LINKERS:
-        return Verdict(False, f"{_FOR_LINKERS[form]} is for linkers and compilers: no driver loads it")
+        return Compatibility(False, f"{_FOR_LINKERS[form]} is for linkers and compilers: no driver loads it")
     if have == want:
-        return Verdict(True, f"both are for {have}" if have else "neither names a processor")
+        return Compatibility(True, f"both are for {have}" if have else "neither names a processor")
     if "generic" in (have, want):
-        return Verdict(True, "generic matches any processor", is_assumed=True)
+        return Compatibility(True, "generic matches any processor", is_assumed=True)
     image, device = parse_nvidia(have), parse_nvidia(want)
     if nvidia_rules and image and device and form in ("cubin", "ptx"):
-        ruling = loads(image, device, form)
+        ruling = can_load(image, device, form)
         what = "PTX" if form == "ptx" or image.is_virtual else "a cubin"
         doubt = "" if ruling.is_certain else "; nobody knows for sure"
-        return Verdict(ruling.answer, f"{what} for {have} runs on {ruling.rule}{doubt}", not ruling.is_certain)
-    return Verdict(False, f"the processors differ: {have or 'none'} and {want or 'none'}")
+        return Compatibility(ruling.answer, f"{what} for {have} runs on {ruling.rule}{doubt}", not ruling.is_certain)
+    return Compatibility(False, f"the processors differ: {have or 'none'} and {want or 'none'}")
 
 
 #: generic processor → processors for which the HIP runtime asks for it: fewer than LLVM's
@@ -210,7 +212,7 @@ _HIP_GENERICS = {
 HIP_SPIRV = "amdgcnspirv"
 
 
-def hip_names(device: str) -> tuple[str, ...]:
+def hip_target_ids(device: str) -> tuple[str, ...]:
     """Return the target IDs that the HIP runtime asks a bundle for, in order.
 
     ``device`` is the target ID that a device reports, which names every feature it has: ``gfx90a:sramecc+:xnack-``.
@@ -221,7 +223,7 @@ def hip_names(device: str) -> tuple[str, ...]:
     return (device, *also, HIP_SPIRV)
 
 
-def serves_hip(entry: str, name: str) -> Verdict:
+def can_serve_hip(entry: str, name: str) -> Compatibility:
     """Return whether the HIP runtime takes an entry with a target ID when it asks for one of :func:`hip_names`.
 
     Processors are equal, and each feature of the entry is the asked one's; a feature that the processor does not have
@@ -229,24 +231,24 @@ def serves_hip(entry: str, name: str) -> Verdict:
     """
     for target_id in (entry, name):
         processor = primary_processor(target_id.partition(":")[0])
-        line = vocabulary().amd.get(processor)
+        line = load_vocabulary().amd.get(processor)
         if line is None:
-            return Verdict(False, f"HIP knows no processor {processor or '(none)'}")
-        wrong = sorted(signs(target_id).keys() - set(line.features))
+            return Compatibility(False, f"HIP knows no processor {processor or '(none)'}")
+        wrong = sorted(feature_signs(target_id).keys() - set(line.features))
         if wrong:
-            return Verdict(False, f"{target_id} is invalid: {processor} has no {wrong[0]}")
+            return Compatibility(False, f"{target_id} is invalid: {processor} has no {wrong[0]}")
     have, want = (primary_processor(target_id.partition(":")[0]) for target_id in (entry, name))
     if have != want:
-        return Verdict(False, f"the processors differ: {have} and {want}")
-    fixed, asked = signs(entry), signs(name)
+        return Compatibility(False, f"the processors differ: {have} and {want}")
+    fixed, asked = feature_signs(entry), feature_signs(name)
     for feature, sign in sorted(fixed.items()):
         if asked.get(feature) != sign:
             found = f"has {feature}{asked[feature]}" if feature in asked else f"does not say {feature}"
-            return Verdict(False, f"the image needs {feature}{sign}, the device {found}")
-    return Verdict(True, f"the image is for {have}")
+            return Compatibility(False, f"the image needs {feature}{sign}, the device {found}")
+    return Compatibility(True, f"the image is for {have}")
 
 
-def compatible_llvm22(a: Target, b: Target) -> bool:
+def is_compatible_llvm22(a: Target, b: Target) -> bool:
     """Return what ``areTargetsCompatible`` of LLVM 22 and older answers: should one image join the other's link group?
 
     For identical targets it is False: those are grouped anyway. Triples must be equal as text, ``generic`` matches
@@ -268,7 +270,7 @@ def compatible_llvm22(a: Target, b: Target) -> bool:
     return True
 
 
-def conflicts(targets: Iterable[Target]) -> list[Conflict]:
+def find_conflicts(targets: Iterable[Target]) -> list[Conflict]:
     """Return what clang refuses to compile together: a feature fixed for one processor in some targets but not in all.
 
     Targets are compared within one programming model, triple and processor. clang 22 itself overlooks the conflict
@@ -276,11 +278,11 @@ def conflicts(targets: Iterable[Target]) -> list[Conflict]:
     """
     groups: dict[tuple[object, ...], list[Target]] = {}
     for target in targets:
-        key = (target.offload, identity(without_sub_architecture(target.triple)), effective_processor(target))
+        key = (target.offload, triple_identity(without_sub_architecture(target.triple)), effective_processor(target))
         groups.setdefault(key, []).append(target)
     found = []
     for (*_, processor), group in groups.items():
-        given = [(target, signs(target.arch)) for target in group]
+        given = [(target, feature_signs(target.arch)) for target in group]
         for feature in sorted({feature for _, features in given for feature in features}):
             having = tuple(target for target, features in given if feature in features)
             lacking = tuple(target for target, features in given if feature not in features)

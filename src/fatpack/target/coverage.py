@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.target.nvidia import NvidiaArch, loads, parse_nvidia
-from fatpack.target.vocabulary import check_target_id, unknown_name, vocabulary, without_prefix
+from fatpack.target.nvidia import NvidiaArch, can_load, parse_nvidia
+from fatpack.target.vocabulary import check_target_id, load_vocabulary, unknown_name, without_prefix
 
 
 class Coverage(Record):
@@ -20,12 +20,12 @@ class Coverage(Record):
     doubtful: tuple[str, ...] = ()
 
 
-def runs_on(name: str) -> tuple[Coverage, ...]:
+def run_coverage(name: str) -> tuple[Coverage, ...]:
     """Return where images for a name run, one entry per form of image.
 
     ``name`` is an architecture, an AMD target ID or alias, or an Intel device. Raises TargetError for another.
     """
-    words = vocabulary()
+    words = load_vocabulary()
     name = without_prefix(name)
     arch = parse_nvidia(name)
     if arch is not None and name in words.nvidia:
@@ -43,18 +43,18 @@ def runs_on(name: str) -> tuple[Coverage, ...]:
     raise unknown_name(name)
 
 
-def devices() -> tuple[NvidiaArch, ...]:
+def nvidia_capabilities() -> tuple[NvidiaArch, ...]:
     """Return the compute capabilities that NVIDIA devices have, by architecture name, oldest first."""
-    lines = vocabulary().nvidia.values()
+    lines = load_vocabulary().nvidia.values()
     found = (parse_nvidia(line.name) for line in lines if not line.renamed)
     return tuple(arch for arch in found if arch is not None and not arch.suffix and not arch.is_virtual)
 
 
 def _nvidia(arch: NvidiaArch, form: str) -> Coverage:
-    rulings = [(device.name, loads(arch, device, form)) for device in devices()]
+    rulings = [(device.name, can_load(arch, device, form)) for device in nvidia_capabilities()]
     return Coverage(
         form,
-        loads(arch, arch, form).rule,
+        can_load(arch, arch, form).rule,
         tuple(name for name, ruling in rulings if ruling.answer and ruling.is_certain),
         tuple(name for name, ruling in rulings if not ruling.is_certain),
     )
@@ -62,7 +62,7 @@ def _nvidia(arch: NvidiaArch, form: str) -> Coverage:
 
 def _amd(name: str) -> Coverage:
     target_id = check_target_id(name)
-    line = vocabulary().amd[target_id.processor]
+    line = load_vocabulary().amd[target_id.processor]
     if line.kind == "portable":
         rule = "AMD GPUs under a HIP runtime that compiles SPIR-V when it is loaded; OpenMP and kpack do not"
         return Coverage("image", rule, ())

@@ -18,8 +18,8 @@ from importlib import import_module
 from fatpack.errors import TargetError
 from fatpack.record import Record
 from fatpack.target.nvidia import NvidiaArch, parse_nvidia
-from fatpack.target.target_id import signs
-from fatpack.target.vocabulary import check_target_id, nearest_names, unknown_name, vocabulary, without_prefix
+from fatpack.target.target_id import feature_signs
+from fatpack.target.vocabulary import check_target_id, load_vocabulary, nearest_names, unknown_name, without_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ class Device(Record):
         that were not given.
         """
         processor = self.arch.partition(":")[0]
-        line = vocabulary().amd.get(processor) if self.vendor == "amd" else None
+        line = load_vocabulary().amd.get(processor) if self.vendor == "amd" else None
         if line is None:
             return ()
-        given = signs(self.arch)
+        given = feature_signs(self.arch)
         settings = [[given[name]] if name in given else ["+", "-"] for name in sorted(line.features)]
         names = sorted(line.features)
         return tuple(
@@ -80,7 +80,7 @@ class Device(Record):
         return f"{self.title} ({self.arch})" if self.title else self.arch
 
 
-class Row(Record):
+class DeviceName(Record):
     """A line of ``devices.toml``."""
 
     vendor: str
@@ -95,30 +95,30 @@ class Row(Record):
         return _words(self.name.partition(" (")[0])
 
 
-_loaded: list[tuple[Row, ...]] = []
+_loaded: list[tuple[DeviceName, ...]] = []
 _sources: dict[str, str] = {}
 
 
-def table() -> tuple[Row, ...]:
+def device_names() -> tuple[DeviceName, ...]:
     """Return all lines of ``devices.toml``; it is read by the first call."""
     if not _loaded:
         path = os.path.join(os.path.dirname(__file__), "data", "devices.toml")
         with open(path, "rb") as file:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
-        _loaded.append(tuple(Row(vendor, **row) for vendor in VENDORS for row in data[vendor]))
+        _loaded.append(tuple(DeviceName(vendor, **row) for vendor in VENDORS for row in data[vendor]))
         _sources.update(data["sources"])
     return _loaded[0]
 
 
-def sources() -> Mapping[str, str]:
+def name_sources() -> Mapping[str, str]:
     """Return where the lines are from: ``source`` of a line → what that is, in full."""
-    table()
+    device_names()
     return _sources
 
 
-def device(name: str) -> Device:
+def parse_device(name: str) -> Device:
     """Return the device of a name: an architecture, a compute capability, or what it is sold by. Raises TargetError."""
-    words = vocabulary()
+    words = load_vocabulary()
     short = without_prefix(name)
     digits = name.replace(".", "", 1)
     if name[:1].isdigit() and f"sm_{digits}" in words.nvidia:
@@ -149,14 +149,14 @@ def device(name: str) -> Device:
 def _sold(name: str) -> Device:
     """Return the device that is sold by a name."""
     asked = _words(name)
-    rows = [row for row in table() if asked and row.words[-len(asked) :] == asked]
+    rows = [row for row in device_names() if asked and row.words[-len(asked) :] == asked]
     if asked and (not rows or not any(char.isdigit() for char in name)):
         # A series (RTX, TITAN, RTX PRO 6000): all that are called so, and the words behind it say which.
-        rows = [row for row in table() if _is_run(asked, row.words)]
+        rows = [row for row in device_names() if _is_run(asked, row.words)]
     exact = [row for row in rows if row.name == name]
     archs = {row.arch: row for row in exact or rows}
     if not archs:
-        printed = shown(name)
+        printed = device_by_driver_name(name)
         if printed is not None:
             return printed
         if len(asked) > 1 and asked[0] in ("amd", "intel"):
@@ -187,7 +187,7 @@ def _is_run(asked: tuple[str, ...], words: tuple[str, ...]) -> bool:
 def _nearest(name: str, count: int) -> tuple[str, ...]:
     """Return names of devices that look like one of so many words: whole, or the words that a name ends in."""
     known: dict[str, str] = {}
-    for row in table():
+    for row in device_names():
         words = row.name.partition(" (")[0].split()
         known.setdefault(row.name.lower(), row.name)
         known.setdefault(" ".join(words[-count:]).lower(), " ".join(words[-count:]))
@@ -203,7 +203,7 @@ def _series(name: str) -> str:
 
 def _spaced(joined: str) -> str:
     """Return the name of a device that was typed with other spaces, or none, as the table has it; "" if it is none."""
-    for row in table() if joined else ():
+    for row in device_names() if joined else ():
         words = row.name.partition(" (")[0].split()
         for start in range(len(words)):
             if "".join(_words(" ".join(words[start:]))) == joined:
@@ -221,14 +221,14 @@ _FORMS = frozenset(
 )
 
 
-def shown(name: str) -> Device | None:
+def device_by_driver_name(name: str) -> Device | None:
     """Return the NVIDIA device that a driver shows by a name, None if it is none that is known.
 
     ``NVIDIA H100 80GB HBM3`` is an H100; words that say neither form nor memory make it another device.
     """
     asked = _bare(_words(name))
-    best: Row | None = None
-    for row in table():
+    best: DeviceName | None = None
+    for row in device_names():
         words = _bare(row.words)
         rest = asked[len(words) :]
         is_named = row.vendor == "nvidia" and asked[: len(words)] == words and all(map(_is_form, rest))

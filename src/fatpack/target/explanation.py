@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.target.coverage import Coverage, runs_on
+from fatpack.target.coverage import Coverage, run_coverage
 from fatpack.target.nvidia import RENAMED, NvidiaArch, parse_nvidia
 from fatpack.target.target_id import TargetId
 from fatpack.target.triple import is_amdgpu, split_triple, triple_processor
@@ -14,7 +14,7 @@ from fatpack.target.vocabulary import (
     NvidiaName,
     TripleName,
     default_triple,
-    vocabulary,
+    load_vocabulary,
 )
 
 TYPE_CHECKING = False
@@ -45,9 +45,9 @@ class Explanation(Record):
     coverage: tuple[Coverage, ...] = ()
 
 
-def cite(table: str, keys: Iterable[str]) -> tuple[str, ...]:
+def full_sources(table: str, keys: Iterable[str]) -> tuple[str, ...]:
     """Return the sources in full that the keys of a table stand for."""
-    return tuple(vocabulary().citations[table][key] for key in keys)
+    return tuple(load_vocabulary().citations[table][key] for key in keys)
 
 
 def _yes(answer: bool) -> str:
@@ -57,7 +57,7 @@ def _yes(answer: bool) -> str:
 def explain_nvidia(line: NvidiaName) -> Explanation:
     """Return the explanation of an architecture, real or virtual."""
     arch = parse_nvidia(line.name) or NvidiaArch(0)  # the data is tested: every name parses
-    coverage = runs_on(line.name)
+    coverage = run_coverage(line.name)
     facts = [("compute capability", arch.capability + (f", {line.generation}" if line.generation else ""))]
     if arch.is_virtual:
         facts.append(("what it is", "a virtual architecture: PTX is written for it and compiled when it is loaded"))
@@ -76,7 +76,7 @@ def explain_nvidia(line: NvidiaName) -> Explanation:
         kind="virtual" if arch.is_virtual else "architecture",
         facts=tuple(facts),
         notes=_nvidia_notes(arch, line),
-        sources=cite("nvidia", line.sources),
+        sources=full_sources("nvidia", line.sources),
         values={
             "compute_capability": arch.capability,
             "suffix": arch.suffix,
@@ -118,7 +118,7 @@ def explain_amd(given: str, line: AmdName, target_id: TargetId) -> Explanation:
     """Return the explanation of a processor, generic processor or alias, with the features that are fixed."""
     name = str(target_id)
     is_alias = given.partition(":")[0] in line.aliases
-    generics = vocabulary().generics_of(line.name)
+    generics = load_vocabulary().generics_of(line.name)
     fixed = {feature[:-1]: _STATES[feature[-1]] for feature in target_id.features}
     accepts_features = line.kind in ("processor", "generic")
     rows = [
@@ -149,7 +149,7 @@ def explain_amd(given: str, line: AmdName, target_id: TargetId) -> Explanation:
         kind="alias" if is_alias else line.kind,
         facts=tuple((label, text) for label, text in rows if text),
         notes=tuple(notes),
-        sources=cite("amd", line.sources),
+        sources=full_sources("amd", line.sources),
         values={
             "processor": line.name,
             "set_features": list(target_id.features),
@@ -160,13 +160,13 @@ def explain_amd(given: str, line: AmdName, target_id: TargetId) -> Explanation:
             "triple": f"amdgpu{line.triple}-amd-amdhsa" if line.triple else None,
             "clang22": line.clang22,
         },
-        coverage=runs_on(name),
+        coverage=run_coverage(name),
     )
 
 
 def explain_intel(name: str, line: IntelName) -> Explanation:
     """Return the explanation of a device, a CPU or a group of devices."""
-    words = vocabulary()
+    words = load_vocabulary()
     tools = {"gpu": "ocloc -device", "cpu": "opencl-aot -march"}
     others = [other for other in line.names if other != name]
     relative = words.relative(name)
@@ -203,7 +203,7 @@ def explain_intel(name: str, line: IntelName) -> Explanation:
         kind={"gpu": "device", "cpu": "cpu", "xe": "device", "xe-group": "group"}[line.kind],
         facts=tuple(facts),
         notes=tuple(notes),
-        sources=cite("intel", line.sources),
+        sources=full_sources("intel", line.sources),
         values={
             "device": line.device or None,
             "names": list(line.names),
@@ -214,13 +214,13 @@ def explain_intel(name: str, line: IntelName) -> Explanation:
             "triple": default_triple(name),
             "clang22": line.clang22,
         },
-        coverage=runs_on(name),
+        coverage=run_coverage(name),
     )
 
 
 def explain_triple(name: str, line: TripleName | None) -> Explanation:
     """Return the explanation of a triple; ``line`` is what the vocabulary has for it or for its architecture."""
-    words = vocabulary()
+    words = load_vocabulary()
     parts = split_triple(name)
     processor = triple_processor(name)
     values = (parts.architecture, parts.vendor, parts.system, parts.environment)
@@ -245,10 +245,10 @@ def explain_triple(name: str, line: TripleName | None) -> Explanation:
         kind="triple",
         facts=tuple(facts),
         notes=tuple(notes),
-        sources=cite("triples", line.sources if line is not None else ("main",)),
+        sources=full_sources("triples", line.sources if line is not None else ("main",)),
         values={
             **{label: text or None for label, text in zip(_PARTS, values, strict=True)},
             "processor": processor or None,
         },
-        coverage=runs_on(processor) if processor else (),
+        coverage=run_coverage(processor) if processor else (),
     )

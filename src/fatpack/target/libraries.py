@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class NamingLibrary(Record):
+class NameBasedLibrary(Record):
     """A line of ``data/libraries.toml``."""
 
     library: str
@@ -22,28 +22,28 @@ class NamingLibrary(Record):
     source: str
 
 
-_loaded: list[tuple[NamingLibrary, ...]] = []
+_loaded: list[tuple[NameBasedLibrary, ...]] = []
 
 
-def naming_libraries() -> tuple[NamingLibrary, ...]:
+def name_based_libraries() -> tuple[NameBasedLibrary, ...]:
     """Return all lines of ``libraries.toml``; it is read by the first call."""
     if not _loaded:
         path = os.path.join(os.path.dirname(__file__), "data", "libraries.toml")
         with open(path, "rb") as file:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
         rows = ({**row, "files": tuple(row["files"])} for row in data["libraries"])
-        _loaded.append(tuple(NamingLibrary(**row) for row in rows))
+        _loaded.append(tuple(NameBasedLibrary(**row) for row in rows))
     return _loaded[0]
 
 
-def naming_library(file_name: str) -> NamingLibrary | None:
+def find_name_based_library(file_name: str) -> NameBasedLibrary | None:
     """Return the library that a file is by its name, None for a file of no such library.
 
     ``libcublasLt.so.13``, ``cublas64_12.dll`` and ``libcublas_static.a`` are cuBLAS.
     """
     stem = os.path.basename(file_name).lower().removeprefix("lib")
     word = stem.partition(".")[0]
-    for row in naming_libraries():
+    for row in name_based_libraries():
         for start in row.files:
             rest = word.removeprefix(start)
             if rest != word and not rest[:1].isalpha():

@@ -15,7 +15,7 @@ members of archives      join the compatible         join each compatible       
                          their symbols
 =======================  ==========================  ==========================  ======================================
 
-"Compatible" is what :func:`fatpack.target.compatibility.compatible_llvm22` says: both ways, and ``generic`` fits all.
+"Compatible" is what :func:`fatpack.target.compatibility.is_compatible_llvm22` says: both ways, and ``generic`` fits all.
 For objects LLVM 23 asks in one direction, of AMD targets and others alike: the processors are equal as text, and the
 target has every feature of the input with the same sign.
 
@@ -26,7 +26,7 @@ for it: triples are compared as text, the order among targets with as many featu
 
 from __future__ import annotations
 
-from fatpack.target.compatibility import compatible_llvm22
+from fatpack.target.compatibility import is_compatible_llvm22
 from fatpack.target.triple import is_amdgpu
 
 TYPE_CHECKING = False
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 VERSIONS = ("19", "22", "23")
 
 
-def specificity(target: Target) -> int:
+def feature_count(target: Target) -> int:
     """Return by how much LLVM 23 puts a target in front of others: how many features its arch string can have."""
     return target.arch.count(":")
 
 
-def absorbs(group: Target, image: Target) -> bool:
+def accepts_image(group: Target, image: Target) -> bool:
     """Return whether LLVM 23 links an object's image for one target into the program for another, or the same."""
     if (group.triple, group.arch) == (image.triple, image.arch):
         return True
-    if group.triple != image.triple or not specificity(group):
+    if group.triple != image.triple or not feature_count(group):
         return False
     # QUIRK(LLVM 23.1): a target that starts with a colon names no processor, and takes an image for any.
-    if group.processor != image.processor and (group.processor or specificity(image)):
+    if group.processor != image.processor and (group.processor or feature_count(image)):
         return False
     wanted = _signs(group)
     return all(wanted.get(feature[:-1]) == feature[-1] for feature in image.arch.split(":")[1:] if feature)
@@ -65,12 +65,12 @@ def _signs(target: Target) -> dict[str, str]:
     return signs
 
 
-def joins(image: Target, group: Target, llvm: str) -> bool:
+def joins_group(image: Target, group: Target, llvm: str) -> bool:
     """Return whether an image joins the link for a target that is another one than its own; see the module's table."""
     if llvm != "23" or not is_amdgpu(group.triple):
-        return compatible_llvm22(image, group)
+        return is_compatible_llvm22(image, group)
     # LLVM 23 knows the architecture's new name too, with and without the instruction set behind it.
     system = f"amdgcn-{group.triple.partition('-')[2]}"
-    return image.triple == group.triple and compatible_llvm22(
+    return image.triple == group.triple and is_compatible_llvm22(
         image.replace(triple=system), group.replace(triple=system)
     )

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from fatpack.errors import TargetError
-from fatpack.target.devices import device
+from fatpack.target.devices import parse_device
 from fatpack.target.explanation import (
     Explanation,
-    cite,
     explain_amd,
     explain_intel,
     explain_nvidia,
     explain_triple,
+    full_sources,
 )
 from fatpack.target.triple import is_amdgpu, same_triple, split_triple, sub_architecture, triple_processor
-from fatpack.target.vocabulary import check_target_id, nearest_names, vocabulary, without_prefix
+from fatpack.target.vocabulary import check_target_id, load_vocabulary, nearest_names, without_prefix
 
 
-def explain(name: str) -> Explanation:
+def explain_name(name: str) -> Explanation:
     """Return what is known about an architecture, processor, target ID, device, alias or triple.
 
     ``80``, ``8.0`` and ``90a`` are understood as short for an architecture, and a note says so. Case matters in all
     names. Raises TargetError with the nearest names for an unknown one.
     """
-    words = vocabulary()
+    words = load_vocabulary()
     short = without_prefix(name)
     processor = short.partition(":")[0]
     if short in words.nvidia:
@@ -38,8 +38,8 @@ def explain(name: str) -> Explanation:
 
 def _board(name: str) -> Explanation:
     """Explain what a device is that is sold by a name. Raises TargetError for an unknown one."""
-    found = device(name)
-    explanation = explain(found.arch)
+    found = parse_device(name)
+    explanation = explain_name(found.arch)
     return explanation.replace(given=name, notes=(f"{found.title or name} is {found.arch}.", *explanation.notes))
 
 
@@ -61,12 +61,12 @@ def _no_processor(name: str) -> Explanation:
 
 def _short(name: str) -> Explanation | None:
     """Explain ``80``, ``8.0``, ``90a``, ``906`` as the name they are short for; None if they are for none."""
-    words = vocabulary()
+    words = load_vocabulary()
     digits = name.replace(".", "", 1) if name[:1].isdigit() and name[-1:] != "." else ""
     found = [full for full in (f"sm_{digits}", f"gfx{digits}") if full in words.nvidia or full in words.amd]
     if not found:
         return None
-    explanation = explain(found[0])
+    explanation = explain_name(found[0])
     hint = f"Taken as short for {found[0]}; containers and compilers want the whole name."
     notes = (hint, *(f"There is a {other} too." for other in found[1:]), *explanation.notes)
     return explanation.replace(given=name, notes=notes)
@@ -82,7 +82,7 @@ def _unlisted(name: str) -> Explanation | None:
     ):
         return None
     ip = ".".join(numbers[:2])
-    known = next((line.names[0] for line in vocabulary().intel.values() if line.ip == ip), "")
+    known = next((line.names[0] for line in load_vocabulary().intel.values() if line.ip == ip), "")
     return Explanation(
         name=name,
         given=name,
@@ -94,14 +94,14 @@ def _unlisted(name: str) -> Explanation | None:
             ("named device", known or "none with this IP version"),
         ),
         notes=("LLVM's offload-arch utility prints such a name for a device that it does not know.",),
-        sources=cite("intel", ("xe",)),
+        sources=full_sources("intel", ("xe",)),
         values={"ip": ip, "relative": known or None},
     )
 
 
 def _triple(name: str) -> Explanation | None:
     """Explain a triple whose first part is known; None for other text."""
-    words = vocabulary()
+    words = load_vocabulary()
     first = split_triple(name).architecture
     # The nearest row tells most: the same text, the same meaning, then the same architecture.
     rows = [row for row in words.triples if name in (row.triple, *row.also)]

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import TargetError
-from fatpack.target.devices import Device, device, shown, table
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.devices import Device, device_by_driver_name, device_names, parse_device
+from fatpack.target.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 THIS_MACHINE = "this-machine"
 
 
-def devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
+def parse_devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
     """Return the devices that some texts name, each once, in order; a text may name several with commas between them.
 
     ``root`` is where ``this-machine`` looks for the files of drivers. Raises TargetError for a name that nobody knows
@@ -49,13 +49,13 @@ def devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
     for text in texts:
         for name in (part.strip() for part in text.split(",")):
             if name == THIS_MACHINE:
-                found += here(root)
+                found += local_devices(root)
             else:
-                found.append(device(name))
+                found.append(parse_device(name))
     return tuple({one.arch: one for one in reversed(found)}.values())[::-1]
 
 
-def here(root: str = "/") -> tuple[Device, ...]:
+def local_devices(root: str = "/") -> tuple[Device, ...]:
     """Return the devices of the machine whose files are below ``root``, each architecture once.
 
     Raises TargetError where there is none, and for one whose architecture is not known.
@@ -73,7 +73,7 @@ def _nvidia(root: str) -> Iterator[Device]:
     for path in _files(root, _NVIDIA, "information"):
         rows = (line.partition(":") for line in _text(path).splitlines())
         model = next((value.strip() for key, _, value in rows if key.strip() == "Model"), "")
-        known = shown(model)
+        known = device_by_driver_name(model)
         if known is None:
             raise TargetError(
                 f"the driver shows {model[:80]!r}, whose compute capability is not known",
@@ -90,13 +90,13 @@ def _amd(root: str) -> Iterator[Device]:
         if not version:  # a processor is a node, too
             continue
         arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
-        if arch not in vocabulary().amd:
+        if arch not in load_vocabulary().amd:
             raise TargetError(f"the driver shows {arch}, which is not known", hint="name the devices instead")
         yield Device("amd", arch, path)
 
 
 def _intel(root: str) -> Iterator[Device]:
-    names = {row.pci: row for row in table() if row.pci}
+    names = {row.pci: row for row in device_names() if row.pci}
     for vendor, number in _displays(root):
         if vendor != _INTEL:
             continue

@@ -26,7 +26,7 @@ RENAMED = {101: 110}
 #: Numbers of Tegra parts (Jetson, Drive) that share their major version with discrete parts. CUDA C++ Programming Guide
 #: (12.9): binary compatibility holds neither for Tegra nor between it and the desktop; an Orin (8.7) refuses cubins for
 #: sm_80 under CUDA 12.
-ALONE = frozenset((32, 53, 62, 72, 87))
+TEGRA_ARCHS = frozenset((32, 53, 62, 72, 87))
 
 #: Since CUDA 13 Orin has the driver of servers, and a packager expects sm_80 to load: nobody has reported it.
 _ORIN = 87
@@ -102,12 +102,12 @@ def parse_nvidia(name: str) -> NvidiaArch | None:
     return NvidiaArch(int(digits), suffix, kind == "compute") if digits[0] != "0" else None
 
 
-def cuda_of_ptx(version: tuple[int, int]) -> tuple[int, int] | None:
+def first_cuda_for_ptx(version: tuple[int, int]) -> tuple[int, int] | None:
     """Return the CUDA version whose driver is the first to compile PTX of a version; None for an unknown one."""
     return _CUDA_OF_PTX.get(version)
 
 
-class Ruling(Record):
+class LoadRule(Record):
     """What the driver's rules say: ``answer``, the devices that the rule allows in words, whether the answer is sure.
 
     An answer that is not sure is what is usually believed; neither documents nor reports settle it.
@@ -118,7 +118,9 @@ class Ruling(Record):
     is_certain: bool = True
 
 
-def loads(image: NvidiaArch, device: NvidiaArch, form: str = "cubin", driver: tuple[int, int] | None = None) -> Ruling:
+def can_load(
+    image: NvidiaArch, device: NvidiaArch, form: str = "cubin", driver: tuple[int, int] | None = None
+) -> LoadRule:
     """Return whether an image can be loaded on a device.
 
     ``form`` is ``cubin`` or ``ptx``; a virtual architecture is PTX whatever the form, and no driver loads other forms.
@@ -126,45 +128,45 @@ def loads(image: NvidiaArch, device: NvidiaArch, form: str = "cubin", driver: tu
     the CUDA version of the driver, (13, 0), if it is known.
     """
     if form not in ("cubin", "ptx") and not image.is_virtual:
-        return Ruling(False, f"no device: a driver loads cubins and PTX, and this is {form or 'neither'}")
+        return LoadRule(False, f"no device: a driver loads cubins and PTX, and this is {form or 'neither'}")
     is_ptx = form == "ptx" or image.is_virtual
     if image.suffix == "f":
         return _loads_family(image, device)
     have, want = (RENAMED.get(arch.number, arch.number) for arch in (image, device))
     if image.suffix == "a":
-        return Ruling(
+        return LoadRule(
             have == want, f"compute capability {_capability(image)} only", have != want or _is_same_name(image, device)
         )
     if is_ptx:
         is_sure = have > want or image.number <= device.number
-        return Ruling(have <= want, f"every compute capability from {image.capability} on", is_sure)
+        return LoadRule(have <= want, f"every compute capability from {image.capability} on", is_sure)
     return _loads_cubin(image, device, driver)
 
 
-def _loads_cubin(image: NvidiaArch, device: NvidiaArch, driver: tuple[int, int] | None) -> Ruling:
+def _loads_cubin(image: NvidiaArch, device: NvidiaArch, driver: tuple[int, int] | None) -> LoadRule:
     have, want = (RENAMED.get(arch.number, arch.number) for arch in (image, device))
-    if have in ALONE:
-        return Ruling(have == want, f"compute capability {image.capability} only, which is a Tegra part")
+    if have in TEGRA_ARCHS:
+        return LoadRule(have == want, f"compute capability {image.capability} only, which is a Tegra part")
     rule = f"compute capability {have // 10}.{have % 10} and newer {have // 10}.x"
     is_compatible = have // 10 == want // 10 and have <= want
-    if is_compatible and want in ALONE:
+    if is_compatible and want in TEGRA_ARCHS:
         is_sure = want != _ORIN or (driver is not None and driver < (13, 0))
-        return Ruling(False, f"{rule}, but not {device.capability}, which is a Tegra part", is_sure)
+        return LoadRule(False, f"{rule}, but not {device.capability}, which is a Tegra part", is_sure)
     is_sure = have == want or _UNKNOWN_PARTS.isdisjoint((have, want)) or not is_compatible
-    return Ruling(is_compatible, rule, is_sure and _is_same_name(image, device))
+    return LoadRule(is_compatible, rule, is_sure and _is_same_name(image, device))
 
 
-def _loads_family(image: NvidiaArch, device: NvidiaArch) -> Ruling:
+def _loads_family(image: NvidiaArch, device: NvidiaArch) -> LoadRule:
     have, want = (RENAMED.get(arch.number, arch.number) for arch in (image, device))
     if have < _FIRST_FAMILY:
-        return Ruling(False, f"no device: there are families from {_FIRST_FAMILY // 10}.0 on")
+        return LoadRule(False, f"no device: there are families from {_FIRST_FAMILY // 10}.0 on")
     members = FAMILIES.get(have)
     if members is None:
         rule = f"the family of {image.capability}, which nobody has listed"
-        return Ruling(have == want, rule, have == want and image.number == device.number)
+        return LoadRule(have == want, rule, have == want and image.number == device.number)
     names = ", ".join(f"{number // 10}.{number % 10}" for number in members)
     is_sure = have == want or want not in members or want not in _HEARSAY
-    return Ruling(
+    return LoadRule(
         want in members,
         f"the family of {_capability(image)}: compute capability {names}",
         is_sure and _is_same_name(image, device),

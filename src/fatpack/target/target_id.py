@@ -51,7 +51,7 @@ def canonical_target_id(text: str) -> str:
     return str(parse_target_id(text))
 
 
-def signs(arch: str) -> dict[str, str]:
+def feature_signs(arch: str) -> dict[str, str]:
     """Return feature → sign of an arch string from a file; what is malformed or repeated is passed over.
 
     LLVM compares stored target IDs that nobody validated in the same way (AMDGPUTargetParser.cpp, 2026).

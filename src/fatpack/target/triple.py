@@ -53,7 +53,7 @@ def split_triple(text: str) -> Triple:
     return Triple(*text.split("-", 3))
 
 
-def identity(text: str) -> tuple[str, ...]:
+def triple_identity(text: str) -> tuple[str, ...]:
     """Return a key that is equal for two triples exactly when they mean the same."""
     parts = ["" if part == "unknown" else part for part in text.split("-")]
     parts[0] = _ARCHITECTURES.get(parts[0], parts[0])
@@ -64,7 +64,7 @@ def identity(text: str) -> tuple[str, ...]:
 
 def same_triple(first: str, second: str) -> bool:
     """Return whether two triples mean the same, a different instruction set of AMD being a difference."""
-    return identity(first) == identity(second)
+    return triple_identity(first) == triple_identity(second)
 
 
 def is_amdgpu(text: str) -> bool:
@@ -132,7 +132,7 @@ def as_llvm22(triple: str, arch: str) -> tuple[str, str]:
     return f"amdgcn{triple[len(triple.partition('-')[0]) :]}", f"{processor}{colon}{features}"
 
 
-def spellings(triple: str, arch: str) -> tuple[str, ...]:
+def triple_spellings(triple: str, arch: str) -> tuple[str, ...]:
     """Return the ways to spell the triple of a target, the given one first.
 
     For AMD GPUs these are the old name of the architecture, the new one, and the new one with the processor in it.

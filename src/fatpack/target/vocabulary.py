@@ -198,7 +198,7 @@ def _intel(kind: str, row: Mapping[str, Any], compiler: str = "") -> IntelName:
 _loaded: list[Vocabulary] = []
 
 
-def vocabulary() -> Vocabulary:
+def load_vocabulary() -> Vocabulary:
     """Return the vocabulary; the data is read by the first call."""
     if not _loaded:
         toml = __import__("tomllib")
@@ -215,13 +215,13 @@ def primary_processor(name: str) -> str:
     """Return the name that clang writes for an AMD processor: ``gfx600`` for ``tahiti``. Others come back as given."""
     if not name or name.startswith(("gfx", "amd", "sm_")):
         return name  # the common names need no data
-    line = vocabulary().amd.get(name)
+    line = load_vocabulary().amd.get(name)
     return line.name if line else name
 
 
 def without_prefix(name: str) -> str:
     """Return a name without what DPC++ puts before it: ``pvc`` of ``intel_gpu_pvc``. Others come back as given."""
-    words = vocabulary()
+    words = load_vocabulary()
     for vendor, prefix in SYCL_PREFIXES.items():
         short = name.removeprefix(prefix)
         if short != name and words.vendor(short) == vendor and words.is_gpu(short):
@@ -236,7 +236,7 @@ def nearest_names(name: str, names: Iterable[str] = ()) -> tuple[str, ...]:
     """
     import difflib
 
-    known = list(names) or vocabulary().names()
+    known = list(names) or load_vocabulary().names()
     # LIMIT: the matcher takes time with the square of the length, and no name is longer than 20 characters.
     typed = name[:64].lower()
     arch = parse_nvidia(typed)
@@ -277,7 +277,7 @@ def check_target_id(text: str) -> TargetId:
     processor does not have. Names that only LLVM main or no LLVM any more accepts are known names.
     """
     given = parse_target_id(text)
-    words = vocabulary()
+    words = load_vocabulary()
     line = words.amd.get(given.processor)
     if line is None and given.processor in words.nvidia:
         raise TargetError(f"{given.processor!r} is a target of NVIDIA's, and AMD's are asked for", hint="as gfx90a")
@@ -299,7 +299,7 @@ def default_triple(arch: str) -> str:
         return "nvptx64-nvidia-cuda"
     if name.startswith("gfx"):
         return "amdgcn-amd-amdhsa"
-    words = vocabulary()
+    words = load_vocabulary()
     if name in words.amd:
         return "spirv64-amd-amdhsa" if words.amd[name].kind == "portable" else "amdgcn-amd-amdhsa"
     if name in words.intel:
@@ -308,13 +308,13 @@ def default_triple(arch: str) -> str:
     return ""
 
 
-def resolve(name: str) -> Target:
+def resolve_target(name: str) -> Target:
     """Return the target that a person means by a name or target ID, spelled as clang writes it.
 
     ``tahiti`` gives gfx600 with the triple for AMD, ``intel_gpu_pvc`` gives pvc with the one for Intel GPUs. Raises
     TargetError for an unknown name and for a target ID that clang 22 would not accept.
     """
-    words = vocabulary()
+    words = load_vocabulary()
     arch = without_prefix(name)
     if arch.partition(":")[0] in words.amd:
         arch = str(check_target_id(arch))

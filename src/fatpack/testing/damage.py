@@ -19,19 +19,19 @@ NUMBER = 8
 HUGE = (2**63, 2**40, 2**32 - 1)
 
 
-def places(labels: Iterable[Label], others: int) -> list[int]:
+def damage_places(labels: Iterable[Label], others: int) -> list[int]:
     """Return each byte of every number that the labels name, and up to ``others`` of the rest."""
     numbers, rest = _parted(labels)
     return sorted([at for start, end in numbers for at in range(start, end)] + _spread(rest, others, 0))
 
 
-def ends(labels: Iterable[Label], others: int, *, last: bool) -> list[int]:
+def number_ends(labels: Iterable[Label], others: int, *, last: bool) -> list[int]:
     """Return the first byte of every number, or the last one, and up to ``others`` bytes of the rest."""
     numbers, rest = _parted(labels)
     return sorted([end - 1 if last else start for start, end in numbers] + _spread(rest, others, 0.5 * last))
 
 
-def starts(labels: Iterable[Label], size: int, others: int) -> list[int]:
+def number_starts(labels: Iterable[Label], size: int, others: int) -> list[int]:
     """Return where the numbers are that can claim a size, and up to ``others`` places of the rest.
 
     Eight bytes fit into each place of a file of ``size`` bytes.
@@ -41,7 +41,7 @@ def starts(labels: Iterable[Label], size: int, others: int) -> list[int]:
     return sorted(at for at in wide + _spread(rest, others, 0) if at + 8 <= size)
 
 
-def some(places: list[int], count: int, name: str) -> list[int]:
+def sample(places: list[int], count: int, name: str) -> list[int]:
     """Return at most ``count`` of the places, at equal distances; the name of the file decides where they begin."""
     return _spread(places, count, crc32(name.encode()) / (1 << 32))
 

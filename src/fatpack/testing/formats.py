@@ -1,6 +1,6 @@
 """The laws of formats, one function each. A law that does not hold fails an assertion that says what to do.
 
-``name`` is the JSON name of a format, whose room :func:`fatpack.formats.room` returns; ``data`` a file of containers.
+``name`` is the JSON name of a format, whose room :func:`fatpack.formats.get_format` returns; ``data`` a file of containers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.model import Container, Finding, Label
 from fatpack.options import Options
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 from fatpack.testing import memory
 from fatpack.testing.damage import HUGE
-from fatpack.testing.making import joined, view_of
+from fatpack.testing.making import join_pieces, make_view
 
 #: Bits that are inverted: a number becomes odd or even, negative, or another altogether.
 CHANGES = (0x01, 0x80, 0xFF)
@@ -28,63 +28,61 @@ CHANGES = (0x01, 0x80, 0xFF)
 PARTS = ("DOC", "LAYOUTS", "detect", "extent", "parse", "write", "labels", "describe")
 
 
-def walk(name: str, data: bytes) -> list[Container]:
+def read_all_containers(name: str, data: bytes) -> list[Container]:
     """Return all containers of a file that holds nothing else."""
-    room, view, at, found = formats.room(name), view_of(data), 0, []
+    room, view, at, found = formats.get_format(name), make_view(data), 0, []
     while at < len(view) and room.detect(view, at):
         found.append(room.parse(view, at))
         at += found[-1].span.size
     return found
 
 
-def labels_of(name: str, data: bytes) -> list[Label]:
+def read_all_labels(name: str, data: bytes) -> list[Label]:
     """Return the labels of all containers of a file that holds nothing else."""
-    room, view = formats.room(name), view_of(data)
-    return [label for container in walk(name, data) for label in room.labels(view, container)]
+    room, view = formats.get_format(name), make_view(data)
+    return [label for container in read_all_containers(name, data) for label in room.labels(view, container)]
 
 
-def the_door_is_complete(name: str) -> None:
+def assert_interface_complete(name: str) -> None:
     """Hold that a room has every part of the door."""
-    room = formats.room(name)
+    room = formats.get_format(name)
     for part in PARTS:
         assert hasattr(room, part), f"the room of {name} lacks {part}; formats/__init__.py lists what a door must have"
 
 
-def the_card_is_honest(name: str) -> None:
+def assert_info_complete(name: str) -> None:
     """Hold that a room's card has its name, limitations and references."""
-    doc = formats.room(name).DOC
+    doc = formats.get_format(name).DOC
     assert doc.name == name, f"DOC.name is {doc.name!r}, and the room is called {name!r}"
     assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
     assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
 
 
-def what_is_written_is_read_back(
-    name: str, model: Container, options: Options | None = None, known: Iterable[str] = ()
-) -> None:
+def assert_roundtrip(name: str, model: Container, options: Options | None = None, known: Iterable[str] = ()) -> None:
     """Hold that parse gives what write was given, and that writing this gives the same bytes.
 
     ``known`` are the codes of findings that what is written may have all the same.
     """
-    room = formats.room(name)
-    stored = joined(room.write(model, options))
-    found = walk(name, stored)
+    room = formats.get_format(name)
+    stored = join_pieces(room.write(model, options))
+    found = read_all_containers(name, stored)
     assert found, "detect must recognise what write has written"
     again, lost = found[0], "parse must give back what write was given"
     assert again.version == model.version, f"{lost}: the version"
     assert [image.data.tobytes() for image in again.images] == [image.data.tobytes() for image in model.images], lost
     assert [image.target for image in again.images] == [image.target for image in model.images], lost
     assert [dict(image.attrs) for image in again.images] == [dict(image.attrs) for image in model.images], lost
-    assert joined(room.write(again)) == stored, "writing what was read must give the same bytes"
+    assert join_pieces(room.write(again)) == stored, "writing what was read must give the same bytes"
     wrong = [finding for finding in again.findings if finding.code not in known]
     assert wrong == [], "parse must find nothing wrong with what write has written"
 
 
-def a_canonical_file_is_rewritten_to_the_same_bytes(name: str, data: bytes, file: str = "the file") -> None:
+def assert_canonical_rewrite(name: str, data: bytes, file: str = "the file") -> None:
     """Hold that a file as its producer writes it is read and written to the same bytes."""
-    room = formats.room(name)
-    containers = walk(name, data)
+    room = formats.get_format(name)
+    containers = read_all_containers(name, data)
     assert containers, f"detect of {name} does not recognise {file}, which is a fixture of this room"
-    again = b"".join(joined(room.write(container)) for container in containers)
+    again = b"".join(join_pieces(room.write(container)) for container in containers)
     assert again == data, (
         f"write must give {file} as its producer wrote it; the first difference is at "
         f"{_first_difference(again, data)}. Keep what distinguishes the two in the model."
@@ -96,9 +94,9 @@ def _first_difference(one: bytes, other: bytes) -> str:
     return hex(at if at >= 0 else min(len(one), len(other)))
 
 
-def labels_cover_every_byte_once(name: str, data: bytes) -> None:
+def assert_labels_cover_every_byte_once(name: str, data: bytes) -> None:
     """Hold that the labels of the first container follow each other from its first byte to its last."""
-    room, view = formats.room(name), view_of(data)
+    room, view = formats.get_format(name), make_view(data)
     container = room.parse(view)
     reached = 0
     for label in room.labels(view, container):
@@ -108,28 +106,28 @@ def labels_cover_every_byte_once(name: str, data: bytes) -> None:
     assert reached == container.span.end, "labels must reach to the end of the container"
 
 
-def bytes_that_belong_to_nothing_are_never_dropped_in_silence(name: str, data: bytes) -> None:
+def assert_stray_bytes_kept(name: str, data: bytes) -> None:
     """Hold that what lies in padding is kept when the container is written again, or reported."""
-    room = formats.room(name)
-    for container in walk(name, data):
-        whole = view_of(data)
+    room = formats.get_format(name)
+    for container in read_all_containers(name, data):
+        whole = make_view(data)
         for label in list(room.labels(whole, container)):
             if label.kind != "padding":
                 continue
             filled = data[: label.span.start] + b"\xaa" + data[label.span.start + 1 :]
             try:
-                again = room.parse(view_of(filled), container.span.start)
+                again = room.parse(make_view(filled), container.span.start)
             except FormatError:
                 continue
-            findings = [item for item in scan(view_of(filled)) if isinstance(item, Finding)]
-            assert again.unknown or again.findings or findings or joined(room.write(again)) == filled, (
+            findings = [item for item in scan(make_view(filled)) if isinstance(item, Finding)]
+            assert again.unknown or again.findings or findings or join_pieces(room.write(again)) == filled, (
                 f"a byte was put into the padding {label}: parse must keep it for write, or give a finding"
             )
 
 
-def damage_gives_a_result_or_a_format_error(name: str, data: bytes) -> None:
+def assert_damage_handled(name: str, data: bytes) -> None:
     """Parse, label and describe; anything but a result or a precise error breaks the law."""
-    room, view = formats.room(name), view_of(data)
+    room, view = formats.get_format(name), make_view(data)
     try:
         container = room.parse(view)
     except FormatError as error:
@@ -152,59 +150,57 @@ def damage_gives_a_result_or_a_format_error(name: str, data: bytes) -> None:
             assert len(data) == image.size, f"an image says it has {image.size} bytes and gives {len(data)}"
 
 
-def used(name: str, data: bytes) -> list[Found | Finding]:
+def scan_damaged(name: str, data: bytes) -> list[FoundContainer | Finding]:
     """Hold the law of damage, and return what a scan finds, which must not fail either."""
-    damage_gives_a_result_or_a_format_error(name, data)
-    return list(scan(view_of(data)))
+    assert_damage_handled(name, data)
+    return list(scan(make_view(data)))
 
 
-def a_cut_file_is_told(name: str, data: bytes, size: int) -> None:
+def assert_truncation_reported(name: str, data: bytes, size: int) -> None:
     """Hold the law of damage for the first ``size`` bytes, and that a scan of them is not silent."""
-    items = used(name, data[:size])
-    assert items or size < 24 or not formats.sniff(data[:size]), (
+    items = scan_damaged(name, data[:size])
+    assert items or size < 24 or not formats.format_by_magic(data[:size]), (
         f"cut after {size} bytes, the file still starts like {name}: the scan must give a container or a finding"
     )
 
 
-def flipped(data: bytes, at: int, change: int) -> bytes:
+def flip_bits(data: bytes, at: int, change: int) -> bytes:
     """Return the bytes with some bits of one inverted."""
     return data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
 
 
-def memory_stays_within_the_bytes_present(name: str, data: bytes, cases: Iterable[tuple[int, int]]) -> None:
+def assert_memory_bounded(name: str, data: bytes, cases: Iterable[tuple[int, int]]) -> None:
     """Hold that nothing is allocated for a number: ``cases`` are positions and what is put there in eight bytes."""
-    memory.stays_within(data, cases, lambda damaged: damage_gives_a_result_or_a_format_error(name, damaged), "parse")
+    memory.assert_memory_within(data, cases, lambda damaged: assert_damage_handled(name, damaged), "parse")
 
 
-def huge_numbers(places: Iterable[int]) -> Iterable[tuple[int, int]]:
+def huge_number_cases(places: Iterable[int]) -> Iterable[tuple[int, int]]:
     """Return cases for :func:`memory_stays_within_the_bytes_present`: a huge number for each place, in turn."""
     return zip(places, cycle(HUGE))
 
 
-def an_intact_container_behind_a_damaged_one_is_found(name: str, data: bytes) -> None:
+def assert_intact_container_found(name: str, data: bytes) -> None:
     """Hold that damage to a container hides no other behind it."""
-    first = walk(name, data)[0].span.size
+    first = read_all_containers(name, data)[0].span.size
     magic = next(magic for magic in formats.MAGICS if data.startswith(magic))
     for at in range(len(magic), min(first, 200)):
         damaged = bytearray(data)
         damaged[at] ^= 0xFF
-        items = list(scan(view_of(bytes(damaged) + data)))
-        spans = [item.view.span() for item in items if isinstance(item, Found)]
+        items = list(scan(make_view(bytes(damaged) + data)))
+        spans = [item.view.span() for item in items if isinstance(item, FoundContainer)]
         assert any(span.start == len(data) for span in spans), (
             f"with the byte at {at:#x} of the first container inverted, the intact one behind it at {len(data):#x} is "
             f"not found: `extent` must not claim bytes beyond a header that is damaged, and its magic must be in MAGICS"
         )
-    extent = formats.room(name).extent(view_of(data))
+    extent = formats.get_format(name).extent(make_view(data))
     assert extent == first, f"extent gives {extent} bytes for an intact container of {first}"
 
 
-def several_containers_with_rubbish_between_are_all_found(
-    name: str, data: bytes, expected: Sequence[str] = ("FP1002",)
-) -> None:
+def assert_containers_between_rubbish_found(name: str, data: bytes, expected: Sequence[str] = ("FP1002",)) -> None:
     """Hold that containers are found behind bytes that are none, and behind zeros; ``expected`` codes tell of these."""
-    number = len([item for item in scan(view_of(data)) if isinstance(item, Found)])
-    items = list(scan(view_of(data + b"rubbish!" + data + bytes(64) + data)))
-    found = len([item for item in items if isinstance(item, Found)])
+    number = len([item for item in scan(make_view(data)) if isinstance(item, FoundContainer)])
+    items = list(scan(make_view(data + b"rubbish!" + data + bytes(64) + data)))
+    found = len([item for item in items if isinstance(item, FoundContainer)])
     assert found == 3 * number, f"three times {number} containers with other bytes between them: the scan finds {found}"
     codes = [item.code for item in items if isinstance(item, Finding) and item.severity != "note"]
     assert codes == list(expected), f"the bytes between are {list(expected)}; the scan gives {codes}"
@@ -224,10 +220,14 @@ for path in sys.argv[2:]:
 """
 
 
-def output_does_not_depend_on_the_run(name: str, files: Sequence[Path]) -> None:
+def assert_output_reproducible(name: str, files: Sequence[Path]) -> None:
     """Hold that the same input gives the same bytes under another hash seed and in another folder."""
-    room = formats.room(name)
-    outputs = {b"".join(joined(room.write(each)) for path in files for each in walk(name, path.read_bytes()))}
+    room = formats.get_format(name)
+    outputs = {
+        b"".join(
+            join_pieces(room.write(each)) for path in files for each in read_all_containers(name, path.read_bytes())
+        )
+    }
     paths = [str(path.resolve()) for path in files]
     search = os.pathsep.join([str(Path(fatpack.__file__).parents[1]), *sys.path])
     for seed in ("1", "4711"):
@@ -243,11 +243,11 @@ def output_does_not_depend_on_the_run(name: str, files: Sequence[Path]) -> None:
     assert outputs.pop(), "the fixtures of this room hold no container"
 
 
-def layouts_agree_with_construct(name: str) -> None:
+def assert_layouts_agree_with_construct(name: str) -> None:
     """Hold that the struct reader and construct's, which come from one table, read the same."""
-    for layout in formats.room(name).LAYOUTS:
+    for layout in formats.get_format(name).LAYOUTS:
         record = bytes(range(1, layout.size + 1))
-        values = layout.read(view_of(record), 0)
+        values = layout.read(make_view(record), 0)
         parsed = layout.construct().parse(record)
         mine = {field.name: value for field, value in zip(layout.fields, values, strict=True)}
         theirs = {field.name: parsed[field.name] for field in layout.fields}

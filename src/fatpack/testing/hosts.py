@@ -1,6 +1,6 @@
 """The laws of hosts, one function each. A law that does not hold fails an assertion that says what to do.
 
-``name`` is the JSON name of a host, whose room :func:`fatpack.hosts.room` returns; ``data`` a file of that kind.
+``name`` is the JSON name of a host, whose room :func:`fatpack.hosts.get_host` returns; ``data`` a file of that kind.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from fatpack import hosts
 from fatpack.errors import FatpackError
 from fatpack.model import Label
-from fatpack.report.bytes_text import labels
-from fatpack.scanner import Found, host_of, scan
+from fatpack.report.bytes_text import file_labels
+from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.testing import memory
-from fatpack.testing.making import view_of
+from fatpack.testing.making import make_view
 
 #: what a door states → the parts that the room then has, and else has not
 PARTS = {
@@ -27,12 +27,12 @@ PARTS = {
 }
 
 
-def the_door_is_what_it_states(name: str) -> None:
+def assert_interface_matches(name: str) -> None:
     """Hold that a room has every part that all have, and those that ``hosts.ROOMS`` states of it, and no other."""
-    room = hosts.room(name)
+    room = hosts.get_host(name)
     for part in ("DOC", "detect", "locate", "labels"):
         assert hasattr(room, part), f"the room of {name} lacks {part}; hosts/__init__.py lists what a door must have"
-    door = hosts.ROOMS[name]
+    door = hosts.MODULES[name]
     for stated, parts in PARTS.items():
         for part in parts:
             assert hasattr(room, part) == getattr(door, stated), (
@@ -41,30 +41,30 @@ def the_door_is_what_it_states(name: str) -> None:
             )
 
 
-def the_card_is_honest(name: str) -> None:
+def assert_host_info_complete(name: str) -> None:
     """Hold that a room's card has its name, limitations and references."""
-    doc = hosts.room(name).DOC
+    doc = hosts.get_host(name).DOC
     assert doc.name == name, f"DOC.name is {doc.name!r}, and the room is called {name!r}"
     assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
     assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
 
 
-def a_file_is_recognised_as_this_host_alone(name: str, data: bytes, file: str = "the file") -> None:
+def assert_detected_as_this_host_alone(name: str, data: bytes, file: str = "the file") -> None:
     """Hold that a fixture is taken for the host that it is of."""
-    starts = hosts.ROOMS[name].starts
+    starts = hosts.MODULES[name].starts
     assert not starts or data.startswith(starts), f"{file} does not start as the door of {name} says"
-    host = host_of(view_of(data))
+    host = detect_host(make_view(data))
     assert host == name, f"{file}, a fixture of {name}, is taken for {host}: see detect, and the order of ROOMS"
 
 
-def labels_of(data: bytes) -> list[Label]:
+def all_labels(data: bytes) -> list[Label]:
     """Return the labels of a file, those of containers in it included."""
-    return list(labels(view_of(data)))
+    return list(file_labels(make_view(data)))
 
 
-def labels_cover_every_byte_once(name: str, data: bytes) -> None:
+def assert_host_labels_cover_every_byte_once(name: str, data: bytes) -> None:
     """Hold that labels follow each other from the first byte to the last: the room's, and with its containers'."""
-    for source in (hosts.room(name).labels(view_of(data)), labels(view_of(data))):
+    for source in (hosts.get_host(name).labels(make_view(data)), file_labels(make_view(data))):
         reached = 0
         for label in source:
             assert label.span.start == reached, f"the label {label} must start at {reached:#x}: one label per byte"
@@ -73,16 +73,16 @@ def labels_cover_every_byte_once(name: str, data: bytes) -> None:
         assert reached == len(data), f"labels must reach {len(data):#x}, the end of the file; they end at {reached:#x}"
 
 
-def used(data: bytes) -> str:
+def scan_and_label(data: bytes) -> str:
     """Scan and label; anything but a result or an error of fatpack breaks the law. Returns the host that it is."""
-    view = view_of(data)
+    view = make_view(data)
     for item in scan(view):
-        if isinstance(item, Found):
+        if isinstance(item, FoundContainer):
             assert item.view.end <= item.view.source.size, f"{item} reaches behind the end of its file"
-    if (name := host_of(view)) == "raw":
+    if (name := detect_host(view)) == "raw":
         return name
     try:
-        labelled = sum(label.span.size for label in labels(view))
+        labelled = sum(label.span.size for label in file_labels(view))
         assert labelled == len(data), f"labels cover {labelled} bytes of {len(data)}"
     except FatpackError as error:
         assert error.chain[:1] == ("test",), f"an error must name the source first: {error!r} names {error.chain}"
@@ -90,6 +90,6 @@ def used(data: bytes) -> str:
     return name
 
 
-def memory_stays_within_the_bytes_present(data: bytes, cases: Iterable[tuple[int, int]]) -> None:
+def assert_host_memory_bounded(data: bytes, cases: Iterable[tuple[int, int]]) -> None:
     """Hold that nothing is allocated for a number: ``cases`` are positions and what is put there in eight bytes."""
-    memory.stays_within(data, cases, lambda damaged: list(scan(view_of(damaged))), "the scan")
+    memory.assert_memory_within(data, cases, lambda damaged: list(scan(make_view(damaged))), "the scan")

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-def view_of(data: bytes, name: str = "test") -> View:
+def make_view(data: bytes, name: str = "test") -> View:
     """Return a view of all of the bytes; ``name`` is what errors name first."""
     return BytesSource(data, name).view()
 
 
-def joined(pieces: Iterable[Piece]) -> bytes:
+def join_pieces(pieces: Iterable[Piece]) -> bytes:
     """Return what a writer yields as one string."""
     return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
 
 
-def image(data: bytes, **facts: object) -> Image:
+def make_image(data: bytes, **facts: object) -> Image:
     """Return an image of these bytes, for a container that is to be written; ``facts`` are fields of the model."""
-    view = view_of(data, "image")
+    view = make_view(data, "image")
     facts = {"target": Target(), "form": "object", **facts}
     return Image(data=view, size=len(data), stored_size=len(data), span=view.span(), **facts)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class Traced:
+class TracedMemory:
     """Memory that is allocated in this block: ``peak`` is the most there was of it at once, in bytes."""
 
     def __init__(self) -> None:
@@ -30,13 +30,15 @@ class Traced:
         tracemalloc.stop()
 
 
-def stays_within(data: bytes, cases: Iterable[tuple[int, int]], use: Callable[[bytes], object], what: str) -> None:
+def assert_memory_within(
+    data: bytes, cases: Iterable[tuple[int, int]], use: Callable[[bytes], object], what: str
+) -> None:
     """Hold that ``use`` allocates nothing for a number, which messages call ``what``.
 
     ``cases`` are positions and what is put there in eight bytes.
     """
     use(data)  # imports and caches are not the file's fault
-    with Traced() as memory:
+    with TracedMemory() as memory:
         for start, value in cases:
             use(data[:start] + value.to_bytes(8, "little") + data[start + 8 :])
     most = (8 << 20) + 64 * len(data)

@@ -10,14 +10,14 @@ from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner.visit import package_of
-from fatpack.trees.beside import Beside, Together
-from fatpack.trees.leaves import SEPARATOR, LeafPath
+from fatpack.scanner.visit import detect_package
+from fatpack.trees.beside import PackageSidecars, SidecarFolder
+from fatpack.trees.leaves import SEPARATOR, MemberPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import Source, View
-    from fatpack.packages import Member
+    from fatpack.packages import PackageMember
 
 #: What helps where a stream is damaged of which a file is wanted.
 _SALVAGE = "extract of the whole package takes what is left"
@@ -26,7 +26,7 @@ _SALVAGE = "extract of the whole package takes what is left"
 _NAMED = 5
 
 
-class Entered:
+class NestedFile:
     """A file in a package, open with all packages around it; closing it closes them too. A context manager.
 
     ``source`` are its bytes, ``package`` those of the outermost package, ``name`` is its path, and ``rest`` what the
@@ -54,14 +54,14 @@ class Entered:
         while self._sources:
             self._sources.pop().close()
 
-    def __enter__(self) -> Entered:
+    def __enter__(self) -> NestedFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def entered(package: Source, inside: str) -> Entered:
+def open_nested(package: Source, inside: str) -> NestedFile:
     """Open the file that a text names in a package, which is closed with it, or at once if that fails.
 
     Raises UsageError, with what is there, FormatError for what is damaged, Unsupported for what cannot be inflated.
@@ -70,12 +70,12 @@ def entered(package: Source, inside: str) -> Entered:
     names: tuple[str, ...] = (str(package.name),)
     try:
         for _ in range(limits.NESTING):
-            found = _Search(sources[-1].view(), inside).result()
+            found = _MemberSearch(sources[-1].view(), inside).result()
             names = (*names, found.name)
-            found.source.name = LeafPath(*names)
+            found.source.name = MemberPath(*names)
             sources.append(found.source)
             if not found.rest.startswith(SEPARATOR):
-                return Entered(sources, found.rest)
+                return NestedFile(sources, found.rest)
             inside = found.rest[1:]
         raise UsageError(f"{inside} is nested too deeply in packages", hint=limits.advice("NESTING"))
     except BaseException:
@@ -84,13 +84,13 @@ def entered(package: Source, inside: str) -> Entered:
         raise
 
 
-class _Found(Record):
+class _FoundMember(Record):
     name: str
     source: Source
     rest: str
 
 
-class _Present:
+class _MembersSeen:
     """What a package has, as far as an error says it: the first files, and those of the name that was asked for."""
 
     def __init__(self, inside: str) -> None:
@@ -117,29 +117,29 @@ class _Present:
         return hint
 
 
-class _Search:
+class _MemberSearch:
     """A look through a package for the file that a text begins with; files in a stream are opened as they go by."""
 
     def __init__(self, view: View, inside: str) -> None:
         self._view = view
         self._inside = inside
         self._title = view.chain[0] if view.chain else "the input"
-        self._kind = package_of(view)
+        self._kind = detect_package(view)
         if not self._kind:
             raise UsageError(f"{self._title} is no package: there is no {inside} in it")
         if not inside:
             raise UsageError(f"address {self._title}{SEPARATOR}: the file has no name")
 
-    def result(self) -> _Found:
+    def result(self) -> _FoundMember:
         """Return the file. Raises UsageError if there is none of this name, or if there are several."""
-        from fatpack.packages import room
+        from fatpack.packages import get_package
 
-        best: list[tuple[Member, str]] = []
+        best: list[tuple[PackageMember, str]] = []
         opened: Source | None = None
         failure: FatpackError | None = None
-        present = _Present(self._inside)
+        present = _MembersSeen(self._inside)
         damage: Finding | None = None
-        for item in room(self._kind).members(self._view):
+        for item in get_package(self._kind).members(self._view):
             if isinstance(item, Finding):
                 damage = item if damage is None and item.severity == "error" else damage
                 continue
@@ -180,17 +180,17 @@ class _Search:
             raise failure
         member, rest = best[0]
         source = self._completed(member, member.open() if opened is None else opened)
-        return _Found(member.name, source, rest)
+        return _FoundMember(member.name, source, rest)
 
-    def _completed(self, member: Member, source: Source) -> Source:
+    def _completed(self, member: PackageMember, source: Source) -> Source:
         """Return the source of a file with what it shares with others of its package."""
         if source.budget is UNCOUNTED:
             source.budget = self._view.source.budget
         if member.is_lasting:
-            source.neighbours = Beside(Together(self._view, self._kind), member.name.rpartition("/")[0])
+            source.neighbours = SidecarFolder(PackageSidecars(self._view, self._kind), member.name.rpartition("/")[0])
         return source
 
-    def _rest(self, member: Member) -> str | None:
+    def _rest(self, member: PackageMember) -> str | None:
         """Return what the text goes on with behind a file's name, or behind its number (``#3``), if it begins so."""
         for name in (member.name, f"#{member.number}"):
             if self._inside.startswith(name):

@@ -13,16 +13,16 @@ by whoever takes it, leaf by leaf: one is open at a time, and those that come ou
 from __future__ import annotations
 
 from fatpack.errors import FatpackError
-from fatpack.findings import Tally, finding
+from fatpack.findings import FindingTally, finding
 from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
 from fatpack.io.sources.opening import is_pattern, open_source
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner.visit import package_of
-from fatpack.trees.beside import Beside, Together
-from fatpack.trees.passed import Excluded, is_passed
-from fatpack.trees.walk import Walk
+from fatpack.scanner.visit import detect_package
+from fatpack.trees.beside import PackageSidecars, SidecarFolder
+from fatpack.trees.passed import ExcludePatterns, is_skipped
+from fatpack.trees.walk import TreeWalk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from fatpack.io.budget import Budget
     from fatpack.io.source import Source, View
-    from fatpack.packages import Member
+    from fatpack.packages import PackageMember
     from fatpack.trees.walk import TreeFile
 
-    Failure = FatpackError | OSError
+    FailureCallback = FatpackError | OSError
 
 #: What stands in a path between a package and what is in it.
 SEPARATOR = "!"
@@ -43,7 +43,7 @@ SEPARATOR = "!"
 _TOGETHER = 1000
 
 
-class LeafPath(str):
+class MemberPath(str):
     """The path of a file in a package; ``names`` are its parts: that of the file, and a stored name for each level."""
 
     __slots__ = ("names",)
@@ -56,10 +56,10 @@ class LeafPath(str):
         return path
 
     def __reduce__(self) -> tuple[object, ...]:
-        return LeafPath, self.names
+        return MemberPath, self.names
 
 
-class Rules(Record):
+class Filter(Record):
     """Which files are looked into: none that match ``exclude``, and without ``deep`` none that say by their names that
     no device code is in them.
     """
@@ -68,7 +68,7 @@ class Rules(Record):
     deep: bool = False
 
 
-class Counts:
+class SkipCounts:
     """What was met on the way to the leaves, and not looked into; counts of several walks add up.
 
     ``passed`` and ``excluded`` are files that were left out by their names, and excluded folders; ``links`` and
@@ -82,26 +82,26 @@ class Counts:
         self.passed = self.excluded = self.links = self.special = self.packages = self.denied = self.vanished = 0
         self.used: set[str] = set()
 
-    def fail(self, error: Failure | None) -> None:
+    def fail(self, error: FailureCallback | None) -> None:
         """Count a file that cannot be opened, if that is for lack of permission, or because it is gone."""
         self.denied += isinstance(error, PermissionError)
         self.vanished += isinstance(error, FileNotFoundError)
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: SkipCounts) -> None:
         """Add the counts of another walk."""
         self.used |= other.used
         for name in ("denied", "excluded", "links", "packages", "passed", "special", "vanished"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-class Said:
+class PackageFindings:
     """What is wrong with how files are stored in a package. LIMIT: ``limits.FINDINGS`` of each code, others counted."""
 
     __slots__ = ("_kept", "_tally")
 
     def __init__(self) -> None:
         self._kept: list[Finding] = []
-        self._tally = Tally(limits.FINDINGS)
+        self._tally = FindingTally(limits.FINDINGS)
 
     def take(self, items: Iterable[Finding]) -> None:
         """Take up findings, or the number of them where there are many."""
@@ -112,7 +112,7 @@ class Said:
         return [*self._kept, *self._tally.rest()]
 
 
-class Leaf(Record):
+class InputFile(Record):
     """A file in which device code may be, open until the next is asked for; or why there is none to be read.
 
     ``parts`` lead to it from what was named. With ``package`` it stands for a package of that kind, behind the files in
@@ -122,13 +122,13 @@ class Leaf(Record):
     path: str
     parts: tuple[str, ...]
     view: View | None = None
-    error: Failure | None = None
+    error: FailureCallback | None = None
     package: str = ""
     size: int | None = None
     findings: tuple[Finding, ...] = ()
 
 
-class Node(Record):
+class PendingFile(Record):
     """A file that was met in a folder or a package, which may be a package itself; :meth:`leaves` walks it.
 
     ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
@@ -141,10 +141,10 @@ class Node(Record):
     size: int = 0
     is_lasting: bool = True
     depth: int = 0
-    leaf: Leaf | None = None
-    said: Said | None = None
+    leaf: InputFile | None = None
+    said: PackageFindings | None = None
 
-    def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
+    def leaves(self, rules: Filter, counts: SkipCounts) -> Iterator[InputFile]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
         if self.open is None:
             if self.leaf is not None:
@@ -155,13 +155,13 @@ class Node(Record):
             source = self.open()
         except (FatpackError, OSError) as error:
             counts.fail(error)
-            yield Leaf(self.path, self.parts, error=error)
+            yield InputFile(self.path, self.parts, error=error)
             return
         with source:
             try:
                 view = source.view()
             except (FatpackError, OSError) as error:  # what is inflated has a size when all of it is
-                yield Leaf(self.path, self.parts, error=error)
+                yield InputFile(self.path, self.parts, error=error)
                 return
             yield from _of(view, self, rules, counts)
             # How it is stored in its package is known when it was read.
@@ -169,53 +169,57 @@ class Node(Record):
                 self.said.take(getattr(source, "findings", ()))
 
 
-def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
+def _of(view: View, node: PendingFile, rules: Filter, counts: SkipCounts) -> Iterator[InputFile]:
     try:
-        kind = package_of(view)
+        kind = detect_package(view)
     except (FatpackError, OSError) as error:
-        yield Leaf(node.path, node.parts, error=error)
+        yield InputFile(node.path, node.parts, error=error)
         return
     if not kind:
-        yield Leaf(node.path, node.parts, view, size=len(view))
+        yield InputFile(node.path, node.parts, view, size=len(view))
         return
-    for member in in_package(view, kind, node, rules, counts):
+    for member in walk_package(view, kind, node, rules, counts):
         yield from member.leaves(rules, counts)
 
 
-def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Counts) -> Iterator[Node]:
+def walk_package(
+    view: View, kind: str, package: PendingFile, rules: Filter, counts: SkipCounts
+) -> Iterator[PendingFile]:
     """Yield a node for each file in a package that is looked into, and one for the package itself behind them."""
-    from fatpack.packages import room
+    from fatpack.packages import get_package
 
     counts.packages += 1
-    said = Said()
-    error: Failure | None = None
+    said = PackageFindings()
+    error: FailureCallback | None = None
     if package.depth >= limits.NESTING:
         text = "packages nested deeper than the limit"
         said.take([finding("FP1004", view.span(), text, limits.advice("NESTING"))])
     else:
-        excluded, together = Excluded(rules.exclude, counts.used), Together(view, kind)
+        excluded, together = ExcludePatterns(rules.exclude, counts.used), PackageSidecars(view, kind)
         try:
-            for item in room(kind).members(view):
+            for item in get_package(kind).members(view):
                 if isinstance(item, Finding):
                     said.take([item])
                     continue
                 said.take(item.findings)
-                parts = (*package.parts, *parts_of(item.name))
+                parts = (*package.parts, *split_name(item.name))
                 if excluded.has_any(parts[len(package.parts) :]):
                     counts.excluded += 1
-                elif not rules.deep and is_passed(item.name):
+                elif not rules.deep and is_skipped(item.name):
                     counts.passed += 1
                 else:
                     yield _node(item, view, package, parts, together).replace(said=said)
         except (FatpackError, OSError) as problem:
             error = problem
-    end = Leaf(package.path, package.parts, package=kind, size=len(view), error=error)
-    yield Node(package.path, package.parts, None, leaf=end, said=said)
+    end = InputFile(package.path, package.parts, package=kind, size=len(view), error=error)
+    yield PendingFile(package.path, package.parts, None, leaf=end, said=said)
 
 
-def _node(member: Member, view: View, package: Node, parts: tuple[str, ...], together: Together) -> Node:
-    names = package.path.names if isinstance(package.path, LeafPath) else (package.path,)
-    path = LeafPath(*names, member.name)
+def _node(
+    member: PackageMember, view: View, package: PendingFile, parts: tuple[str, ...], together: PackageSidecars
+) -> PendingFile:
+    names = package.path.names if isinstance(package.path, MemberPath) else (package.path,)
+    path = MemberPath(*names, member.name)
 
     def opened() -> Source:
         source = member.open()
@@ -223,27 +227,27 @@ def _node(member: Member, view: View, package: Node, parts: tuple[str, ...], tog
         if source.budget is UNCOUNTED:
             source.budget = view.source.budget
         if member.is_lasting:
-            source.neighbours = Beside(together, member.name.rpartition("/")[0])
+            source.neighbours = SidecarFolder(together, member.name.rpartition("/")[0])
         return source
 
     size = len(view) if member.size is None else member.size
-    return Node(path, parts, opened, size, member.is_lasting, package.depth + 1)
+    return PendingFile(path, parts, opened, size, member.is_lasting, package.depth + 1)
 
 
-def parts_of(name: str) -> tuple[str, ...]:
+def split_name(name: str) -> tuple[str, ...]:
     """Return the folders of a stored name and its last part, without those that mean nothing."""
     return tuple(part for part in name.split("/") if part not in ("", "."))
 
 
-def batches_below(
-    name: str, rules: Rules, counts: Counts, unmatched: list[str], *, budget: Budget | None = None
-) -> Iterator[list[Node]]:
+def walk_tree(
+    name: str, rules: Filter, counts: SkipCounts, unmatched: list[str], *, budget: Budget | None = None
+) -> Iterator[list[PendingFile]]:
     """Yield the files of a folder, or those that a pattern means, as nodes that may be walked in any order.
 
     ``unmatched`` gets a pattern that no file has.
     """
-    walk = Walk([name], as_named=True, passes=not rules.deep, exclude=rules.exclude)
-    yield from batched(_of_place(place, budget) for place in walk)
+    walk = TreeWalk([name], as_named=True, passes=not rules.deep, exclude=rules.exclude)
+    yield from group_batches(_of_place(place, budget) for place in walk)
     counts.passed += walk.passed
     counts.excluded += walk.excluded
     counts.used |= walk.used
@@ -252,30 +256,30 @@ def batches_below(
     unmatched += walk.unmatched
 
 
-def _of_place(place: TreeFile, budget: Budget | None) -> Node:
+def _of_place(place: TreeFile, budget: Budget | None) -> PendingFile:
     if place.problem:
-        error: Failure = place.error or OSError(0, place.problem, place.path)
-        return Node(place.path, place.parts, None, leaf=Leaf(place.path, place.parts, error=error))
-    return Node(place.path, place.parts, lambda: open_source(place.path, budget=budget), place.size)
+        error: FailureCallback = place.error or OSError(0, place.problem, place.path)
+        return PendingFile(place.path, place.parts, None, leaf=InputFile(place.path, place.parts, error=error))
+    return PendingFile(place.path, place.parts, lambda: open_source(place.path, budget=budget), place.size)
 
 
-def batches_in(view: View, path: str, rules: Rules, counts: Counts) -> Iterator[list[Node]]:
+def walk_open_file(view: View, path: str, rules: Filter, counts: SkipCounts) -> Iterator[list[PendingFile]]:
     """Yield the nodes of a file that is open: of a package, those in it; else the file alone."""
     try:
-        kind = package_of(view)
+        kind = detect_package(view)
     except (FatpackError, OSError) as error:
-        yield [Node(path, (), None, leaf=Leaf(path, (), error=error))]
+        yield [PendingFile(path, (), None, leaf=InputFile(path, (), error=error))]
         return
     if not kind:
-        yield [Node(path, (), None, leaf=Leaf(path, parts_of(path)[-1:], view, size=len(view)))]
+        yield [PendingFile(path, (), None, leaf=InputFile(path, split_name(path)[-1:], view, size=len(view)))]
         return
-    package = Node(path, (), None)
-    yield from batched(in_package(view, kind, package, rules, counts))
+    package = PendingFile(path, (), None)
+    yield from group_batches(walk_package(view, kind, package, rules, counts))
 
 
-def batched(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+def group_batches(nodes: Iterable[PendingFile]) -> Iterator[list[PendingFile]]:
     """Yield nodes in lists: lasting ones together, any other alone, before the next is asked for."""
-    waiting: list[Node] = []
+    waiting: list[PendingFile] = []
     for node in nodes:
         if not node.is_lasting:
             if waiting:
@@ -291,15 +295,21 @@ def batched(nodes: Iterable[Node]) -> Iterator[list[Node]]:
         yield waiting
 
 
-def kind_of(name: str, view: View | None) -> str:
+def input_kind(name: str, view: View | None) -> str:
     """Return what a name means: ``folder``, ``pattern``, or the JSON name of the package that is open."""
-    return package_of(view) if view is not None else "pattern" if is_pattern(name) else "folder"
+    return detect_package(view) if view is not None else "pattern" if is_pattern(name) else "folder"
 
 
-def batches_of(
-    name: str, view: View | None, rules: Rules, counts: Counts, unmatched: list[str], *, budget: Budget | None = None
-) -> Iterator[list[Node]]:
+def walk_input(
+    name: str,
+    view: View | None,
+    rules: Filter,
+    counts: SkipCounts,
+    unmatched: list[str],
+    *,
+    budget: Budget | None = None,
+) -> Iterator[list[PendingFile]]:
     """Yield the nodes of a name: of a file that is open, or without a view, of a folder or a pattern."""
     if view is None:
-        return batches_below(name, rules, counts, unmatched, budget=budget)
-    return batches_in(view, name, rules, counts)
+        return walk_tree(name, rules, counts, unmatched, budget=budget)
+    return walk_open_file(view, name, rules, counts)

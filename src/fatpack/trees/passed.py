@@ -28,13 +28,13 @@ SUFFIXES = frozenset(
 _EMBEDDED = ".fatbin.c"
 
 
-def is_passed(name: str) -> bool:
+def is_skipped(name: str) -> bool:
     """Return whether a file of this name holds no compiled device code, whatever is in it."""
     stem, _, suffix = name.rpartition(".")
     return bool(stem) and suffix.lower() in SUFFIXES and not name.endswith(_EMBEDDED)
 
 
-class Excluded:
+class ExcludePatterns:
     """The files and folders that patterns exclude. One without ``/`` is for names, any other for paths from the root,
     as are those that begin with one; a ``/`` at the end means nothing.
 
@@ -55,7 +55,7 @@ class Excluded:
         found = [
             text
             for text, is_path, pattern in self._patterns
-            if parts and matches(pattern, parts if is_path else parts[-1:])
+            if parts and path_matches(pattern, parts if is_path else parts[-1:])
         ]
         self._used.update(found)
         return bool(found)
@@ -65,7 +65,7 @@ class Excluded:
         return bool(self._patterns) and any(self.has(parts[:end]) for end in range(1, len(parts) + 1))
 
 
-def matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
+def path_matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether the parts of a path match those of a pattern, one each; ``**`` matches any number of them."""
     from fnmatch import fnmatchcase
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.io.budget import budget_now
-from fatpack.machine.processes import with_processes
+from fatpack.io.budget import current_budget
+from fatpack.machine.processes import map_in_processes
 from fatpack.record import Record
-from fatpack.trees.leaves import Counts, Said
+from fatpack.trees.leaves import PackageFindings, SkipCounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
     from fatpack.io.budget import Budget
     from fatpack.model import Finding
-    from fatpack.trees.leaves import Leaf, Node, Rules
+    from fatpack.trees.leaves import Filter, InputFile, PendingFile
 
     T = TypeVar("T")
 
 
-class _Done(Record):
+class _MappedBatch(Record):
     """What was made of the leaves of a node in another process, what was met there, and what was inflated.
 
     ``said`` is what is wrong with how the node is stored.
     """
 
     made: list[Any]
-    counts: Counts
+    counts: SkipCounts
     drawn: int
     said: list[Finding]
 
 
-def made_of(
-    batches: Iterable[list[Node]],
-    make: Callable[[Leaf], T],
-    rules: Rules,
-    counts: Counts,
+def map_files(
+    batches: Iterable[list[PendingFile]],
+    make: Callable[[InputFile], T],
+    rules: Filter,
+    counts: SkipCounts,
     *,
     is_local: bool = True,
     budget: Budget | None = None,
@@ -45,23 +45,23 @@ def made_of(
     What is made must be such that it can be pickled, and ``make`` keeps nothing. Connections to servers stay here: of
     what is not local, all is made in this process. ``budget`` is that of the nodes' sources, by default the command's.
     """
-    budget = budget_now() if budget is None else budget
+    budget = current_budget() if budget is None else budget
 
-    def work(node: Node) -> _Done:
-        own, before, said = Counts(), budget.drawn, Said()
+    def work(node: PendingFile) -> _MappedBatch:
+        own, before, said = SkipCounts(), budget.drawn, PackageFindings()
         # What stands for the package itself says what was met before it; of any other node, what is new goes back.
         asked = node if node.open is None else node.replace(said=said)
         made = [make(leaf) for leaf in asked.leaves(rules, own)]
-        return _Done(made, own, budget.drawn - before, said.findings())
+        return _MappedBatch(made, own, budget.drawn - before, said.findings())
 
-    def cost(node: Node) -> int:
+    def cost(node: PendingFile) -> int:
         return node.size if is_local and node.is_lasting else 0
 
     for batch in batches:
-        shared = with_processes(batch, work, cost)
+        shared = map_in_processes(batch, work, cost)
         try:
             for node, there in shared:
-                done: _Done | None = None if there is None else there.value
+                done: _MappedBatch | None = None if there is None else there.value
                 if done is not None and budget.inflate(done.drawn):
                     counts.add(done.counts)
                     if node.said is not None:

@@ -9,9 +9,9 @@ import os
 import stat
 
 from fatpack.errors import UsageError
-from fatpack.io.sources.opening import PATTERN_CHARACTERS, is_pattern, located
+from fatpack.io.sources.opening import PATTERN_CHARACTERS, is_pattern, resolve_url
 from fatpack.record import Record
-from fatpack.trees.passed import Excluded, is_passed, matches
+from fatpack.trees.passed import ExcludePatterns, is_skipped, path_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class TreeFile(Record):
         return bool(self.parts)
 
 
-class Walk:
+class TreeWalk:
     """The files that some names mean; an iterator over places. Afterwards it knows what it passed over.
 
     ``links`` counts links in folders, ``special`` counts pipes, sockets and devices there, ``passed`` and ``excluded``
@@ -64,18 +64,18 @@ class Walk:
         self._as_named = as_named
         self._passes = passes
         self.used: set[str] = set()
-        self._excluded = Excluded(exclude, self.used)
+        self._excluded = ExcludePatterns(exclude, self.used)
         self.links = self.special = self.passed = self.excluded = 0
         self.unmatched: list[str] = []
 
     def __iter__(self) -> Iterator[TreeFile]:
         for text in self._names:
             try:
-                name = located(text)
+                name = resolve_url(text)
             except UsageError as error:  # a line of a list; what is typed was looked at before
-                from fatpack.io.sources.url import shown
+                from fatpack.io.sources.url import redact_url
 
-                yield TreeFile(shown(text), problem=error.problem, error=error)
+                yield TreeFile(redact_url(text), problem=error.problem, error=error)
                 continue
             if hasattr(name, "given"):
                 yield TreeFile(str(name), given=name.given)
@@ -147,7 +147,7 @@ class Walk:
 
     def _is_meant(self, entry: os.DirEntry[str], parts: tuple[str, ...], pattern: Sequence[str] | None) -> bool:
         """Return whether a file in a folder is meant; count it if it is left out."""
-        if pattern is not None and not matches(pattern, parts):
+        if pattern is not None and not path_matches(pattern, parts):
             self.links += entry.is_symlink() and _may_lead(pattern, parts)
         elif entry.is_symlink():
             self.links += 1
@@ -155,7 +155,7 @@ class Walk:
             self.special += 1
         elif self._excluded.has(parts):
             self.excluded += 1
-        elif self._passes and is_passed(entry.name):
+        elif self._passes and is_skipped(entry.name):
             self.passed += 1
         else:
             return True
@@ -164,7 +164,7 @@ class Walk:
 
 def _may_lead(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     """Return whether files below a folder may match a pattern."""
-    return "**" in pattern or matches(pattern[: len(parts)], parts)
+    return "**" in pattern or path_matches(pattern[: len(parts)], parts)
 
 
 def _met(entry: os.DirEntry[str], path: str, parts: tuple[str, ...]) -> TreeFile:
@@ -184,7 +184,7 @@ def _unreadable(path: str, error: OSError | ValueError, parts: tuple[str, ...] =
     return TreeFile(path, problem=error.strerror or str(error), parts=parts, error=error)
 
 
-def listed(path: str) -> Iterator[str]:
+def read_list_file(path: str) -> Iterator[str]:
     """Yield the names in a list, one on each line ("-" is standard input); empty lines and ``#`` comments are none."""
     descriptor: int | str = 0 if path == "-" else path
     with open(descriptor, encoding="utf-8", errors="surrogateescape", closefd=path != "-") as lines:

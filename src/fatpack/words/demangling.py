@@ -19,7 +19,7 @@ _PROGRAMS = ("llvm-cxxfilt", "c++filt")
 _START = "_Z"
 
 
-def demangled(names: Iterable[str]) -> dict[str, str]:
+def demangle(names: Iterable[str]) -> dict[str, str]:
     """Return those of the names that are mangled, each with what it stands for.
 
     Names that nobody can demangle are left out. Raises Unsupported where there is nothing that demangles.
@@ -33,7 +33,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text and text != name}
 
 
-def check() -> None:
+def check_available() -> None:
     """Raise Unsupported where there is nothing that demangles: before anything is read whose names are wanted."""
     try:
         __import__("cxxfilt")

@@ -15,7 +15,7 @@ def printable(text: str) -> str:
     )
 
 
-def as_markup(text: str) -> str:
+def escape_html(text: str) -> str:
     """Return text from a file as HTML and XML show it: printable, and without a meaning of its own.
 
     The one place where text is escaped for markup.

@@ -21,7 +21,7 @@ _DIGITS = 18
 EXAMPLES = "write 850MB (millions of bytes), 800MiB or 800M (times 2^20), or 1048576"
 
 
-def size_of(text: str) -> int:
+def parse_size(text: str) -> int:
     """Return the bytes of a text as ``850MB``, ``1.5 GiB``, ``1G`` or ``1048576``. Raises ValueError for another."""
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     factor = _UNITS.get(text[len(number) :].lower())
@@ -33,7 +33,7 @@ def size_of(text: str) -> int:
     return int(digits) * factor // parts
 
 
-def size_words(size: int) -> str:
+def format_size(size: int) -> str:
     """Return a size for people, with the exact number where it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
     if size < 1000:
         return f"{size} B"
@@ -45,7 +45,7 @@ def size_words(size: int) -> str:
     return f"{value:.3g} {units[0]}"
 
 
-def compared_words(size: int) -> str:
+def format_size_exactly(size: int) -> str:
     """Return a size to be compared with a limit near it, for which three digits are too few: ``1024.3 MB``."""
     if size < 10_000:
         return f"{size} bytes"

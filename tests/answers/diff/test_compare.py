@@ -18,12 +18,12 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.answers.diff.facts import ArchDiff, Diff, KernelDiff, LibraryDiff, Sizes
-from fatpack.answers.diff.matching import matched
+from fatpack.answers.diff.facts import ArchDiff, CodeSizes, DiffResult, KernelDiff, LibraryDiff
+from fatpack.answers.diff.matching import match_libraries
 from fatpack.answers.diff.reading import ImageFacts, LibraryFacts
 from fatpack.cli import main
-from fatpack.report.answers.diff import render
-from fatpack.report.schemas import text
+from fatpack.report.answers.diff import render_diff
+from fatpack.report.schemas import schema_text
 
 PTX = """
 .version 8.0
@@ -61,7 +61,7 @@ def test_of_two_objects_kernels_that_came_and_went_are_named_unasked(tmp_path: P
     found = fatpack.diff(old, new)
     (arch,) = [arch for arch in found.libraries[0].archs if arch.kernels]
     assert [(item.kind, item.name) for item in arch.kernels or ()] == [("lost", "b"), ("added", "c"), ("added", "d")]
-    lines = list(render(found))
+    lines = list(render_diff(found))
     assert lines[0].startswith("lost: 1 kernel; added: 2 kernels; changed: 1 image")
     assert not found.with_kernels
 
@@ -184,13 +184,13 @@ def library(name: str) -> LibraryFacts:
 )
 def test_libraries_of_another_version_are_matched(old: str, new: str) -> None:
     here, there = [library(old), library("lib/liby.so")], [library("lib/liby.so"), library(new)]
-    assert {(a and a.path, b and b.path) for a, b in matched(here, there)} == {(old, new), ("lib/liby.so",) * 2}
+    assert {(a and a.path, b and b.path) for a, b in match_libraries(here, there)} == {(old, new), ("lib/liby.so",) * 2}
 
 
 def test_what_has_no_one_match_is_lost_and_added() -> None:
-    pairs = matched([library("a/libx.so"), library("b/libx.so")], [library("c/libx.so"), library("b/libx.so")])
+    pairs = match_libraries([library("a/libx.so"), library("b/libx.so")], [library("c/libx.so"), library("b/libx.so")])
     assert {(a and a.path, b and b.path) for a, b in pairs} == {("a/libx.so", "c/libx.so"), ("b/libx.so",) * 2}
-    pairs = matched([library("a/libx.so"), library("b/libx.so")], [library("c/libx.so")])
+    pairs = match_libraries([library("a/libx.so"), library("b/libx.so")], [library("c/libx.so")])
     assert {(a and a.path, b and b.path) for a, b in pairs} == {
         ("a/libx.so", None),
         ("b/libx.so", None),
@@ -215,7 +215,7 @@ def test_exit_codes_and_json(
     assert line == first if code == 0 else line.startswith(first)
     assert main(["diff", str(CUBIN), str(new), *options, "--json"]) == code
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json.loads(text("diff")))
+    jsonschema.validate(document, json.loads(schema_text("diff")))
     assert document["differs"] == bool(code)
     assert {**fatpack.diff(CUBIN, new, kernels="--kernels" in options).to_dict(), "exit_code": code} == document
 
@@ -260,7 +260,7 @@ def test_what_cannot_be_read_is_not_called_lost(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out.splitlines()[0] == "could not be read: broken.cubin; nothing was compared"
     assert main(["diff", str(CUBIN), str(tmp_path / "nothing"), "--json"]) == 5
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json.loads(text("diff")))
+    jsonschema.validate(document, json.loads(schema_text("diff")))
     assert [item["path"] for item in document["unread"]] == [str(tmp_path / "nothing")]
     assert (document["exit_code"], document["libraries"]) == (5, [])
 
@@ -287,11 +287,11 @@ def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPat
     from fatpack.words import demangling
 
     monkeypatch.setattr(demangling, "_by_package", lambda names: None)
-    assert demangling.demangled(["_Z5scalePfi", "plain", "_Z"]) == {"_Z5scalePfi": "scale(float*, int)"}
+    assert demangling.demangle(["_Z5scalePfi", "plain", "_Z"]) == {"_Z5scalePfi": "scale(float*, int)"}
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(fatpack.Unsupported, match=r"pip install cxxfilt"):
-        demangling.demangled(["_Z5scalePfi"])
-    assert demangling.demangled(["plain"]) == {}
+        demangling.demangle(["_Z5scalePfi"])
+    assert demangling.demangle(["plain"]) == {}
 
 
 def test_without_a_demangler_one_sentence_says_so_at_once(
@@ -314,7 +314,7 @@ def test_kernels_that_need_more_come_before_others(tmp_path: Path) -> None:
     )
     arch = ArchDiff("sm_90", "cubin", "cuda", 1, 1, changed=1, kernels=kernels)
     library = LibraryDiff("both", "x.so", "x.so", "x.so", 1, 1, archs=(arch,))
-    lines = list(render(Diff("old", "new", (library,), with_kernels=True)))
+    lines = list(render_diff(DiffResult("old", "new", (library,), with_kernels=True)))
     assert [line.split()[1] for line in lines[-4:]] == ["d", "c", "b", "a"]
     assert "code 30721 B → 30722 B" in lines[-2]
 
@@ -412,8 +412,8 @@ def with_images(name: str, *digests: bytes) -> LibraryFacts:
 
 
 def paths(old: list[LibraryFacts], new: list[LibraryFacts]) -> set[tuple[str | None, str | None]]:
-    pairs = {(a and a.path, b and b.path) for a, b in matched(old, new)}
-    assert pairs == {(a and a.path, b and b.path) for b, a in matched(new, old)}
+    pairs = {(a and a.path, b and b.path) for a, b in match_libraries(old, new)}
+    assert pairs == {(a and a.path, b and b.path) for b, a in match_libraries(new, old)}
     return pairs
 
 
@@ -434,7 +434,7 @@ def test_the_same_content_is_matched_wherever_it_went() -> None:
     new = [with_images("b/three.so", b"2"), with_images("b/four.so", b"1")]
     assert paths(old, new) == {("a/one.so", "b/four.so"), ("a/two.so", "b/three.so")}
     copies = [with_images("c/one.so", b"1"), with_images("c/two.so", b"1"), with_images("c/three.so", b"1")]
-    assert [b and b.path for a, b in matched(copies, new[1:]) if a is not None].count("b/four.so") == 1
+    assert [b and b.path for a, b in match_libraries(copies, new[1:]) if a is not None].count("b/four.so") == 1
     moved = [each.replace(path=f"d{each.path}", parts=("d", *each.parts)) for each in copies]
     assert paths(copies, moved) == {(each.path, f"d{each.path}") for each in copies}
 
@@ -504,7 +504,7 @@ def test_what_was_not_looked_into_is_said_of_each_side(tmp_path: Path, capsys: p
     (sides[1] / "link.so").symlink_to("x.so")
     found = fatpack.diff(*sides)
     assert (found.old_unlooked.links, found.new_unlooked.links) == (0, 1)
-    jsonschema.validate(found.to_dict(), json.loads(text("diff")))
+    jsonschema.validate(found.to_dict(), json.loads(schema_text("diff")))
     assert main(["diff", *map(str, sides)]) == 0
     assert f"{sides[1]}: not looked into: 1 link" in capsys.readouterr().out
 
@@ -530,8 +530,8 @@ def test_what_was_not_looked_into_is_said_of_each_side(tmp_path: Path, capsys: p
 def test_where_bytes_came_from_is_a_share_of_what_came(grown: int, deltas: dict[str, int], said: str) -> None:
     base = 10_000_000
     archs = tuple(
-        ArchDiff(arch, "cubin", "cuda", 1, 1, old=Sizes(base, base), new=Sizes(base + delta, base + delta))
+        ArchDiff(arch, "cubin", "cuda", 1, 1, old=CodeSizes(base, base), new=CodeSizes(base + delta, base + delta))
         for arch, delta in deltas.items()
     )
     library = LibraryDiff("both", "x.so", "old/x.so", "new/x.so", base, base + grown, archs=archs)
-    assert next(render(Diff("old", "new", (library,)))).partition(";")[0] == said
+    assert next(render_diff(DiffResult("old", "new", (library,)))).partition(";")[0] == said

@@ -10,9 +10,9 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.diff.compare import compare
-from fatpack.answers.diff.facts import ArchDiff, Diff, LibraryDiff
-from fatpack.answers.diff.reading import Side
+from fatpack.answers.diff.compare import compare_releases
+from fatpack.answers.diff.facts import ArchDiff, DiffResult, LibraryDiff
+from fatpack.answers.diff.reading import Release
 
 FILES = sorted(
     path
@@ -34,7 +34,7 @@ PAIRS = [
 @pytest.mark.sweep(12)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FIXTURES)))
 def test_nothing_differs_from_itself(path: Path) -> None:
-    found = compare(Side(path), Side(path), kernels=True)
+    found = compare_releases(Release(path), Release(path), kernels=True)
     assert not found.differs
     assert found.kinds == ()
     assert all(library.is_same for library in found.libraries)
@@ -51,7 +51,7 @@ def releases(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "old", tmp_path / "new"
 
 
-def mirrored(found: Diff) -> Diff:
+def mirrored(found: DiffResult) -> DiffResult:
     """Return what the other direction has to say."""
     libraries = tuple(
         LibraryDiff(

@@ -13,18 +13,20 @@ import pytest
 from tests.builders import elf as build
 from tests.builders import fatbin
 from tests.builders.kpack_site import Site
-from tests.laws.rooms import FIXTURES, joined, view_of
+from tests.laws.rooms import FIXTURES
 from tests.runtime.evidence.test_verdicts import evidence
 
 import fatpack
 from fatpack import hosts
 from fatpack.answers.doctor import known
-from fatpack.answers.doctor.reach import extent, problems
+from fatpack.answers.doctor.reach import measure_extent, overflow_findings
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle import symptoms
 from fatpack.formats.clang_bundle.compressed.digest import new_digest
-from fatpack.model import Container, Image, Span, Target
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.runtime.evidence import verdicts
+from fatpack.testing.making import join_pieces, make_view
 
 BUNDLES = FIXTURES / "clang_bundle"
 HOST = "host-x86_64-unknown-linux-gnu-"
@@ -33,12 +35,12 @@ HOST = "host-x86_64-unknown-linux-gnu-"
 def image(data: bytes, spelling: str = "", **facts: str) -> Image:
     target = Target(facts.get("triple", ""), facts.get("arch", ""), facts.get("offload", "none"), spelling)
     attrs = {"id": spelling} if spelling else {}
-    return Image(target, "", view_of(data), len(data), len(data), Span(0, len(data)), attrs=attrs)
+    return Image(target, "", make_view(data), len(data), len(data), Span(0, len(data)), attrs=attrs)
 
 
 def bundle(*entries: tuple[str, bytes], align: str = "1") -> bytes:
     images = tuple(image(data, spelling) for spelling, data in entries)
-    return joined(clang_bundle.write(Container("", 0, images, Span(0, 0), attrs={"align": align})))
+    return join_pieces(clang_bundle.write(Container("", 0, images, Span(0, 0), attrs={"align": align})))
 
 
 def compressed(content: bytes) -> bytes:
@@ -131,7 +133,7 @@ def test_a_bug_is_named_with_its_thread(name: str, tmp_path: Path) -> None:
     assert set(bug.evidence) <= {item.code for item in found.findings} | set(_row(name).facts)
 
 
-def _row(name: str) -> known.Bug:
+def _row(name: str) -> known.KnownBugRow:
     return next(bug for bug in known.known_bugs() if bug.name == name)
 
 
@@ -148,7 +150,7 @@ def test_a_bug_of_packages_is_named_for_their_folder(name: str, tmp_path: Path) 
 
 
 def test_folded_stubs_are_named_by_the_verdict_on_them() -> None:
-    found = list(verdicts.verdicts(evidence(0, is_linked=True)))
+    found = list(verdicts.registration_problems(evidence(0, is_linked=True)))
     assert _row("folded-stubs").evidence(found, ()) == ("FP3048",)
 
 
@@ -162,11 +164,11 @@ def test_an_object_whose_device_code_is_too_large_to_link(size: int, code: str |
     path.write_bytes(build.with_section(elf.build(), 1, size=size))
     os.truncate(path, size + 4096)
     with fatpack.open(path) as file:
-        assert hosts.detected(file.view) == "elf"
-        found = extent(file.view, "elf", {1})
+        assert hosts.detect_host(file.view) == "elf"
+        found = measure_extent(file.view, "elf", {1})
         assert found is not None
         assert (found.is_linked, found.device, found.reached) == (False, size, size + 16)
-        said = list(problems(found, file.view, {"sm_50": size // 2, "sm_90": size // 4}))
+        said = list(overflow_findings(found, file.view, {"sm_50": size // 2, "sm_90": size // 4}))
     assert [item.code for item in said] == ([] if code is None else [code])
     if said:
         assert re.search(r"sm_50 \(.*\), sm_90", said[0].hint)

@@ -15,18 +15,18 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.answers.doctor.facts import Diagnosis
+from fatpack.answers.doctor.facts import DoctorResult
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin").read_bytes()
 FILES = {"usr/lib/x.fatbin": FATBIN, "usr/share/readme.md": b"text that nobody reads\n"}
 OTHER = b"TEXT that nobody reads\n"
 
 
-def _records(found: Diagnosis) -> int:
+def _records(found: DoctorResult) -> int:
     return next(row.checked for row in found.verified if row.what == "records")
 
 
-def _codes(found: Diagnosis) -> list[str]:
+def _codes(found: DoctorResult) -> list[str]:
     return [item.code for item in found.findings]
 
 

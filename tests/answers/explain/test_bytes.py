@@ -14,7 +14,7 @@ from tests.builders.policy_files import container, cubin
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.answers.explain.records import UnitAnswer
+from fatpack.answers.explain.records import ImageSetAnswer
 
 AMD, NVIDIA = "amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"
 
@@ -26,7 +26,7 @@ FOREIGN = device_elf(224, GFX942, sections=[(1, bytes(64))], osabi=0x40, abi_ver
 PTX = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n\0"
 
 
-def unit_of(data: bytes, device: str, **known: str) -> UnitAnswer:
+def unit_of(data: bytes, device: str, **known: str) -> ImageSetAnswer:
     explained = fatpack.explain(data, device, **known)  # type: ignore[arg-type]
     ((unit,),) = (one.units for one in explained.devices)
     assert (explained.exit_code == 0) is (unit.outcome in ("runs", "compiles"))

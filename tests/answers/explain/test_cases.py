@@ -9,8 +9,8 @@ import pytest
 from tests.builders import offered
 
 import fatpack
-from fatpack.answers.explain.records import DeviceAnswer, Explained, UnitAnswer
-from fatpack.target.choice.rules import rules
+from fatpack.answers.explain.records import DeviceAnswer, ExplainResult, ImageSetAnswer
+from fatpack.target.choice.rules import all_rules
 
 TABLES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
 CASES = [
@@ -20,7 +20,7 @@ CASES = [
 ]
 
 
-def asked(kind: str, images: str, device: str) -> Explained:
+def asked(kind: str, images: str, device: str) -> ExplainResult:
     """Return the answer for a container of some images."""
     name, _, setting = device.partition("; ")
     known: dict[str, object] = {}
@@ -33,7 +33,7 @@ def asked(kind: str, images: str, device: str) -> Explained:
     return fatpack.explain(data, name, **known)  # type: ignore[arg-type]
 
 
-def spelled(unit: UnitAnswer) -> str:
+def spelled(unit: ImageSetAnswer) -> str:
     """Return what became of a unit as the tables have it."""
     if unit.outcome == "unknown":
         return "?"
@@ -72,7 +72,7 @@ def test_nothing_for_a_vendor() -> None:
     assert not answer.is_served
 
 
-def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, UnitAnswer]:
+def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, ImageSetAnswer]:
     (answer,) = asked(kind, images, device).devices
     (unit,) = answer.units
     return answer, unit
@@ -195,7 +195,7 @@ def test_every_rule_has_a_case_or_a_test_elsewhere() -> None:
         for answer in asked(kind, images, device).devices:
             named |= {unit.rule for unit in answer.units}
             named |= {image.rule for unit in answer.units for image in unit.images}
-    assert {rule.name for rule in rules()} == named | set(ELSEWHERE)
+    assert {rule.name for rule in all_rules()} == named | set(ELSEWHERE)
     assert not named & set(ELSEWHERE)
 
 
@@ -204,7 +204,7 @@ def test_a_unit_without_an_image_does_not_fail_the_others() -> None:
     assert (answer.runs, answer.fails) == (1, 1)
 
 
-def field(images: str, name: str, **known: str) -> tuple[str, UnitAnswer]:
+def field(images: str, name: str, **known: str) -> tuple[str, ImageSetAnswer]:
     """Return the first line and the unit of a case that users met."""
     (answer,) = fatpack.explain(offered.cuda(images), name, **known).devices  # type: ignore[arg-type]
     (unit,) = answer.units

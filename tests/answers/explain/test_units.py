@@ -10,14 +10,14 @@ from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, ptx
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.explain.explain import Question, explain
-from fatpack.answers.explain.records import DeviceAnswer, UnitAnswer
-from fatpack.answers.explain.wording import verdict
-from fatpack.facts.units import UnitPlace
+from fatpack.answers.explain.explain import ExplainQuery, explain_rows
+from fatpack.answers.explain.records import DeviceAnswer, ImageSetAnswer
+from fatpack.answers.explain.wording import device_verdict
+from fatpack.facts.units import ImageSetLocation
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
-from fatpack.target.choice.drivers import cuda_of
-from fatpack.target.choice.settings import Settings
-from fatpack.target.devices import device
+from fatpack.target.choice.drivers import driver_cuda
+from fatpack.target.choice.settings import RuntimeSettings
+from fatpack.target.devices import parse_device
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 
@@ -112,8 +112,8 @@ def of_runtime(major: int | None, driver: tuple[int, int] | None) -> DeviceAnswe
     """Return the answer for a cubin in a file that loads libcudart.so of a major version."""
     *images, file = fatpack.rows(offered.cuda("90"))
     rows = [*images, file.replace(cuda_runtime=major)]
-    asked = Question((device("sm_90"),), Settings(driver=driver))
-    return explain(rows, ["x"], asked).devices[0]  # type: ignore[arg-type]
+    asked = ExplainQuery((parse_device("sm_90"),), RuntimeSettings(driver=driver))
+    return explain_rows(rows, ["x"], asked).devices[0]  # type: ignore[arg-type]
 
 
 def test_a_driver_that_is_older_than_the_cuda_runtime_of_the_program_fails() -> None:
@@ -136,7 +136,10 @@ def test_only_what_runs_needs_a_driver() -> None:
     for name, archs, runtime in (("a.so", "70", 11), ("b.so", "70", 12), ("c.so", "90", 13)):
         *images, file = (row.replace(path=name) for row in fatpack.rows(offered.cuda(archs)))
         rows += [*images, file.replace(cuda_runtime=runtime)]
-    asked = [explain(rows[:end], ["x"], Question((device("sm_70"),), Settings())).devices[0] for end in (2, 6)]
+    asked = [
+        explain_rows(rows[:end], ["x"], ExplainQuery((parse_device("sm_70"),), RuntimeSettings())).devices[0]
+        for end in (2, 6)
+    ]
     assert [answer.notes for answer in asked] == [
         ("what runs needs a driver of CUDA 11.0 or newer (driver 450): none was named",),
         ("some of what runs needs a driver of CUDA 12.0 or newer (driver 525): none was named",),
@@ -156,10 +159,10 @@ def test_only_what_runs_needs_a_driver() -> None:
 def test_the_driver_that_is_named_knows_the_device_and_takes_the_image(images: str, arch: str, said: str) -> None:
     """What is advised is what the same question with that driver does not deny."""
     rows = list(fatpack.rows(offered.cuda(images)))
-    (answer,) = explain(rows, ["x"], Question((device(arch),), Settings())).devices  # type: ignore[arg-type]
+    (answer,) = explain_rows(rows, ["x"], ExplainQuery((parse_device(arch),), RuntimeSettings())).devices  # type: ignore[arg-type]
     assert answer.notes == (f"what runs needs a driver of {said}: none was named",)
-    branch = cuda_of(said.partition("(driver ")[2][:3])
-    (again,) = explain(rows, ["x"], Question((device(arch),), Settings(driver=branch))).devices  # type: ignore[arg-type]
+    branch = driver_cuda(said.partition("(driver ")[2][:3])
+    (again,) = explain_rows(rows, ["x"], ExplainQuery((parse_device(arch),), RuntimeSettings(driver=branch))).devices  # type: ignore[arg-type]
     assert again.units[0].outcome in ("runs", "compiles")
 
 
@@ -249,10 +252,10 @@ def test_one_code_object_of_an_archive_goes_to_all_devices() -> None:
     ],
 )
 def test_a_verdict_counts_as_people_do(runs: int, fails: int, unknown: int, said: str) -> None:
-    place = UnitPlace("x.so", container=0)
+    place = ImageSetLocation("x.so", container=0)
     outcomes = ["runs"] * runs + ["fails"] * fails + ["unknown"] * unknown
-    units = [UnitAnswer("cuda", None, outcome, "C2", "", True, (), places=(place,)) for outcome in outcomes]
-    assert verdict(device("sm_90"), units, "", {}).startswith(f"sm_90: {said}")
+    units = [ImageSetAnswer("cuda", None, outcome, "C2", "", True, (), places=(place,)) for outcome in outcomes]
+    assert device_verdict(parse_device("sm_90"), units, "", {}).startswith(f"sm_90: {said}")
 
 
 @pytest.mark.parametrize("table", [None, b""])

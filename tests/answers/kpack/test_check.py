@@ -9,15 +9,15 @@ import pytest
 from tests.builders import kpack_host
 from tests.builders.kpack_site import Site, code, sound
 
-from fatpack.answers.kpack.check import Checked, LoaderSettings, check
+from fatpack.answers.kpack.check import KpackReport, LoaderSettings, check_folder
 from fatpack.errors import TargetError
 
 
-def checked(site: Site, *devices: str, paths: tuple[str, ...] = ()) -> Checked:
-    return check(str(site.root), LoaderSettings(devices, paths=paths))
+def checked(site: Site, *devices: str, paths: tuple[str, ...] = ()) -> KpackReport:
+    return check_folder(str(site.root), LoaderSettings(devices, paths=paths))
 
 
-def codes(found: Checked) -> list[str]:
+def codes(found: KpackReport) -> list[str]:
     return [finding.code for finding in found.findings]
 
 

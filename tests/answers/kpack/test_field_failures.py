@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from tests.builders.kpack_site import Site
 
-from fatpack.answers.kpack.check import Checked, LoaderSettings, check
+from fatpack.answers.kpack.check import KpackReport, LoaderSettings, check_folder
 from fatpack.model import Finding
 
 MI210 = "gfx90a:sramecc+:xnack-"
 
 
-def checked(site: Site, *devices: str, newer_only: bool = False) -> Checked:
-    return check(str(site.root), LoaderSettings(devices, newer_only))
+def checked(site: Site, *devices: str, newer_only: bool = False) -> KpackReport:
+    return check_folder(str(site.root), LoaderSettings(devices, newer_only))
 
 
-def only(found: Checked) -> Finding:
+def only(found: KpackReport) -> Finding:
     """Return the only finding, which is about a file of the folder and says what to do."""
     (finding,) = found.findings
     assert finding.span.source[0].startswith(found.folder.given)

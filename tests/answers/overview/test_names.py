@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.answers.overview.names import family, label, stem
+from fatpack.answers.overview.names import arch_family, arch_label, kernel_namespace
 
 STEMS = {
     "_Z3addPf": "add",
@@ -27,7 +27,7 @@ STEMS = {
 
 @pytest.mark.parametrize("name", STEMS)
 def test_stem(name: str) -> None:
-    assert stem(name) == STEMS[name]
+    assert kernel_namespace(name) == STEMS[name]
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_stem(name: str) -> None:
     ],
 )
 def test_labels_and_families(arguments: tuple[str | None, ...], expected: tuple[str, str]) -> None:
-    assert (label(*arguments), family(*arguments)) == expected  # type: ignore[arg-type]
+    assert (arch_label(*arguments), arch_family(*arguments)) == expected  # type: ignore[arg-type]

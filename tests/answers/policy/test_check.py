@@ -18,21 +18,23 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack import ImageFile
 from fatpack.answers.policy import kernels
-from fatpack.answers.policy.check import check
-from fatpack.answers.policy.config import presets
-from fatpack.answers.policy.outcome import Checked
+from fatpack.answers.policy.check import check_policy
+from fatpack.answers.policy.config import all_presets
+from fatpack.answers.policy.outcome import CheckResult
 from fatpack.answers.policy.policy import Policy
-from fatpack.answers.policy.requirements import requirements
-from fatpack.io.budget import Budget, budget_now
-from fatpack.report.answers.policy.words import headline
-from fatpack.report.schemas import text
+from fatpack.answers.policy.requirements import parse_requirements
+from fatpack.io.budget import Budget, current_budget
+from fatpack.report.answers.policy.words import check_headline
+from fatpack.report.schemas import schema_text
 
-SCHEMA = json.loads(text("check"))
+SCHEMA = json.loads(schema_text("check"))
 
 
-def checked(paths: object, require: str = "", **options: Any) -> Checked:
+def checked(paths: object, require: str = "", **options: Any) -> CheckResult:
     names = [paths] if isinstance(paths, (str, Path)) else list(paths)  # type: ignore[call-overload]
-    made = check(names, Policy(require=requirements([require] if require else [], presets(None)), **options))
+    made = check_policy(
+        names, Policy(require=parse_requirements([require] if require else [], all_presets(None)), **options)
+    )
     jsonschema.validate(made.to_dict(), SCHEMA)
     assert json.loads(made.to_json()) == made.to_dict()
     return made
@@ -50,7 +52,7 @@ def test_what_is_not_there_was_not_looked_into(folder: Path) -> None:
     assert (made.files, codes(made)) == (0, [("FP3301", "x.so")])
 
 
-def codes(made: Checked) -> list[tuple[str, str]]:
+def codes(made: CheckResult) -> list[tuple[str, str]]:
     return [(item.code, item.subject) for item in made.violations]
 
 
@@ -120,24 +122,24 @@ def test_what_is_compiled_is_no_machine_code(folder: Path) -> None:
     """That PTX serves a device is said, and ``!`` refuses it."""
     Path("x.so").write_bytes(library("p90", "120 p90"))
     made = checked("x.so", "sm_90,sm_120,compute_90")
-    assert headline(made) == (
+    assert check_headline(made) == (
         "passed: the one library with code for NVIDIA serves sm_90 (after compiling PTX), "
         "sm_120 (after compiling PTX in 1 of 2 units), compute_90"
     )
-    assert headline(checked("x.so", "sm_120", per="library")).endswith("serves sm_120")
+    assert check_headline(checked("x.so", "sm_120", per="library")).endswith("serves sm_120")
     made = checked("x.so", "sm_120!")
-    assert headline(made) == "failed: lacks machine code for sm_120"
+    assert check_headline(made) == "failed: lacks machine code for sm_120"
     assert [item.message for item in made.violations] == ["lacks machine code for sm_120 in 1 of 2 units"]
     assert made.violations[0].holes[0].reason.startswith("no machine code is for it: the PTX for compute_90")
     made = checked("x.so", "compute_80")
-    assert headline(made) == "failed: lacks compute_80"
+    assert check_headline(made) == "failed: lacks compute_80"
     assert made.violations[0].hint == "build with -gencode arch=compute_80,code=compute_80"
 
 
 @pytest.mark.parametrize("text", ["compute_90!", "compute_90+ptx"])
 def test_ptx_is_asked_for_without_a_mark(text: str) -> None:
     with pytest.raises(fatpack.UsageError, match="compute_90 is PTX alone"):
-        requirements([text], {})
+        parse_requirements([text], {})
 
 
 def test_every_unit_must_serve_and_per_library_one(folder: Path) -> None:
@@ -238,13 +240,13 @@ def test_units_without_kernels_miss_nothing(folder: Path) -> None:
 def test_a_library_in_which_something_serves_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("x.so").write_bytes(library("80 90", "90a p80"))
     named: list[str] = []
-    read = kernels.read
+    read = kernels.read_kernels
 
-    def noted(path: str, budget: Budget) -> kernels.Kernels:
+    def noted(path: str, budget: Budget) -> kernels.ImageKernels:
         named.append(path)
         return read(path, budget)
 
-    monkeypatch.setattr(kernels, "read", noted)
+    monkeypatch.setattr(kernels, "read_kernels", noted)
     assert checked("x.so", "sm_90", per="library")
     assert checked("x.so", "sm_80+ptx", per="library")
     assert named == []
@@ -269,7 +271,7 @@ def test_what_cannot_be_inflated_is_not_code_without_kernels(folder: Path) -> No
 
 
 def test_a_file_that_is_gone_when_its_kernels_are_read_fails(folder: Path) -> None:
-    found = kernels.read("gone.so", budget_now())
+    found = kernels.read_kernels("gone.so", current_budget())
     assert not found.names
     assert "gone.so" in found.problem
 
@@ -403,8 +405,8 @@ def test_python_takes_lists_with_commas_and_refuses_what_forbids_nothing(folder:
 
 
 def test_names_that_are_no_text_stand_in_sarif(folder: Path) -> None:
-    from fatpack.report.answers.policy.sarif import sarif
+    from fatpack.report.answers.policy.sarif import sarif_document
 
     name = b"\xff.so".decode("utf-8", "surrogateescape")
     Path(name).write_bytes(library("80"))
-    assert "%FF.so" in json.dumps(sarif(checked(name, "sm_90")))
+    assert "%FF.so" in json.dumps(sarif_document(checked(name, "sm_90")))

@@ -14,7 +14,7 @@ from tests.builders.packages import zipped
 from tests.builders.policy_files import container, library
 
 import fatpack
-from fatpack.answers.policy.check import check
+from fatpack.answers.policy.check import check_policy
 from fatpack.answers.policy.policy import Policy
 from fatpack.errors import UsageError
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(*paths: str, **policy: Any) -> tuple[int, list[str]]:
-    made = check(paths, Policy(**policy))
+    made = check_policy(paths, Policy(**policy))
     return made.exit_code, [item.code for item in made.violations]
 
 
@@ -42,7 +42,7 @@ def test_where_no_device_code_is_nothing_was_checked(rule: dict[str, Any]) -> No
     for name in ("empty", "texts", "x.whl"):
         code, codes = found(name, **rule)
         assert (code, "FP3302" in codes) == (1, True), name
-    (said,) = (item for item in check(["empty"], Policy(**rule)).violations if item.code == "FP3302")
+    (said,) = (item for item in check_policy(["empty"], Policy(**rule)).violations if item.code == "FP3302")
     assert "nothing was checked" in said.message
 
 
@@ -66,7 +66,7 @@ def test_records_that_lead_nowhere_are_no_registration() -> None:
     Path("x.so").write_bytes(data)
     stated = {code for row in fatpack.rows("x.so") for code in row.findings if code.startswith("FP303")}
     assert stated
-    made = check(["x.so"], Policy(registered=True))
+    made = check_policy(["x.so"], Policy(registered=True))
     assert stated <= {item.code for item in made.violations if item.is_broken}
     assert made.exit_code == 1
 
@@ -99,7 +99,7 @@ def test_what_was_not_looked_into_is_counted() -> None:
     Path("d/x.so").write_bytes(library("80"))
     Path("d/y.py").write_text("nothing")
     Path("d/z.so").symlink_to("x.so")
-    made = check(["d"], Policy(max_size=1 << 30))
+    made = check_policy(["d"], Policy(max_size=1 << 30))
     assert (made.exit_code, made.unlooked.links, made.unlooked.passed) == (0, 1, 1)
     assert made.to_dict()["policy"]["not_looked_into"]["links"] == 1
 
@@ -161,22 +161,22 @@ def test_every_output_says_what_was_not_looked_into() -> None:
     import json
     from xml.etree import ElementTree
 
-    from fatpack.report.answers.policy.github import summary, workflow_commands
-    from fatpack.report.answers.policy.junit import junit
-    from fatpack.report.answers.policy.sarif import sarif
+    from fatpack.report.answers.policy.github import github_summary, workflow_commands
+    from fatpack.report.answers.policy.junit import junit_lines
+    from fatpack.report.answers.policy.sarif import sarif_document
 
     Path("d").mkdir()
     Path("d/x.so").write_bytes(library("80"))
     Path("d/z.so").symlink_to("x.so")
-    made = check(["d"], Policy(max_size=1 << 30))
+    made = check_policy(["d"], Policy(max_size=1 << 30))
     words = "not looked into: 1 link"
     assert words in "\n".join(workflow_commands(made))
-    assert words in "\n".join(summary(made))
-    assert words in json.dumps(sarif(made)["runs"][0]["invocations"])
-    (said,) = ElementTree.fromstring("\n".join(junit(made)).encode()).iter("system-out")
+    assert words in "\n".join(github_summary(made))
+    assert words in json.dumps(sarif_document(made)["runs"][0]["invocations"])
+    (said,) = ElementTree.fromstring("\n".join(junit_lines(made)).encode()).iter("system-out")
     assert said.text == words
-    plain = check(["d/x.so"], Policy(max_size=1 << 30))
-    assert "not looked into" not in "\n".join([*workflow_commands(plain), *summary(plain), *junit(plain)])
+    plain = check_policy(["d/x.so"], Policy(max_size=1 << 30))
+    assert "not looked into" not in "\n".join([*workflow_commands(plain), *github_summary(plain), *junit_lines(plain)])
 
 
 def test_device_code_in_a_format_that_is_not_read_is_named() -> None:
@@ -184,7 +184,7 @@ def test_device_code_in_a_format_that_is_not_read_is_named() -> None:
     Path("both/x.so").write_bytes(linked_elf.build([container("80")]).data)
     for name in ("amd.aks2", "default.metallib", "notes"):
         Path("both", name).write_bytes(b"MTLB" + bytes(60))
-    made = check(["both"], Policy(forbid=("sm_5*",)))
+    made = check_policy(["both"], Policy(forbid=("sm_5*",)))
     said = [(item.code, item.severity, item.path) for item in made.violations]
     assert said == [("FP3317", "note", f"both/{name}") for name in ("amd.aks2", "default.metallib")]
     assert (made.exit_code, made.verdict) == (0, "passed")

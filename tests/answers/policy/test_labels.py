@@ -15,8 +15,8 @@ from tests.builders.policy_files import cubin
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.answers.policy.check import check
-from fatpack.answers.policy.outcome import Checked
+from fatpack.answers.policy.check import check_policy
+from fatpack.answers.policy.outcome import CheckResult
 from fatpack.answers.policy.policy import Policy
 
 LZ4, ZSTD = 0x2011, 0x8011
@@ -29,17 +29,17 @@ def packed(data: bytes, flags: int) -> bytes:
     return bytes(lz4.block.compress(data, store_size=False)) if flags == LZ4 else data
 
 
-def held(image: bytes, sm: int, flags: int = 0x11, kind: int = fatbin.ELF, stream: bytes | None = None) -> Checked:
+def held(image: bytes, sm: int, flags: int = 0x11, kind: int = fatbin.ELF, stream: bytes | None = None) -> CheckResult:
     """Return the check of a library with an image that is stored for an architecture."""
     code = (0, 8) if kind == fatbin.PTX else (8, 1)
     stored = packed(image, flags & 0xFFFF) if stream is None else stream
     inflated = 0 if flags & 0xFFFF == 0x11 else len(image)
     one = fatbin.entry(stored, kind, sm=sm, flags=flags, inflated=inflated, code=code)
     Path("x.so").write_bytes(linked_elf.build([fatbin.fatbin(one)]).data)
-    return check(["x.so"], Policy(max_size=1 << 20))
+    return check_policy(["x.so"], Policy(max_size=1 << 20))
 
 
-def said(made: Checked) -> list[str]:
+def said(made: CheckResult) -> list[str]:
     return [f"{item.code} {item.message}" for item in made.violations]
 
 
@@ -99,12 +99,12 @@ def test_a_beginning_that_does_not_inflate_is_not_read(flags: int) -> None:
 def test_images_that_are_alike_are_told_once() -> None:
     entry = fatbin.entry(cubin(75, ["k"]), sm=80)
     Path("x.so").write_bytes(linked_elf.build([fatbin.fatbin(entry)] * 3).data)
-    (only,) = check(["x.so"], Policy(max_size=1 << 20)).violations
+    (only,) = check_policy(["x.so"], Policy(max_size=1 << 20)).violations
     assert only.message.endswith("a cubin for sm_75, and 2 more images like it")
 
 
 def test_bundles_that_are_compressed_as_a_whole() -> None:
-    def bundled(arch: str, content: bytes) -> Checked:
+    def bundled(arch: str, content: bytes) -> CheckResult:
         output = io.BytesIO()
         images = [ImageFile(content, triple="amdgcn-amd-amdhsa", arch=arch, offload="hip")]
         with warnings.catch_warnings():  # of the label that is wrong
@@ -112,7 +112,7 @@ def test_bundles_that_are_compressed_as_a_whole() -> None:
             fatpack.pack(images, output, options=fatpack.BundleOptions(compression="zstd"))
         Path("x.hipfb").write_bytes(output.getvalue())
         assert output.getvalue().startswith(b"CCOB")
-        return check(["x.hipfb"], Policy(max_size=1 << 20))
+        return check_policy(["x.hipfb"], Policy(max_size=1 << 20))
 
     code = device_elf(224, 0x41, osabi=64, abi_version=2)  # EF_AMDGPU_MACH_AMDGCN_GFX1100
     assert said(bundled("gfx1100", code)) == []

@@ -10,9 +10,9 @@ from tests.builders.packages import COMPRESSORS, SUFFIXES, tarred, zipped
 from tests.builders.policy_files import cubin, library
 
 from fatpack.answers.policy import reopening
-from fatpack.answers.policy.check import check
+from fatpack.answers.policy.check import check_policy
 from fatpack.answers.policy.policy import Policy
-from fatpack.answers.policy.requirements import requirements
+from fatpack.answers.policy.requirements import parse_requirements
 from fatpack.io.budget import Budget
 
 
@@ -21,22 +21,22 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what grows by every file in a package that is opened by its address."""
     monkeypatch.chdir(tmp_path)
     found: list[str] = []
-    entered = reopening.entered
+    entered = reopening.open_nested
 
     def counting(package: object, inside: str) -> object:
         found.append(inside)
         return entered(package, inside)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reopening, "entered", counting)
+    monkeypatch.setattr(reopening, "open_nested", counting)
     return found
 
 
-NEEDS = Policy(require=requirements(["sm_90+ptx"], {}))
+NEEDS = Policy(require=parse_requirements(["sm_90+ptx"], {}))
 
 
 def test_libraries_that_lack_something_are_read_in_one_walk(opens: list[str]) -> None:
     Path("x.whl").write_bytes(zipped({f"x/{number}.so": library("80") for number in range(40)}))
-    made = check(["x.whl"], NEEDS)
+    made = check_policy(["x.whl"], NEEDS)
     assert len({item.path for item in made.violations}) == 40
     assert all(hole.kernels == ("k",) for item in made.violations for hole in item.holes)
     assert not opens
@@ -44,7 +44,7 @@ def test_libraries_that_lack_something_are_read_in_one_walk(opens: list[str]) ->
 
 def test_so_are_the_loose_images_of_a_folder(opens: list[str]) -> None:
     Path("x.whl").write_bytes(zipped({f"x/{number}.cubin": cubin(80, [f"k{number}"]) for number in range(40)}))
-    (lacks,) = (item for item in check(["x.whl"], NEEDS).violations if item.subject == "sm_90")
+    (lacks,) = (item for item in check_policy(["x.whl"], NEEDS).violations if item.subject == "sm_90")
     (hole,) = lacks.holes
     assert hole.kernels is not None
     assert len(hole.kernels) == 40
@@ -54,7 +54,7 @@ def test_so_are_the_loose_images_of_a_folder(opens: list[str]) -> None:
 def test_wrong_labels_are_said_of_every_file_and_none_is_opened_again(opens: list[str]) -> None:
     wrong = linked_elf.build([fatbin.fatbin(fatbin.entry(cubin(80, ["k"]), sm=90))]).data
     Path("x.whl").write_bytes(zipped({f"x/{number}.so": wrong for number in range(60)}))
-    made = check(["x.whl"], Policy(max_size=1 << 30))
+    made = check_policy(["x.whl"], Policy(max_size=1 << 30))
     assert len({item.path for item in made.violations if item.code == "FP3314"}) == 60
     assert all("sm_90" in item.message and "sm_80" in item.message for item in made.violations)
     assert not opens
@@ -69,12 +69,12 @@ def test_what_libraries_register_is_followed_in_one_walk(compressor: str, opens:
     path = Path(f"x.tar{SUFFIXES.get(compressor, '')}")
     path.write_bytes(COMPRESSORS[compressor](tarred(files)) if compressor else tarred(files))
     listing, following = Budget(), Budget()
-    check([path], Policy(max_size=1 << 30), budget=listing)
-    made = check([path], Policy(registered=True), budget=following)
+    check_policy([path], Policy(max_size=1 << 30), budget=listing)
+    made = check_policy([path], Policy(registered=True), budget=following)
     assert len({item.path for item in made.violations if item.subject == "registration"}) == 30
     # One file of the package was opened alone: what is said of it is what is said of it in the walk.
     Path("x.so").write_bytes(data)
-    alone = [(item.code, item.message) for item in check(["x.so"], Policy(registered=True)).violations]
+    alone = [(item.code, item.message) for item in check_policy(["x.so"], Policy(registered=True)).violations]
     first = [(item.code, item.message) for item in made.violations if item.path.endswith("!x/0.so")]
     assert alone == first
     assert not opens

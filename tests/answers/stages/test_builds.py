@@ -9,7 +9,7 @@ import pytest
 from tests.builders.pipeline import KERNELS, Unit
 from tests.reference import package, run
 
-from fatpack.answers.stages.check import check
+from fatpack.answers.stages.check import check_stages
 
 ARCHS = {"cuda": ("sm_80", "sm_90"), "hip": ("gfx90a", "gfx1100")}
 BOTH = tuple(sorted(KERNELS.values()))
@@ -24,7 +24,7 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Unit:
 
 def lost(*paths: str) -> Lost:
     """Return what was lost: what, the stage that lacks it, the architecture and the kernels."""
-    found = check(paths)
+    found = check_stages(paths)
     assert [item for item in found.findings if item.severity == "error"] == []
     return [(item.what, item.lost.kind, item.arch, item.kernels) for item in found.lost]
 
@@ -37,7 +37,7 @@ def test_a_whole_unit_loses_nothing_at_any_stage(unit: Unit) -> None:
     program = unit.program(host)
     run("llvm-ar", "rcs", unit.folder / "libk.a", host)
     files = [unit.cir(), *images, container, host, program]
-    found = check(files)
+    found = check_stages(files)
     assert [stage.kind for stage in found.stages] == ["modules", "images", "containers", "objects", "programs"]
     assert [item.text for item in found.findings] == []
     assert [sorted(stage.kernels) for stage in found.stages] == [list(BOTH)] * 5
@@ -115,7 +115,7 @@ def test_what_one_stage_loses_is_named(unit: Unit, broken: Callable[[Unit], tupl
 
 def codes(*paths: str) -> list[tuple[str, str]]:
     """Return the codes of all findings, with the names of their files."""
-    return [(Path(item.span.source[0]).name, item.code) for item in check(paths).findings]
+    return [(Path(item.span.source[0]).name, item.code) for item in check_stages(paths).findings]
 
 
 def test_what_no_constructor_leads_to_is_not_registered(unit: Unit) -> None:
@@ -131,7 +131,7 @@ def test_what_no_constructor_leads_to_is_not_registered(unit: Unit) -> None:
     archive = str(unit.folder / "idle.a")
     run("llvm-ar", "rcs", archive, idle)
     for path, name in ((idle, "idle.o"), (archive, "idle.a(idle.o)")):
-        found = check([path])
+        found = check_stages([path])
         (stage,) = found.stages
         assert stage.host is not None
         assert stage.host.registered == frozenset()
@@ -155,7 +155,7 @@ def test_openmp_names_its_kernels_where_they_are_linked(tmp_path: Path) -> None:
     run("clang", *options, "-c", source, "-o", path)
     linking = ["-fuse-ld=lld", "-shared", "-nostdlib", "-Xoffload-linker", "--unresolved-symbols=ignore-all"]
     run("clang", *options, *linking, path, "-o", tmp_path / "libk.so")
-    found = check([str(path), str(tmp_path / "libk.so")])
+    found = check_stages([str(path), str(tmp_path / "libk.so")])
     compiled, linked = found.stages
     assert [(part.title, part.is_whole, part.forms) for part in compiled.parts] == [("gfx90a", False, ("bitcode",))]
     assert compiled.host is not None

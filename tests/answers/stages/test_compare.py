@@ -11,10 +11,10 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.answers.stages import compare as compare_module
 from fatpack.answers.stages import facts
-from fatpack.answers.stages.check import checked
-from fatpack.answers.stages.compare import compare
-from fatpack.answers.stages.facts import Code, Given, Host, stages
-from fatpack.answers.stages.reading import read
+from fatpack.answers.stages.check import compare_stage_files
+from fatpack.answers.stages.compare import compare_stages
+from fatpack.answers.stages.facts import HostSide, StageFile, StageImage, group_into_stages
+from fatpack.answers.stages.reading import read_stage_file
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Target
 
@@ -22,30 +22,30 @@ SAMPLES = FIXTURES / "cir" / "samples"
 NVIDIA, AMD = "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"
 
 
-def code(arch: str, *kernels: str, form: str = "cubin", is_told: bool = True) -> Code:
+def code(arch: str, *kernels: str, form: str = "cubin", is_told: bool = True) -> StageImage:
     triple = AMD if arch.startswith("gfx") else NVIDIA
-    return Code(Target(triple, arch), form, frozenset(kernels) if is_told else None)
+    return StageImage(Target(triple, arch), form, frozenset(kernels) if is_told else None)
 
 
-def file(kind: str, *codes: Code, host: Host | None = None) -> Given:
-    return Given(f"{kind}.file", kind, codes, host, ())
+def file(kind: str, *codes: StageImage, host: HostSide | None = None) -> StageFile:
+    return StageFile(f"{kind}.file", kind, codes, host, ())
 
 
-def registering(*names: str, why_not: str = "", awaits: bool = False) -> Host:
-    return Host(frozenset(), frozenset(names), why_not, awaits)
+def registering(*names: str, why_not: str = "", awaits: bool = False) -> HostSide:
+    return HostSide(frozenset(), frozenset(names), why_not, awaits)
 
 
-def told(*files: Given) -> list[tuple[str, str, str, tuple[str, ...]]]:
+def told(*files: StageFile) -> list[tuple[str, str, str, tuple[str, ...]]]:
     """Return what was lost: what, the stage that lacks it, the architecture and the kernels."""
-    lost, _ = compare(stages(files))
+    lost, _ = compare_stages(group_into_stages(files))
     return [(item.what, item.lost.kind, item.arch, item.kernels) for item in lost]
 
 
-def reasons(*files: Given) -> list[str]:
-    return [item.why for item in compare(stages(files))[1]]
+def reasons(*files: StageFile) -> list[str]:
+    return [item.why for item in compare_stages(group_into_stages(files))[1]]
 
 
-WHOLE = file(facts.MODULES, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=Host(frozenset("ab")))
+WHOLE = file(facts.MODULES, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=HostSide(frozenset("ab")))
 
 
 def test_stages_that_agree_lose_nothing() -> None:
@@ -102,13 +102,13 @@ def test_what_cannot_be_known_is_said_and_not_guessed() -> None:
     assert told(WHOLE, bitcode, file(facts.PROGRAMS, code("sm_80", "a"), code("sm_90", "a", "b"))) == [
         ("kernels", "programs", "sm_80", ("b",))
     ]
-    unplaced = file(facts.CONTAINERS, Code(Target(NVIDIA), "bitcode", None))
+    unplaced = file(facts.CONTAINERS, StageImage(Target(NVIDIA), "bitcode", None))
     assert told(WHOLE, unplaced) == []
     assert reasons(WHOLE, unplaced) == ["bitcode does not say for which architecture it is, or which kernels it has"]
 
 
 def test_kernels_of_modules_that_name_no_architecture_are_looked_for_in_all() -> None:
-    modules = file(facts.MODULES, Code(Target(NVIDIA), "cir", frozenset("ab")))
+    modules = file(facts.MODULES, StageImage(Target(NVIDIA), "cir", frozenset("ab")))
     assert reasons(modules, WHOLE.replace(kind=facts.CONTAINERS)) == ["cir does not say for which architecture it is"]
     assert told(modules, file(facts.CONTAINERS, code("sm_80", "a"), code("sm_90", "b"))) == []
     less = file(facts.CONTAINERS, code("sm_80", "a"), code("sm_90", "a"))
@@ -133,18 +133,22 @@ def test_architectures_are_compared_by_meaning(wanted: str, there: str, is_there
 
 
 def test_code_that_runs_there_all_the_same_is_named() -> None:
-    lost, _ = compare(stages([WHOLE, file(facts.CONTAINERS, code("compute_80", "a", "b", form="ptx"))]))
+    lost, _ = compare_stages(
+        group_into_stages([WHOLE, file(facts.CONTAINERS, code("compute_80", "a", "b", form="ptx"))])
+    )
     assert [(item.arch, item.served) for item in lost] == [("sm_90", ("compute_80",))]
 
 
 def test_files_of_one_stage_are_one() -> None:
-    cubins = [Given(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")]
+    cubins = [
+        StageFile(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")
+    ]
     assert told(WHOLE, *cubins) == []
     assert told(WHOLE, cubins[0]) == [("arch", "images", "sm_90", ("a", "b"))]
 
 
 def test_what_a_later_stage_has_was_not_lost_where_one_image_of_several_was_given() -> None:
-    one = Given("sm_80.cubin", facts.IMAGES, (code("sm_80", "a", "b"),), None, ())
+    one = StageFile("sm_80.cubin", facts.IMAGES, (code("sm_80", "a", "b"),), None, ())
     fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
     assert told(WHOLE, one, fatbin) == [("kernels", "containers", "sm_90", ("b",))]
 
@@ -152,7 +156,9 @@ def test_what_a_later_stage_has_was_not_lost_where_one_image_of_several_was_give
 def test_a_stage_is_not_excused_by_an_older_file_of_a_later_one() -> None:
     """The object was made of an older container, which had all."""
     old = file(facts.OBJECTS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering("a", "b"))
-    cubins = [Given(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")]
+    cubins = [
+        StageFile(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")
+    ]
     without_arch = file(facts.CONTAINERS, code("sm_80", "a", "b"))
     without_kernel = file(facts.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
     assert told(*cubins, without_arch, old) == [("arch", "containers", "sm_90", ("a", "b"))]
@@ -161,8 +167,10 @@ def test_a_stage_is_not_excused_by_an_older_file_of_a_later_one() -> None:
 
 
 def test_files_of_one_stage_alone_and_of_none_are_findings() -> None:
-    assert [item.code for item in checked([WHOLE, WHOLE]).findings] == ["FP3206"]
-    assert [item.code for item in checked([WHOLE, Given("x.txt", "", (), None, ())]).findings] == ["FP3206"]
+    assert [item.code for item in compare_stage_files([WHOLE, WHOLE]).findings] == ["FP3206"]
+    assert [item.code for item in compare_stage_files([WHOLE, StageFile("x.txt", "", (), None, ())]).findings] == [
+        "FP3206"
+    ]
 
 
 CODES = st.dictionaries(
@@ -172,17 +180,24 @@ CODES = st.dictionaries(
 
 @settings(max_examples=60, deadline=None)
 @given(CODES, CODES, CODES)
-def test_no_stage_loses_what_it_has_or_what_nothing_had(one: list[Code], two: list[Code], three: list[Code]) -> None:
+def test_no_stage_loses_what_it_has_or_what_nothing_had(
+    one: list[StageImage], two: list[StageImage], three: list[StageImage]
+) -> None:
     files = [file(kind, *each) for kind, each in zip(facts.ORDER[:3], (one, two, three), strict=True)]
-    made = stages(files)
-    for item in compare(made)[0]:
+    made = group_into_stages(files)
+    for item in compare_stages(made)[0]:
         assert made.index(item.had) < made.index(item.lost)
-        had = {name for part in item.had.parts for name in part.kernels if facts.is_same(part.target, part.target)}
+        had = {
+            name
+            for part in item.had.parts
+            for name in part.kernels
+            if facts.is_for_same_target(part.target, part.target)
+        }
         assert set(item.kernels) <= had
         for part in item.lost.parts:
             if item.what == "kernels" and part.target.arch == item.arch:
                 assert part.kernels.isdisjoint(item.kernels)
-    again, _ = compare(stages([file(kind, *one) for kind in facts.ORDER[:3]]))
+    again, _ = compare_stages(group_into_stages([file(kind, *one) for kind in facts.ORDER[:3]]))
     assert again == []
 
 
@@ -191,9 +206,9 @@ def test_no_stage_loses_what_it_has_or_what_nothing_had(one: list[Code], two: li
 )
 def test_every_sample_of_cir_is_of_the_first_stage_and_loses_nothing_to_itself(path: Path) -> None:
     with open_source(str(path)) as source:
-        sample = read(source.view(), str(path))
+        sample = read_stage_file(source.view(), str(path))
     assert sample.kind == facts.MODULES
-    lost, _ = compare(stages([sample, sample.replace(kind=facts.CONTAINERS, host=None)]))
+    lost, _ = compare_stages(group_into_stages([sample, sample.replace(kind=facts.CONTAINERS, host=None)]))
     assert lost == []
 
 
@@ -201,10 +216,10 @@ def test_every_sample_of_cir_is_of_the_first_stage_and_loses_nothing_to_itself(p
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that grows with each comparison of two architectures."""
     found: list[str] = []
-    is_same, serves = compare_module.is_same, compare_module.serves
-    monkeypatch.setattr(compare_module, "is_same", lambda *given: found.append("same") or is_same(*given))
+    is_same, serves = compare_module.is_for_same_target, compare_module.can_serve
+    monkeypatch.setattr(compare_module, "is_for_same_target", lambda *given: found.append("same") or is_same(*given))
     monkeypatch.setattr(
-        compare_module, "serves", lambda *given, **more: found.append("serves") or serves(*given, **more)
+        compare_module, "can_serve", lambda *given, **more: found.append("serves") or serves(*given, **more)
     )
     return found
 
@@ -222,7 +237,7 @@ def test_work_grows_with_the_architectures_and_not_with_their_square(asked: list
 
 def test_messages_name_some_architectures_of_many() -> None:
     many = [code(f"sm_{number}", "a") for number in range(100, 200)]
-    found = checked([file(facts.IMAGES, *many), file(facts.OBJECTS, host=registering("a"))]).findings
+    found = compare_stage_files([file(facts.IMAGES, *many), file(facts.OBJECTS, host=registering("a"))]).findings
     assert [item.message for item in found] == [
         "no device code is here; images.file has some for sm_100, sm_101, sm_102, sm_103, sm_104, sm_105 and 94 more: a"
     ]

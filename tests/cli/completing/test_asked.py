@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli.app import group
-from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.app import click_group
+from fatpack.cli.commands import COMMANDS, load_command
 from fatpack.cli.completing.shells import Zsh
 from fatpack.cli.tools import TOOLS
 from fatpack.cli.tools.versions import FOLLOWED
@@ -200,8 +200,8 @@ def test_placing_takes_a_folder_and_then_names(folder: Path) -> None:
 
 def test_every_option_of_every_command_is_offered() -> None:
     for name in COMMANDS:
-        offered = {item.value for item in Zsh(group, {}, "fatpack", "").get_completions([name], "-")}
-        wanted = {each for option in command(name).options for each in option.opts if each.startswith("--")}
+        offered = {item.value for item in Zsh(click_group, {}, "fatpack", "").get_completions([name], "-")}
+        wanted = {each for option in load_command(name).options for each in option.opts if each.startswith("--")}
         assert wanted <= offered, name
 
 

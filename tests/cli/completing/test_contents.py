@@ -9,16 +9,16 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli.app import group
+from fatpack.cli.app import click_group
 from fatpack.cli.completing.shells import Zsh
-from fatpack.cli.grammar.contents import held
+from fatpack.cli.grammar.contents import values_in_files
 
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 CUBINS = FIXTURES / "cuda" / "cubin"
 
 
 def offered(*words: str) -> list[str]:
-    return [item.value for item in Zsh(group, {}, "fatpack", "").get_completions(list(words[:-1]), words[-1])]
+    return [item.value for item in Zsh(click_group, {}, "fatpack", "").get_completions(list(words[:-1]), words[-1])]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def offered(*words: str) -> list[str]:
     ],
 )
 def test_what_the_file_holds_is_offered(option: str, words: list[str]) -> None:
-    assert held(option[2:], [str(CONTAINER)]) == words
+    assert values_in_files(option[2:], [str(CONTAINER)]) == words
     assert offered("extract", str(CONTAINER), option, "") == words
     assert offered("extract", str(CONTAINER), f"{option}=") == [f"{option}={word}" for word in words]
     assert offered("extract", str(CONTAINER), option, f"{words[0]},") == [f"{words[0]},{word}" for word in words]
@@ -40,13 +40,13 @@ def test_what_the_file_holds_is_offered(option: str, words: list[str]) -> None:
 def test_commands_that_choose_images_offer_what_is_there(command: str) -> None:
     option = "--keep" if command == "slim" else "--arch"
     words = offered(command, str(CONTAINER), option, "")
-    assert words == held("arch", [str(CONTAINER)])
+    assert words == values_in_files("arch", [str(CONTAINER)])
 
 
 @pytest.mark.parametrize(("command", "option"), [("explain", "--device"), ("check", "--require"), ("slim", "--for")])
 def test_devices_are_offered_whatever_the_file_holds(command: str, option: str) -> None:
     words = offered(command, str(CONTAINER), option, "")
-    whole = held("arch", [str(CONTAINER)])
+    whole = values_in_files("arch", [str(CONTAINER)])
     assert whole is not None
     assert words[: len(whole)] == whole, "those of the file come first"
     assert "sm_121" in words
@@ -57,7 +57,7 @@ def test_an_image_that_is_a_file_says_itself_what_it_is_for() -> None:
     cubin = str(CUBINS / "k1.cuda13.0.sm_90.cubin")
     assert offered("check", cubin, "--require", "")[0] == "sm_90"
     assert offered("explain", cubin, "--device", "sm_90", "--kernel", "")[-1].endswith("add_one")
-    assert held("id", [cubin]) is None
+    assert values_in_files("id", [cubin]) is None
 
 
 def test_kernels_and_bundle_ids_of_the_file_are_offered() -> None:
@@ -95,12 +95,12 @@ def test_what_cannot_be_told_is_left_to_the_vocabulary(
 
 
 def test_listing_stops_when_nobody_waits_longer() -> None:
-    assert held("arch", [str(CONTAINER)], patience=-1) is None
+    assert values_in_files("arch", [str(CONTAINER)], patience=-1) is None
 
 
 def test_a_name_with_the_shells_own_characters_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evil = tmp_path / "evil.bin"
     evil.write_bytes(CONTAINER.read_bytes().replace(b"sm_70", b"$(x)`"))
     assert "$(x)`" in {image.target.arch for image in fatpack.open(evil).images()}
-    assert held("arch", [str(evil)]) == ["gfx90a:xnack+", "sm_80"]
-    assert held("arch", [str(CONTAINER)]) == ["gfx90a:xnack+", "sm_70", "sm_80"]
+    assert values_in_files("arch", [str(evil)]) == ["gfx90a:xnack+", "sm_80"]
+    assert values_in_files("arch", [str(CONTAINER)]) == ["gfx90a:xnack+", "sm_70", "sm_80"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli.completing.line import of_bash, unquoted
+from fatpack.cli.completing.line import parse_bash_line, unquote
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from fatpack.cli.completing.line import of_bash, unquoted
 def test_words_are_whole_and_the_last_piece_is_known(
     line: str, pieces: list[str], words: list[str], replaced: str
 ) -> None:
-    assert of_bash(line, pieces) == (words, replaced)
+    assert parse_bash_line(line, pieces) == (words, replaced)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_words_are_whole_and_the_last_piece_is_known(
     ],
 )
 def test_quotes_of_the_shell_are_read(word: str, expected: str) -> None:
-    assert unquoted(word) == expected
+    assert unquote(word) == expected

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Ran, fatpack
 
 from fatpack.cli.placing import links
-from fatpack.cli.placing.changes import Changes
+from fatpack.cli.placing.changes import FolderTransaction
 from fatpack.cli.tools import TOOLS
 from fatpack.errors import UsageError
 
@@ -87,9 +87,14 @@ def test_an_installation_that_fails_anywhere_leaves_nothing(
         with monkeypatch.context() as patch:
             failing(patch, call, at, make())
             with pytest.raises(kind, match=f"(?s){words}.*nothing was placed"):
-                links.install(str(place), NAMES, program)
+                links.place_stand_ins(str(place), NAMES, program)
         assert state(place) == before, at
-    assert [each.done for each in links.install(str(place), NAMES, program)] == ["made", "changed", "kept", "made"]
+    assert [each.done for each in links.place_stand_ins(str(place), NAMES, program)] == [
+        "made",
+        "changed",
+        "kept",
+        "made",
+    ]
     assert {os.readlink(place / name) for name in NAMES} == {program}
     assert state(place).keys() == {*NAMES, "notes.txt"}, "nothing is left beside them"
 
@@ -100,21 +105,21 @@ def test_a_removal_that_fails_leaves_all(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, at: int
 ) -> None:
     make, kind, words = ERRORS[why]
-    links.install(str(tmp_path / "in"), NAMES, program)
+    links.place_stand_ins(str(tmp_path / "in"), NAMES, program)
     before = state(tmp_path / "in")
     with monkeypatch.context() as patch:
         failing(patch, "rename", at, make())
         with pytest.raises(kind, match=f"(?s){words}.*nothing was removed"):
-            links.uninstall(str(tmp_path / "in"), [])
+            links.remove_stand_ins(str(tmp_path / "in"), [])
     assert state(tmp_path / "in") == before
-    assert len(links.uninstall(str(tmp_path / "in"), [])) == len(NAMES)
+    assert len(links.remove_stand_ins(str(tmp_path / "in"), [])) == len(NAMES)
     assert state(tmp_path / "in") == {}
 
 
 def test_folders_that_were_made_go_too(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "symlink", 3, OSError(28, "No space left on device", "x"))
     with pytest.raises(OSError, match="nothing was placed"):
-        links.install(str(tmp_path / "a" / "b" / "c"), [], program)
+        links.place_stand_ins(str(tmp_path / "a" / "b" / "c"), [], program)
     assert not (tmp_path / "a").exists()
 
 
@@ -125,14 +130,14 @@ def test_a_stop_while_it_is_taken_back_changes_nothing_of_that(
     failing(monkeypatch, "symlink", 4, OSError(28, "No space left on device", "x"))
     failing(monkeypatch, "unlink", 1, KeyboardInterrupt())
     with pytest.raises(OSError, match="No space left on device; nothing was placed"):
-        links.install(str(place), NAMES, program)
+        links.place_stand_ins(str(place), NAMES, program)
     assert state(place) == before
 
 
 def test_a_stop_when_all_is_done_undoes_nothing(program: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "unlink", 1, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        links.uninstall(str(place), [])
+        links.remove_stand_ins(str(place), [])
     assert state(place) == {"notes.txt": "mine"}
 
 
@@ -141,7 +146,7 @@ def test_what_cannot_be_taken_back_is_named(tmp_path: Path, monkeypatch: pytest.
     failing(monkeypatch, "unlink", 2, PermissionError(13, "Permission denied"))
     with (
         pytest.raises(OSError, match=f"No space left on device; this could not be taken back: {one}"),
-        Changes("placed") as changes,
+        FolderTransaction("placed") as changes,
     ):
         for path in (one, other):
             changes.make(path, lambda to: Path(to).touch())
@@ -156,17 +161,17 @@ def test_everything_is_checked_before_the_first_change(
         (place / name).write_text("original")
     before = state(place)
     with pytest.raises(UsageError) as refused:
-        links.install(str(place), [], program)
+        links.place_stand_ins(str(place), [], program)
     assert "nvprune" in str(refused.value)
     assert "and 1 more: are there, and are not fatpack; nothing was placed" in str(refused.value)
     with pytest.raises(UsageError, match="nvprune: not placed by fatpack; nothing was removed"):
-        links.uninstall(str(place), ["fatbinary", "nvprune"])
+        links.remove_stand_ins(str(place), ["fatbinary", "nvprune"])
     with pytest.raises(UsageError, match="clang-offload-bundler: not there; nothing was removed"):
-        links.uninstall(str(place), ["fatbinary", "clang-offload-bundler", "nvprune"])
+        links.remove_stand_ins(str(place), ["fatbinary", "clang-offload-bundler", "nvprune"])
     monkeypatch.setattr(os, "access", lambda *_: False)  # for root all is allowed
     for change in (
-        lambda: links.install(str(place / "new" / "er"), [], program),
-        lambda: links.uninstall(str(place), ["fatbinary"]),
+        lambda: links.place_stand_ins(str(place / "new" / "er"), [], program),
+        lambda: links.remove_stand_ins(str(place), ["fatbinary"]),
     ):
         with pytest.raises(PermissionError, match="Permission denied; nothing was"):
             change()
@@ -180,7 +185,7 @@ def test_what_another_run_makes_meanwhile_is_kept(
     for call in ("mkdir", "symlink"):
         monkeypatch.setattr(os, call, _ahead(getattr(os, call)))
     folder = tmp_path / "new" / "in"
-    assert {each.done for each in links.install(str(folder), NAMES, program)} == {"kept"}
+    assert {each.done for each in links.place_stand_ins(str(folder), NAMES, program)} == {"kept"}
     assert {path.name: os.readlink(path) for path in folder.iterdir()} == dict.fromkeys(NAMES, program)
 
 
@@ -213,7 +218,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(("option", "call"), [("--install", "symlink"), ("--uninstall", "rename")])
 def test_ctrl_c_in_the_middle(program: str, tmp_path: Path, option: str, call: str) -> None:
     if option == "--uninstall":
-        links.install(str(tmp_path / "in"), [], program)
+        links.place_stand_ins(str(tmp_path / "in"), [], program)
     before = state(tmp_path)
     script = STOPPED.format(call=call, program=program)
     done = subprocess.run(

@@ -13,7 +13,7 @@ from tests.reference import tool
 
 from fatpack.cli import _called_as
 from fatpack.cli.placing import links
-from fatpack.cli.placing.clients import Clients
+from fatpack.cli.placing.clients import ToolCallers
 from fatpack.cli.tools import TOOLS
 from fatpack.errors import UsageError
 
@@ -54,7 +54,7 @@ def test_all_stand_ins_are_placed_and_taken_away(program: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_link_is_the_tool_of_its_name(program: Path, tmp_path: Path, name: str) -> None:
-    links.install(str(tmp_path / "in"), [name], str(program))
+    links.place_stand_ins(str(tmp_path / "in"), [name], str(program))
     placed, asked = ran(tmp_path / "in" / name, "--version"), ran(program, "tool", name, "--version")
     assert placed.returncode == asked.returncode
     # roc-obj has no such option; the refusal is its own, in words that name nobody
@@ -63,7 +63,7 @@ def test_a_link_is_the_tool_of_its_name(program: Path, tmp_path: Path, name: str
 
 
 def test_a_name_may_end_in_a_version(program: Path, tmp_path: Path) -> None:
-    links.install(str(tmp_path / "in"), ["llvm-offload-binary-22", "llvm-offload-binary-23"], str(program))
+    links.place_stand_ins(str(tmp_path / "in"), ["llvm-offload-binary-22", "llvm-offload-binary-23"], str(program))
     for version in ("22", "23"):
         done = ran(tmp_path / "in" / f"llvm-offload-binary-{version}", "--version", FATPACK_LLVM="22")
         assert done.stdout.endswith(f"of LLVM {version}\n")
@@ -72,7 +72,7 @@ def test_a_name_may_end_in_a_version(program: Path, tmp_path: Path) -> None:
 @pytest.mark.reference
 @pytest.mark.parametrize("name", ["clang-offload-bundler", "fatbinary"])
 def test_clang_finds_a_link_in_its_folder(program: Path, tmp_path: Path, name: str) -> None:
-    links.install(str(tmp_path / "in"), [], str(program))
+    links.place_stand_ins(str(tmp_path / "in"), [], str(program))
     done = ran(tool("clang"), "-B", tmp_path / "in", f"-print-prog-name={name}")
     assert done.stdout.strip() == str(tmp_path / "in" / name)
 
@@ -94,10 +94,10 @@ def test_scripts_that_call_fatpack_are_their_authors(program: Path, tmp_path: Pa
     script = tmp_path / "fatbinary"
     script.write_text("#!/usr/bin/env python3\nfrom fatpack.cli import main  # mine, with settings\n")
     with pytest.raises(UsageError, match="is not fatpack"):
-        links.install(str(tmp_path), ["fatbinary"], str(program))
+        links.place_stand_ins(str(tmp_path), ["fatbinary"], str(program))
     with pytest.raises(UsageError, match="fatbinary: not placed by fatpack"):
-        links.uninstall(str(tmp_path), ["fatbinary"])
-    assert links.uninstall(str(tmp_path), []) == []
+        links.remove_stand_ins(str(tmp_path), ["fatbinary"])
+    assert links.remove_stand_ins(str(tmp_path), []) == []
     assert "mine" in script.read_text()
 
 
@@ -114,21 +114,21 @@ def test_what_is_no_folder_is_said(program: Path, tmp_path: Path, option: str, n
 def test_links_to_a_command_that_is_gone_or_moved_are_made_anew(program: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "fatbinary").symlink_to(tmp_path / "gone" / "fatpack")
-    placed = links.install(str(tmp_path / "in"), ["fatbinary", "cuobjdump"], str(program))
+    placed = links.place_stand_ins(str(tmp_path / "in"), ["fatbinary", "cuobjdump"], str(program))
     assert [each.done for each in placed] == ["changed", "made"]
-    assert [each.done for each in links.install(str(tmp_path / "in"), ["fatbinary"], str(program))] == ["kept"]
+    assert [each.done for each in links.place_stand_ins(str(tmp_path / "in"), ["fatbinary"], str(program))] == ["kept"]
     assert (tmp_path / "in" / "fatbinary").readlink() == program
 
 
 @pytest.mark.parametrize("name", ["nvcc", "../fatbinary", "/fatbinary", "fatbinary-12.0", ""])
 def test_only_names_of_stand_ins_are_placed(program: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="no stand-in"):
-        links.install(str(tmp_path / "in"), [name], str(program))
+        links.place_stand_ins(str(tmp_path / "in"), [name], str(program))
     assert not (tmp_path / "in").exists()
 
 
 def test_which_tells_what_path_finds(program: Path, tmp_path: Path) -> None:
-    links.install(str(tmp_path / "in"), ["fatbinary"], str(program))
+    links.place_stand_ins(str(tmp_path / "in"), ["fatbinary"], str(program))
     script = tmp_path / "in" / "cuobjdump"
     script.write_text('#!/bin/sh\nexec fatpack tool cuobjdump "$@"\n')
     original = tmp_path / "in" / "cir-offload-merge"
@@ -187,7 +187,7 @@ def test_which_says_what_to_do_where_nothing_is_in_place(program: Path, tmp_path
 def test_which_tells_what_compilers_call(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two programs that answer as clang and nvcc do: one has its own, the other looks in its own folder first."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    links.install(str(ours), ["fatbinary", "clang-offload-bundler"], str(program))
+    links.place_stand_ins(str(ours), ["fatbinary", "clang-offload-bundler"], str(program))
     theirs.mkdir()
     for name, text in (
         ("clang", f"echo {theirs}/clang-offload-bundler"),
@@ -198,7 +198,7 @@ def test_which_tells_what_compilers_call(program: Path, tmp_path: Path, monkeypa
         (theirs / name).write_text(f"#!/bin/sh\n{text}\n")
         (theirs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{ours}:{theirs}")
-    clients = Clients()
+    clients = ToolCallers()
     bundler = list(clients.found("clang-offload-bundler"))
     assert [(each.client, each.path, each.is_fatpack) for each in bundler] == [
         ("PATH", str(ours / "clang-offload-bundler"), True),
@@ -227,25 +227,29 @@ class TestWindows:
         return path
 
     def test_launchers_are_copied_and_recognised(self, launcher: Path, tmp_path: Path) -> None:
-        placed = links.install(str(tmp_path / "in"), ["fatbinary"], str(launcher))
+        placed = links.place_stand_ins(str(tmp_path / "in"), ["fatbinary"], str(launcher))
         assert [Path(each.path).name for each in placed] == ["fatbinary.exe"]
         assert (tmp_path / "in" / "fatbinary.exe").read_bytes() == launcher.read_bytes()
-        assert [each.done for each in links.install(str(tmp_path / "in"), ["fatbinary"], str(launcher))] == ["kept"]
+        assert [each.done for each in links.place_stand_ins(str(tmp_path / "in"), ["fatbinary"], str(launcher))] == [
+            "kept"
+        ]
         launcher.write_bytes(launcher.read_bytes().replace(b"C:", b"D:"))
-        assert [each.done for each in links.install(str(tmp_path / "in"), ["fatbinary"], str(launcher))] == ["changed"]
-        assert [each.done for each in links.uninstall(str(tmp_path / "in"), [])] == ["removed"]
+        assert [each.done for each in links.place_stand_ins(str(tmp_path / "in"), ["fatbinary"], str(launcher))] == [
+            "changed"
+        ]
+        assert [each.done for each in links.remove_stand_ins(str(tmp_path / "in"), [])] == ["removed"]
 
     def test_another_program_stays(self, launcher: Path, tmp_path: Path) -> None:
         (tmp_path / "fatbinary.exe").write_bytes(b"MZ" + bytes(1000))
         with pytest.raises(UsageError, match="is not fatpack"):
-            links.install(str(tmp_path), ["fatbinary"], str(launcher))
+            links.place_stand_ins(str(tmp_path), ["fatbinary"], str(launcher))
 
     @pytest.mark.parametrize("name", ["fatpack.exe", "fatpack", "FATPACK.EXE"])
     def test_the_launcher_is_found_by_any_spelling(
         self, launcher: Path, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(os.path, "isfile", lambda path: path.lower() == str(launcher).lower())
-        assert links.program(str(launcher.parent / name)).lower() == str(launcher).lower()
+        assert links.fatpack_program(str(launcher.parent / name)).lower() == str(launcher).lower()
 
 
 @pytest.mark.parametrize(
@@ -268,4 +272,4 @@ def test_the_name_of_the_program_decides(argv: list[str], expected: list[str]) -
 def test_without_a_command_there_is_nothing_to_link_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     with pytest.raises(UsageError, match="there is no command fatpack to link to"):
-        links.program("-c")
+        links.fatpack_program("-c")

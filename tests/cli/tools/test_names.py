@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli.tools import run
+from fatpack.cli.tools import run_stand_in
 from fatpack.errors import UsageError
 
 
@@ -14,5 +14,5 @@ from fatpack.errors import UsageError
 )
 def test_an_unknown_name_is_refused_with_a_hint(name: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        run([name])
+        run_stand_in([name])
     assert caught.value.hint.startswith(hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fatpack.cli import main
-from fatpack.cli.tools.versions import FOLLOWED, chosen
+from fatpack.cli.tools.versions import FOLLOWED, choose_version
 from fatpack.errors import UsageError
 
 TOOL = "llvm-offload-binary"
@@ -24,7 +24,7 @@ TOOL = "llvm-offload-binary"
 def test_the_option_beats_the_environment_beats_the_default(
     given: str | None, environment: dict[str, str], version: str
 ) -> None:
-    assert chosen(TOOL, given, environment) == version
+    assert choose_version(TOOL, given, environment) == version
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def test_an_unknown_version_is_refused_with_the_known_ones(
     given: str | None, environment: dict[str, str], where: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        chosen(TOOL, given, environment)
+        choose_version(TOOL, given, environment)
     assert str(caught.value) == f"{where}: {TOOL} follows no such version of LLVM; choose from 22, 23"
 
 
 def test_a_stand_in_of_one_version_takes_none() -> None:
-    assert chosen("cir-offload-merge", None, {"FATPACK_LLVM": "23"}) == ""
+    assert choose_version("cir-offload-merge", None, {"FATPACK_LLVM": "23"}) == ""
     with pytest.raises(UsageError, match="--as means nothing for cir-offload-merge"):
-        chosen("cir-offload-merge", "22", {})
+        choose_version("cir-offload-merge", "22", {})
 
 
 @pytest.mark.parametrize("tool", ["llvm-offload-binary", "clang-offload-bundler"])

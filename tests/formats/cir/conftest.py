@@ -7,6 +7,6 @@ import pytest
 from fatpack.formats.cir.text import window
 
 
-@pytest.fixture(params=[0, window.WORTH], ids=["as-long", "as-short"])
+@pytest.fixture(params=[0, window.MIN_COMPILED_SIZE], ids=["as-long", "as-short"])
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "WORTH", request.param)
+    monkeypatch.setattr(window, "MIN_COMPILED_SIZE", request.param)

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders.cir import HOST, SM_80, container_of, image_of, joined, parsed, splits
+from tests.builders.cir import HOST, SM_80, container_of, image_of, parsed, splits
 
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats import cir
-from fatpack.formats.cir.bytecode.stream import Stream, varint
-from fatpack.formats.cir.bytecode.tables import File
-from fatpack.formats.cir.modules.stored import BytecodeModule
-from fatpack.formats.cir.rules.verify import Breach
+from fatpack.formats.cir.bytecode.stream import BytecodeStream, encode_varint
+from fatpack.formats.cir.bytecode.tables import BytecodeFile
+from fatpack.formats.cir.modules.stored import BytecodeModuleRecord
+from fatpack.formats.cir.rules.verify import RuleBreach
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import join_pieces
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cir"
 GOOD = (FIXTURES / "mlir-22-v6.mlirbc").read_bytes()
@@ -28,8 +29,8 @@ def view_of(data: bytes) -> View:
 
 @given(st.integers(0, 2**64 - 1))
 def test_numbers_are_read_as_they_are_written(number: int) -> None:
-    assert Stream(view_of(varint(number)), "test").varint() == number
-    assert len(varint(number)) <= 9
+    assert BytecodeStream(view_of(encode_varint(number)), "test").varint() == number
+    assert len(encode_varint(number)) <= 9
 
 
 @pytest.mark.parametrize(
@@ -46,24 +47,24 @@ def test_numbers_are_read_as_they_are_written(number: int) -> None:
     ],
 )
 def test_the_first_zeros_of_a_number_say_how_long_it_is(stored: str, number: int) -> None:
-    assert Stream(view_of(bytes.fromhex(stored)), "test").varint() == number
-    assert varint(number).hex(" ") == stored
+    assert BytecodeStream(view_of(bytes.fromhex(stored)), "test").varint() == number
+    assert encode_varint(number).hex(" ") == stored
 
 
 @pytest.mark.parametrize("stored", ["", "02", "80 00", "00 00 00"])
 def test_a_number_that_is_cut_short_is_refused(stored: str) -> None:
     with pytest.raises(FormatError, match="cut short"):
-        Stream(view_of(bytes.fromhex(stored)), "test").varint()
+        BytecodeStream(view_of(bytes.fromhex(stored)), "test").varint()
 
 
 def test_a_newer_version_is_listed_and_not_split() -> None:
-    newer = GOOD[:4] + varint(7) + GOOD[5:]
+    newer = GOOD[:4] + encode_varint(7) + GOOD[5:]
     container = parsed(newer)
     assert container.version == 7
     assert [finding.code for finding in container.findings] == ["FP1510"]
     assert [image.attrs["id"] for image in container.images] == [HOST, "hip-amdgcn-amd-amdhsa--gfx90a"]
     with pytest.raises(Unsupported, match=r"version 7 of MLIR22.1.8; 6 is the newest"):
-        cir.split(container.images[0])
+        cir.split_image(container.images[0])
 
 
 def test_names_and_roles_and_operations_are_those_of_the_text() -> None:
@@ -82,16 +83,18 @@ def test_a_split_module_has_the_tables_of_the_whole_file() -> None:
     """Documented: sizes and disclosure. The host's strings are in the device's file."""
     _, device = splits(GOOD)
     assert b"cir.demo" in device
-    again = File(view_of(device))
-    assert [section.id for section in again.sections] == [section.id for section in File(view_of(GOOD)).sections]
+    again = BytecodeFile(view_of(device))
+    assert [section.id for section in again.sections] == [
+        section.id for section in BytecodeFile(view_of(GOOD)).sections
+    ]
 
 
 def test_a_changed_container_of_bytecode_is_not_written() -> None:
     container = parsed(GOOD)
     with pytest.raises(Unsupported, match="cannot be combined"):
-        joined(cir.write(container.replace(images=container.images[::-1], attrs={"form": "attribute"})))
+        join_pieces(cir.write(container.replace(images=container.images[::-1], attrs={"form": "attribute"})))
     with pytest.raises(Unsupported, match="cannot be combined"):
-        cir.combine(container_of(container.images[0], image_of("module {\n}\n", SM_80)))
+        cir.combine_container(container_of(container.images[0], image_of("module {\n}\n", SM_80)))
 
 
 def test_bytecode_that_is_no_container_is_not_taken_for_one() -> None:
@@ -102,7 +105,7 @@ def test_bytecode_that_is_no_container_is_not_taken_for_one() -> None:
 
 
 def _section(number: int) -> tuple[int, int]:
-    section = File(view_of(GOOD)).section(number)
+    section = BytecodeFile(view_of(GOOD)).section(number)
     return section.start, section.data
 
 
@@ -140,21 +143,21 @@ def test_damage_in_a_later_module_does_not_hide_the_first() -> None:
 
 def test_a_deep_nest_of_regions_needs_no_stack() -> None:
     """Regions in regions cost a few bytes each; nothing may recurse over them."""
-    file = File(view_of(GOOD))
+    file = BytecodeFile(view_of(GOOD))
     section = file.section(4)
     record = parsed(GOOD).images[0].record
-    assert isinstance(record, BytecodeModule)
+    assert isinstance(record, BytecodeModuleRecord)
     depth = 20_000
     # name 0, regions, location 0, one region that is not isolated, one block, no values, one operation
     nest = bytes.fromhex("01 21 01 05 03 01 05") * depth + bytes.fromhex("01 01 01")
-    head = bytes((section.id,)) + varint(len(nest) + 1)
+    head = bytes((section.id,)) + encode_varint(len(nest) + 1)
     data = GOOD[: section.start] + head + b"\x05" + nest + GOOD[section.end :]
     with pytest.raises(FormatError, match="not an offload container"):
         parsed(data)
 
 
 def test_every_misplaced_attribute_is_listed_or_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    breaches = [Breach("FP1502", 200, f"number {number}") for number in range(250)]
+    breaches = [RuleBreach("FP1502", 200, f"number {number}") for number in range(250)]
     monkeypatch.setattr("fatpack.formats.cir.rules.misplaced_bytecode._in", lambda *_: iter(breaches))
     monkeypatch.setattr("fatpack.io.limits.FINDINGS", 200)
     findings = cir.parse(view_of(GOOD)).findings

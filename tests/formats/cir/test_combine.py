@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 from tests import reference
-from tests.builders.cir import HOST, SM_80, SM_90, Builder, combined, container_of, image_of, joined, parsed, splits
+from tests.builders.cir import HOST, SM_80, SM_90, Builder, combined, container_of, image_of, parsed, splits
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import module_name
-from fatpack.formats.cir.files.aliases import AliasTable, needs
-from fatpack.formats.cir.modules.stored import Nested
+from fatpack.formats.cir.files.aliases import AliasTable, find_needs
+from fatpack.formats.cir.modules.stored import TextModuleRecord
 from fatpack.model import Image, Target
+from fatpack.testing.making import join_pieces
 
 EMPTY = "module {\n}\n"
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")
@@ -25,7 +26,7 @@ def lines_of(data: bytes, start: str) -> list[str]:
 
 def test_names_are_sanitised_and_unique() -> None:
     container = parsed(combined(*((EMPTY, spelling) for spelling in IDS)))
-    assert [image.record.module.name for image in container.images if isinstance(image.record, Nested)] == [
+    assert [image.record.module.name for image in container.images if isinstance(image.record, TextModuleRecord)] == [
         b"host",
         b"device_cuda_nvptx64_nvidia_cuda__sm_80",
         b"device_hip_amdgcn_amd_amdhsa__gfx90a_xnack_",
@@ -166,22 +167,22 @@ def test_a_location_may_be_defined_behind_its_use() -> None:
 )
 def test_what_makes_no_container_is_refused(ids: tuple[str, ...], what: str) -> None:
     with pytest.raises(UsageError, match=what):
-        cir.combine(container_of(*(image_of(EMPTY, spelling) for spelling in ids)))
+        cir.combine_container(container_of(*(image_of(EMPTY, spelling) for spelling in ids)))
 
 
 def test_a_target_gives_the_id_that_the_driver_would_write() -> None:
     host = image_of(EMPTY).replace(target=Target("x86_64-unknown-linux-gnu", "", "host"))
     device = image_of(EMPTY).replace(target=Target("nvptx64-nvidia-cuda", "sm_80", "cuda"))
-    made = joined(cir.write(container_of(host, device)))
+    made = join_pieces(cir.write(container_of(host, device)))
     assert [image.attrs["id"] for image in parsed(made).images] == [HOST, "cuda-nvptx64-nvidia-cuda-unknown-sm_80"]
     with pytest.raises(UsageError, match="no bundle ID for triple"):
-        cir.combine(container_of(host, device.replace(target=Target("", "sm_80", "cuda"))))
+        cir.combine_container(container_of(host, device.replace(target=Target("", "sm_80", "cuda"))))
 
 
 def test_a_container_is_no_module_to_combine() -> None:
     inner = combined((EMPTY, HOST), (EMPTY, SM_80))
     with pytest.raises(FormatError, match="a container where a module was expected"):
-        cir.combine(container_of(image_of(EMPTY, HOST), image_of(inner, SM_80)))
+        cir.combine_container(container_of(image_of(EMPTY, HOST), image_of(inner, SM_80)))
 
 
 @pytest.mark.parametrize("position", [0, 1])
@@ -189,7 +190,7 @@ def test_bytecode_is_refused_with_advice(position: int) -> None:
     files: list[str | bytes] = [EMPTY, EMPTY]
     files[position] = b"ML\xefR\x0dMLIR22.1.8\0"
     with pytest.raises(Unsupported, match=r"MLIR bytecode cannot be combined.*cir-opt"):
-        cir.combine(container_of(image_of(files[0], HOST), image_of(files[1], SM_80)))
+        cir.combine_container(container_of(image_of(files[0], HOST), image_of(files[1], SM_80)))
 
 
 RESOURCES = """module attributes {{demo.t = dense_resource<key> : tensor<1xi32>}} {{
@@ -238,9 +239,9 @@ def test_crlf_survives() -> None:
 def most_of_a_split(image: Image) -> int:
     """Return the bytes of a module, of the aliases it uses and of the resources around it, each in a line."""
     record = image.record
-    assert isinstance(record, Nested)
+    assert isinstance(record, TextModuleRecord)
     table = AliasTable(record.outline)
-    used = needs(table, [(record.module.start, record.module.end)]).aliases
+    used = find_needs(table, [(record.module.start, record.module.end)]).aliases
     aliases = sum(end - start + 1 for start, end in map(table.span, used))
     return image.size + 1 + aliases + sum(end - start + 1 for start, end in record.outline.metadata)
 
@@ -277,7 +278,7 @@ def test_random_modules_survive_combining_and_splitting_for_ever(seed: int) -> N
         again = combined(
             *((data, image.attrs["id"]) for data, image in zip(splits(made), container.images, strict=True)), form=form
         )
-        back = joined(cir.write(parsed(again).replace(attrs={"form": "attribute"}))) if form == "op" else again
+        back = join_pieces(cir.write(parsed(again).replace(attrs={"form": "attribute"}))) if form == "op" else again
         assert back == made
 
 
@@ -287,7 +288,7 @@ module attributes {{a.t = !rec_S, a.r = dense_resource<k> : tensor<1xi8>}} {{
 }}
 {{-# dialect_resources: {{builtin: {{k: "0x{1}"}}}} #-}}
 """
-    host, device = cir.combine(
+    host, device = cir.combine_container(
         container_of(image_of(record.format("i1", "00"), HOST), image_of(record.format("i8", "01"), SM_80))
     ).report
     assert (host.name, host.id, host.source) == ("host", HOST, "input.cir")

@@ -44,7 +44,7 @@ def test_only_old_versions_get_other_words(monkeypatch: pytest.MonkeyPatch, vers
     compiled: list[bytes] = []
     monkeypatch.setattr(expressions.sys, "version_info", version)
     monkeypatch.setattr(re, "compile", lambda text, _compile=re.compile: compiled.append(text) or _compile(text))
-    made = expressions.Expression(b"(?:a)*+")
+    made = expressions.LazyExpression(b"(?:a)*+")
     assert (made.match(b"aab")[0], made.pattern) == (b"aa", b"(?:a)*+")
     assert compiled == [made.pattern if version == (3, 11, 5) else b"(?>(?:a)*)"]
 
@@ -52,7 +52,7 @@ def test_only_old_versions_get_other_words(monkeypatch: pytest.MonkeyPatch, vers
 def test_an_expression_is_compiled_once_and_offers_what_a_pattern_does(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[bytes] = []
     monkeypatch.setattr(re, "compile", lambda text, _compile=re.compile: compiled.append(text) or _compile(text))
-    made, pattern = expressions.Expression(b"(a)b"), re.compile(b"(a)b")
+    made, pattern = expressions.LazyExpression(b"(a)b"), re.compile(b"(a)b")
     compiled.clear()
     for method in ("match", "search", "fullmatch"):
         assert getattr(made, method)(b"ab").span() == getattr(pattern, method)(b"ab").span()
@@ -71,7 +71,7 @@ def test_nobody_in_this_room_compiles_expressions_itself() -> None:
 
 
 def test_nobody_else_repeats_groups_for_good() -> None:
-    """An expression with ``(…)*+`` is made by :class:`fatpack.formats.cir.expressions.Expression`."""
+    """An expression with ``(…)*+`` is made by :class:`fatpack.formats.cir.expressions.LazyExpression`."""
     found = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders.cir import HOST, SM_80, SM_90, combined, joined, parsed
+from tests.builders.cir import HOST, SM_80, SM_90, combined, parsed
 
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats import cir, sniff_text
-from fatpack.formats.cir.modules.stored import Nested
+from fatpack.formats import cir, find_text_format
+from fatpack.formats.cir.modules.stored import TextModuleRecord
 from fatpack.formats.cir.words import FORMS
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import join_pieces
 
 MODULES = {
     "enum": "#cir.offload<{}>",
@@ -55,12 +56,12 @@ def test_a_form_is_read(name: str) -> None:
     container = parsed(FILES[name])
     form = name.split(maxsplit=1)[0]
     assert container.attrs["form"] == ("op" if name == "op at file level" else form)
-    assert sniff_text(container.record.outline.text) == "cir-offload-container"  # type: ignore[attr-defined]
-    roles = [image.record.role for image in container.images if isinstance(image.record, Nested)]
+    assert find_text_format(container.record.outline.text) == "cir-offload-container"  # type: ignore[attr-defined]
+    roles = [image.record.role for image in container.images if isinstance(image.record, TextModuleRecord)]
     assert roles == ["host", "device"]
     assert container.images[0].target.offload == "host"
     assert not [finding for finding in container.findings if finding.severity == "error"]
-    assert joined(cir.write(container)).decode() == FILES[name]
+    assert join_pieces(cir.write(container)).decode() == FILES[name]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -70,12 +71,12 @@ def test_a_form_is_converted_into_every_form_that_is_written(name: str, form: st
     with_ids = tuple(
         image.replace(attrs={"id": spelling}) for image, spelling in zip(container.images, (HOST, SM_80), strict=True)
     )
-    made = joined(cir.write(container.replace(images=with_ids, attrs={"form": form})))
+    made = join_pieces(cir.write(container.replace(images=with_ids, attrs={"form": form})))
     again = parsed(made, strict=True)
     assert again.attrs["form"] == form
     assert [image.attrs["id"] for image in again.images] == [HOST, SM_80]
     assert {finding.code for finding in again.findings} <= {"FP1507"}
-    names = [image.record.module.name for image in again.images if isinstance(image.record, Nested)]
+    names = [image.record.module.name for image in again.images if isinstance(image.record, TextModuleRecord)]
     is_unchanged = made.decode() == FILES[name]
     device = b"device" if form == "prototype" else b"device_cuda_nvptx64_nvidia_cuda__sm_80"
     assert names == [b"host", b"device_0" if is_unchanged else device]
@@ -86,14 +87,14 @@ def test_kinds_of_operations_are_wrong_in_an_attribute_form_and_converting_rewri
     container = parsed(f"module attributes {{cir.offload.container}} {{\n{nested('draft')}}}\n")
     assert container.attrs["form"] == "attribute"
     assert {finding.code for finding in container.findings} == {"FP1503", "FP1515"}
-    made = parsed(joined(cir.write(container.replace(attrs={"form": "nested"}))), strict=True)
+    made = parsed(join_pieces(cir.write(container.replace(attrs={"form": "nested"}))), strict=True)
     assert (made.attrs["form"], {finding.code for finding in made.findings}) == ("nested", {"FP1503"})
 
 
 def test_modules_without_ids_keep_their_names_when_they_are_converted() -> None:
-    made = joined(cir.write(parsed(FILES["op"]).replace(attrs={"form": "attribute"})))
+    made = join_pieces(cir.write(parsed(FILES["op"]).replace(attrs={"form": "attribute"})))
     again = parsed(made, strict=True)
-    assert [image.record.module.name for image in again.images if isinstance(image.record, Nested)] == [
+    assert [image.record.module.name for image in again.images if isinstance(image.record, TextModuleRecord)] == [
         b"host",
         b"device_0",
     ]
@@ -106,9 +107,9 @@ def test_attributes_around_the_modules_are_kept() -> None:
         .replace('@"k.cu"', '@"k.cu" attributes {demo.outer = #a}')
         .replace("container}", "container, demo.own}")
     )
-    made = joined(cir.write(parsed("#a = 1 : i32\n" + text).replace(attrs={"form": "attribute"})))
+    made = join_pieces(cir.write(parsed("#a = 1 : i32\n" + text).replace(attrs={"form": "attribute"})))
     assert made.startswith(b"#a = 1 : i32\nmodule attributes {cir.offload.container, demo.outer = #a, demo.own} {\n")
-    made = joined(cir.write(parsed("#a = 1 : i32\n" + text).replace(attrs={"form": "op"})))
+    made = join_pieces(cir.write(parsed("#a = 1 : i32\n" + text).replace(attrs={"form": "op"})))
     assert made.startswith(
         b"#a = 1 : i32\nmodule attributes {demo.outer = #a, demo.own} {\n  cir.offload.container {\n"
     )
@@ -117,13 +118,13 @@ def test_attributes_around_the_modules_are_kept() -> None:
 @pytest.mark.parametrize("form", ["nested in a hat", "bytecode", "offload-module"])
 def test_a_form_that_is_not_written_is_refused(form: str) -> None:
     with pytest.raises(UsageError, match="not written"):
-        joined(cir.write(parsed(FILES["attribute"]).replace(attrs={"form": form})))
+        join_pieces(cir.write(parsed(FILES["attribute"]).replace(attrs={"form": form})))
 
 
 def test_the_prototype_has_one_device() -> None:
     made = parsed(combined(*(("module {\n}\n", target) for target in (HOST, SM_80, SM_90))))
     with pytest.raises(UsageError, match="no place for 2 device modules"):
-        joined(cir.write(made.replace(attrs={"form": "prototype"})))
+        join_pieces(cir.write(made.replace(attrs={"form": "prototype"})))
 
 
 @pytest.mark.parametrize("through", FORMS)
@@ -131,11 +132,11 @@ def test_every_form_leads_back_to_the_same_container(through: str) -> None:
     """The order of attributes, the names and the IDs come back, whatever is between."""
     module = 'module attributes {cir.triple = "x"} {\n  "cir.x"() {a = "}"} : () -> ()\n} loc(unknown)\n'
     made = combined((module, HOST), (module, SM_80))
-    other = joined(cir.write(parsed(made).replace(attrs={"form": through})))
+    other = join_pieces(cir.write(parsed(made).replace(attrs={"form": through})))
     assert parsed(other).attrs["form"] == through
     assert not [finding for finding in parsed(other, strict=True).findings if finding.severity == "error"]
     indents = {line[: len(line) - len(line.lstrip())] for line in other.splitlines() if b"@host" in line}
-    back = joined(cir.write(parsed(other).replace(attrs={"form": "attribute"})))
+    back = join_pieces(cir.write(parsed(other).replace(attrs={"form": "attribute"})))
     assert (back == made) if indents == {b"  "} else (b" ".join(back.split()) == b" ".join(made.split()))
 
 
@@ -158,7 +159,7 @@ def test_the_kind_may_be_an_alias() -> None:
     ],
 )
 def test_the_name_of_the_marker_alone_makes_no_container(text: str) -> None:
-    assert sniff_text(BytesSource(text.encode(), "x").view()) is None
+    assert find_text_format(BytesSource(text.encode(), "x").view()) is None
     with pytest.raises(FormatError, match="not an offload container"):
         parsed(text)
 
@@ -175,14 +176,14 @@ def test_the_name_of_the_marker_alone_makes_no_container(text: str) -> None:
     ],
 )
 def test_what_is_no_mlir_is_not_taken_for_it(head: bytes) -> None:
-    assert sniff_text(BytesSource(head + bytes(64), "x").view()) is None
+    assert find_text_format(BytesSource(head + bytes(64), "x").view()) is None
 
 
 @pytest.mark.parametrize("size", [40, 4000, 70_000, 600_000])
 def test_a_container_is_noticed_behind_a_licence_and_many_definitions(size: int) -> None:
     definitions = "".join(f'#loc{i} = loc("a.cu":{i}:1)\n' for i in range(size // 25))
     text = "// Copyright {\n" * 5 + definitions + FILES["attribute"]
-    assert sniff_text(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
+    assert find_text_format(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
     assert len(parsed(text).images) == 2
 
 
@@ -192,12 +193,12 @@ def test_the_marker_of_a_generic_module_is_noticed_behind_it() -> None:
     )
     filler = '"cir.x"() : () -> ()\n' * 5000
     text = f'"builtin.module"() ({{\n{inside}{filler}}}) {{a.b = "x}}", cir.offload.container}} : () -> ()\n'
-    assert sniff_text(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
+    assert find_text_format(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
     assert parsed(text).attrs["form"] == "attribute"
     plain = text.replace(", cir.offload.container", "").replace(
         "cir.x", 'cir.x"() {a = "cir.offload.container"} : () -> () "cir.y'
     )
-    assert sniff_text(BytesSource(plain.encode(), "x").view()) is None
+    assert find_text_format(BytesSource(plain.encode(), "x").view()) is None
 
 
 X1 = """module @"k.cu" attributes {cir.triple = "x86_64-unknown-linux-gnu"} {
@@ -217,7 +218,7 @@ X1 = """module @"k.cu" attributes {cir.triple = "x86_64-unknown-linux-gnu"} {
 
 def test_the_other_representation_is_listed_and_not_split() -> None:
     container = parsed(X1)
-    assert sniff_text(BytesSource(X1.encode(), "x").view()) == "cir-offload-container"
+    assert find_text_format(BytesSource(X1.encode(), "x").view()) == "cir-offload-container"
     assert [(image.target.offload, image.target.arch) for image in container.images] == [
         ("hip", "gfx90a"),
         ("cuda", "sm_80"),
@@ -227,10 +228,10 @@ def test_the_other_representation_is_listed_and_not_split() -> None:
     assert [finding.code for finding in container.findings] == ["FP1509"]
     assert "not an offload container" in container.findings[0].message
     with pytest.raises(Unsupported, match="cannot be split"):
-        cir.split(container.images[0])
+        cir.split_image(container.images[0])
     with pytest.raises(UsageError, match="not written"):
-        joined(cir.write(container.replace(images=container.images[:1])))
-    assert joined(cir.write(container)) == X1.encode()
+        join_pieces(cir.write(container.replace(images=container.images[:1])))
+    assert join_pieces(cir.write(container)) == X1.encode()
 
 
 def test_the_order_of_devices_is_kept_and_the_host_comes_first() -> None:

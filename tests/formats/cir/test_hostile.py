@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders.cir import HOST, SM_80, combined, joined, parsed, splits
+from tests.builders.cir import HOST, SM_80, combined, parsed, splits
 
 from fatpack.errors import FatpackError, LimitExceeded
-from fatpack.formats import cir, sniff_text
+from fatpack.formats import cir, find_text_format
 from fatpack.io import limits
 from fatpack.io.source import Source, View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.testing.memory import Traced
+from fatpack.testing.making import join_pieces
+from fatpack.testing.memory import TracedMemory
 
 START = (
     "module attributes {cir.offload.container} {\n"
@@ -72,8 +73,8 @@ def test_nested_and_repeated_text_is_read_or_refused(name: str) -> None:
         try:
             container = parsed(data)
             for image in container.images:
-                joined(cir.split(image))
-            joined(cir.write(container.replace(attrs={"form": "op"})))
+                join_pieces(cir.split_image(image))
+            join_pieces(cir.write(container.replace(attrs={"form": "op"})))
         except FatpackError:
             pass
 
@@ -144,8 +145,8 @@ def test_memory_does_not_grow_with_the_file_and_nothing_is_read_twice(
     tail = ((('"' + MIDDLE) if name == "escapes" else "") + END).encode()
     source = Counting(head, LINES[name], (4 << 20) // len(LINES[name]), tail)
     view = View(source, 0, source.size, ("long.cir",))
-    with Traced() as memory:
-        assert sniff_text(view) == "cir-offload-container"
+    with TracedMemory() as memory:
+        assert find_text_format(view) == "cir-offload-container"
         assert source.seen < 1 << 20
         container = cir.parse(view)
         assert len(container.images) == 2
@@ -156,7 +157,7 @@ def test_memory_does_not_grow_with_the_file_and_nothing_is_read_twice(
 
 def test_a_container_that_is_only_opened_is_no_container() -> None:
     text = "module attributes {cir.offload.container} {"
-    assert sniff_text(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
+    assert find_text_format(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
     with pytest.raises(FatpackError):
         parsed(text)
     assert splits(text + "\n" + END[4:]) != []

@@ -7,12 +7,12 @@ from tests.builders.cir import Builder
 
 from fatpack.errors import FormatError
 from fatpack.formats.cir.files import uses
-from fatpack.formats.cir.files.aliases import AliasTable, needs
+from fatpack.formats.cir.files.aliases import AliasTable, find_needs
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text import body, window
-from fatpack.formats.cir.text.definitions import definition_at, definitions, run_end
-from fatpack.formats.cir.text.strings import escaped, long_string_end, unescaped, unescaped_view
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.text.definitions import definition_at, read_definitions, run_end
+from fatpack.formats.cir.text.strings import escape_string, long_string_end, unescape, unescape_view
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
@@ -24,8 +24,8 @@ def view_of(data: bytes) -> View:
     return BytesSource(data, "x.cir").view()
 
 
-def text_of(data: bytes) -> Text:
-    return Text(view_of(data))
+def text_of(data: bytes) -> Lexer:
+    return Lexer(view_of(data))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_an_escape_may_lie_across_blocks(size: int, monkeypatch: pytest.MonkeyPa
 def test_a_long_literal_stands_for_the_same_in_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CHUNK", 8)
     literal = b"x" * size + rb"\\\22\"\n\\\5C\t" * 5
-    assert unescaped_view(view_of(literal)) == b"x" * size + b'\\""\n\\\\\t' * 5
+    assert unescape_view(view_of(literal)) == b"x" * size + b'\\""\n\\\\\t' * 5
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_bad_string_is_refused_with_its_place(literal: bytes, column: int, wha
 
 @pytest.mark.parametrize("data", [b"", b"plain", b'a"b\\c', bytes(range(256)), b"\\5C", b"\n\t\r"])
 def test_literals_stand_for_what_they_were_made_from(data: bytes) -> None:
-    literal = escaped(data)
-    assert unescaped(literal[1:-1]) == data
+    literal = escape_string(data)
+    assert unescape(literal[1:-1]) == data
     assert text_of(literal).string_end(0) == len(literal)
 
 
 def test_the_printer_escapes_all_but_printable_characters() -> None:
-    assert escaped(b'a b"\\\n\x7f~ !#') == rb'"a b\22\\\0A\7F~ !#"'
+    assert escape_string(b'a b"\\\n\x7f~ !#') == rb'"a b\22\\\0A\7F~ !#"'
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_definition_ends_where_its_value_does(line: bytes) -> None:
     assert definition.end == len(line)
     assert definition.name == line.split()[0]
     following = line + b" // comment }\n#next = unit\nmodule {\n}\n"
-    found = list(definitions(text_of(following), 0, following.index(b"module")))
+    found = list(read_definitions(text_of(following), 0, following.index(b"module")))
     assert [following[item.start : item.end] for item in found] == [line, b"#next = unit"]
     assert run_end(text_of(following), 0) in (following.index(b"\nmodule"), following.index(b"module"))
 
@@ -195,7 +195,7 @@ def test_a_wrong_definition_is_refused_with_its_place(data: bytes, what: str) ->
 )
 def test_aliases_are_told_from_what_looks_like_them(code: bytes, found: list[bytes]) -> None:
     view = view_of(code)
-    assert [name for what, _, _, name, _ in uses.uses(view, 0, len(view)) if what == uses.ALIAS] == found
+    assert [name for what, _, _, name, _ in uses.find_uses(view, 0, len(view)) if what == uses.ALIAS] == found
 
 
 @pytest.mark.parametrize(
@@ -212,21 +212,23 @@ def test_aliases_are_told_from_what_looks_like_them(code: bytes, found: list[byt
 def test_a_record_is_named_by_its_first_string(code: bytes, kind: bytes, name: bytes) -> None:
     view = view_of(code)
     found = [
-        (item[4], item[3]) for item in uses.uses(view, 0, len(view)) if item[0] in (uses.RECORD_BODY, uses.RECORD_NAME)
+        (item[4], item[3])
+        for item in uses.find_uses(view, 0, len(view))
+        if item[0] in (uses.RECORD_BODY, uses.RECORD_NAME)
     ]
     assert found == [(kind, name)]
 
 
 def test_a_record_without_a_name_is_not_named_by_a_string_in_it() -> None:
     view = view_of(b'!cir.struct<{!cir.struct<"Inner" {}>, "no name"}>')
-    assert [item[3] for item in uses.uses(view, 0, len(view))] == [b'"Inner"']
+    assert [item[3] for item in uses.find_uses(view, 0, len(view))] == [b'"Inner"']
 
 
 def _outline(data: bytes) -> tuple[object, ...]:
     outline = Outliner(view_of(data)).outline()
     assert outline.damage is None, outline.damage
     module = outline.modules[0]
-    found = needs(AliasTable(outline), [(module.start, module.end)])
+    found = find_needs(AliasTable(outline), [(module.start, module.end)])
     facts = (module.start, module.end, module.name, module.body, module.location, dict(module.contents.op_counts))
     return (*facts, list(found.aliases), sorted(found.records), outline.definitions, outline.metadata, outline.others)
 

@@ -12,8 +12,9 @@ from tests.builders.cir import HOST, SM_80, combined, parsed
 import fatpack
 from fatpack.cli import main
 from fatpack.formats import cir, offload_binary
+from fatpack.io.source import Span
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import Container, Finding, Image, Span, Target
+from fatpack.model import Container, Finding, Image, Target
 
 STUB = '  cir.func @s() attributes {cu.kernel_name = #cir.cu.kernel_name<"k">} {\n    cir.return\n  }\n'
 BODY = " {\n    cir.return\n  }\n"
@@ -140,7 +141,7 @@ def test_words_of_a_container_in_bytecode_make_none(
 def test_a_module_alone_shows_its_name_its_target_and_its_kernels(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (split,) = [b"".join(map(bytes_of, cir.split(image))) for image in made("  cir.func @k()" + BODY).images[1:]]
+    (split,) = [b"".join(map(bytes_of, cir.split_image(image))) for image in made("  cir.func @k()" + BODY).images[1:]]
     kernel = split.replace(b"@k()", b"@k() cc(ptx_kernel)")
     shown = inspected(kernel, tmp_path, capsys=capsys)
     assert f"module @device_cuda_nvptx64_nvidia_cuda__sm_80, device, nvptx64-nvidia-cuda, sm_80, {SM_80}" in shown
@@ -191,7 +192,7 @@ def test_the_end_of_the_last_line_of_a_body_stays(code: str) -> None:
     data = combined((f"module {{{body}}}\n", HOST), ("module {\n}\n", SM_80))
     written = f"{{{code}  cir.x\r\n  }}".encode()
     assert written in data
-    assert written in b"".join(map(bytes_of, cir.split(parsed(data).images[0])))
+    assert written in b"".join(map(bytes_of, cir.split_image(parsed(data).images[0])))
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.builders.cir import HOST, SM_80, Builder, combined, joined, parsed, splits
+from tests.builders.cir import HOST, SM_80, Builder, combined, parsed, splits
 from tests.reference import run, tool
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.files.aliases import AliasTable, needs
+from fatpack.formats.cir.files.aliases import AliasTable, find_needs
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.text.strings import escaped, unescaped
+from fatpack.formats.cir.text.strings import escape_string, unescape
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import join_pieces
 
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")
 
@@ -48,7 +49,7 @@ def test_random_modules_mean_the_same_after_combining_and_splitting(seed: int, t
     code, _, errors = opt(made, tmp_path=tmp_path)
     assert code == 0, errors.decode()
     for number, (file, part) in enumerate(zip(files, splits(made), strict=True)):
-        renamed = cir.combine(parsed(made).replace(attrs={"form": "op"})).report[number].resources
+        renamed = cir.combine_container(parsed(made).replace(attrs={"form": "op"})).report[number].resources
         assert not renamed
         expected, found = printed(file, tmp_path), printed(part, tmp_path)
         assert re.sub(r"blob(\d)_\d", r"blob\1", found) == expected
@@ -123,7 +124,7 @@ def test_files_are_taken_and_refused_as_mlir_does(text: str, tmp_path: object) -
         if outline.damage:
             raise outline.damage
         spans = [(module.start, module.end) for module in outline.modules]
-        needs(AliasTable(outline), sorted([*spans, *outline.others]))
+        find_needs(AliasTable(outline), sorted([*spans, *outline.others]))
     except FormatError:
         assert not GRAMMAR[text]
     else:
@@ -132,11 +133,11 @@ def test_files_are_taken_and_refused_as_mlir_does(text: str, tmp_path: object) -
 
 def test_strings_are_escaped_and_read_as_mlir_does(tmp_path: object) -> None:
     data = bytes(range(256)) + b'\\"%s\x00\x7f' * 3
-    code, out, errors = opt(b"module attributes {a.b = %s} {\n}" % escaped(data), tmp_path=tmp_path)
+    code, out, errors = opt(b"module attributes {a.b = %s} {\n}" % escape_string(data), tmp_path=tmp_path)
     assert code == 0, errors
     literal = out[out.index(b'"') : out.rindex(b'"') + 1]
-    assert literal == escaped(data)
-    assert unescaped(literal[1:-1]) == data
+    assert literal == escape_string(data)
+    assert unescape(literal[1:-1]) == data
 
 
 def test_two_minimal_modules_give_what_mlir_prints(tmp_path: object) -> None:
@@ -163,7 +164,7 @@ def test_bytecode_of_any_version_lists_and_splits_as_its_text_does(version: int,
     assert [image.target for image in bytecode.images] == [image.target for image in text.images]
     counts = [module["op_counts"] for module in cir.describe(text)["modules"]]  # type: ignore[attr-defined]
     assert [module["op_counts"] for module in cir.describe(bytecode)["modules"]] == counts  # type: ignore[attr-defined]
-    assert joined(cir.write(bytecode)) == out.read_bytes()
+    assert join_pieces(cir.write(bytecode)) == out.read_bytes()
     for file, part in zip(files, splits(out.read_bytes()), strict=True):
         if version >= 5:  # older versions have no place for the properties of operations that nobody knows
             assert re.sub(r"blob(\d)_\d", r"blob\1", printed(part, tmp_path)) == printed(file, tmp_path)

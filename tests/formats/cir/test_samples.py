@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.builders.cir import HOST, SM_80, combined, joined, parsed, splits
+from tests.builders.cir import HOST, SM_80, combined, parsed, splits
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.bytecode.functions import functions
-from fatpack.formats.cir.gpu_binary.embedded import device_binaries
+from fatpack.formats.cir.bytecode.functions import read_functions
+from fatpack.formats.cir.gpu_binary.embedded import text_binaries
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, Stub
-from fatpack.formats.cir.modules.symbols import functions as defined
-from fatpack.formats.cir.modules.symbols import symbols
+from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, LaunchStub, TextModuleRecord
+from fatpack.formats.cir.modules.symbols import list_functions as defined
+from fatpack.formats.cir.modules.symbols import list_symbols
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container
+from fatpack.testing.making import join_pieces
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "cir" / "samples"
 
@@ -29,15 +30,15 @@ def op_counts(container: Container) -> list[dict[str, int]]:
     found = []
     for image in container.images:
         record = image.record
-        assert isinstance(record, (Nested, BytecodeModule))
-        counts = record.op_counts if isinstance(record, BytecodeModule) else record.module.contents.op_counts
+        assert isinstance(record, (TextModuleRecord, BytecodeModuleRecord))
+        counts = record.op_counts if isinstance(record, BytecodeModuleRecord) else record.module.contents.op_counts
         found.append(dict(counts))
     return found
 
 
 def symbols_of(data: bytes) -> tuple[str, ...]:
     """Return the symbols that the only module of a file defines."""
-    return symbols(Outliner(BytesSource(data, "x").view()).outline().modules[0])
+    return list_symbols(Outliner(BytesSource(data, "x").view()).outline().modules[0])
 
 
 def test_two_empty_modules_give_the_text_of_the_tool() -> None:
@@ -96,7 +97,7 @@ def test_aliases_that_mean_something_else_are_renamed_and_the_others_shared() ->
             for image, name in zip(images, ["host_lex.mlir", "device_alias_conflict.mlir"], strict=True)
         )
     )
-    host, device = cir.combine(both).report
+    host, device = cir.combine_container(both).report
     assert not host.aliases
     assert dict(device.aliases) == {
         "!word": "!d1_word",
@@ -133,7 +134,7 @@ def test_a_split_module_takes_only_its_own_resources() -> None:
 
 def test_the_embedded_gpu_binary_comes_out_whole() -> None:
     outline = Outliner(BytesSource(sample("host_device_binary.mlir"), "x").view()).outline()
-    (binary,) = device_binaries(outline)
+    (binary,) = text_binaries(outline)
     assert binary.data.tobytes() == sample("host_device_binary.payload")
     assert binary.data.tobytes()[:4] == b"\x50\xed\x55\xba"
 
@@ -144,16 +145,18 @@ def test_records_of_2026_files_that_differ_are_renamed_and_their_layouts_with_th
     assert made.count(b'!cir.struct<"dim3"') == 1
     assert b"cir.record_layouts = {Args.device_cuda_nvptx64_nvidia_cuda__sm_80 = #cir.record_layout<" in made
     host, device = parsed(made).images
-    assert isinstance(host.record, Nested)
-    assert isinstance(device.record, Nested)
-    assert host.record.module.contents.stubs == (Stub("_Z20__device_stub__saxpyi4Args", "_Z5saxpyi4Args"),)
+    assert isinstance(host.record, TextModuleRecord)
+    assert isinstance(device.record, TextModuleRecord)
+    assert host.record.module.contents.stubs == (LaunchStub("_Z20__device_stub__saxpyi4Args", "_Z5saxpyi4Args"),)
     assert device.record.module.contents.kernels == ("_Z5saxpyi4Args",)
 
 
 def test_a_container_of_2026_with_two_architectures() -> None:
     container = parsed(sample("container_attr_2026.cir"))
     assert [image.target.arch for image in container.images] == ["", "sm_80", "sm_90"]
-    kernels = [image.record.module.contents.kernels for image in container.images if isinstance(image.record, Nested)]
+    kernels = [
+        image.record.module.contents.kernels for image in container.images if isinstance(image.record, TextModuleRecord)
+    ]
     assert kernels == [(), ("_Z5scalePff",), ("_Z5scalePff",)]
 
 
@@ -161,7 +164,10 @@ def test_the_older_forms() -> None:
     enum, string = parsed(sample("container_op_enum.cir")), parsed(sample("container_op_string.cir"))
     assert (enum.attrs["form"], string.attrs["form"]) == ("op", "op-string")
     assert [image.target.offload for image in enum.images] == ["host", "none"]
-    assert [image.record.module.name for image in string.images if isinstance(image.record, Nested)] == [None, None]
+    assert [image.record.module.name for image in string.images if isinstance(image.record, TextModuleRecord)] == [
+        None,
+        None,
+    ]
     assert {finding.code for finding in enum.findings} == {"FP1507", "FP1503"}
 
 
@@ -214,9 +220,9 @@ def test_bytecode_says_the_same_as_the_text_it_was_made_from(pair: tuple[str, st
     assert [image.target for image in text.images] == [image.target for image in bytecode.images]
     assert [dict(image.attrs) for image in text.images] == [dict(image.attrs) for image in bytecode.images]
     assert cir.describe(text)["modules"] == cir.describe(bytecode)["modules"]
-    assert [defined(image.record.module) for image in text.images if isinstance(image.record, Nested)] == [
-        functions(image.record.file, image.record.node).defined
+    assert [defined(image.record.module) for image in text.images if isinstance(image.record, TextModuleRecord)] == [
+        read_functions(image.record.file, image.record.node).defined
         for image in bytecode.images
-        if isinstance(image.record, BytecodeModule)
+        if isinstance(image.record, BytecodeModuleRecord)
     ]
-    assert joined(cir.write(bytecode)) == sample(pair[1])
+    assert join_pieces(cir.write(bytecode)) == sample(pair[1])

@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from tests import reference
 from tests.builders import archive
-from tests.laws.rooms import image, joined, view_of
 
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.ids import llvm_words
 from fatpack.formats.clang_bundle.ids.bundle_id import (
-    compatible_llvm22,
     conflict_llvm22,
+    is_compatible_id_llvm22,
     refusal_llvm22,
     stored_by_llvm22,
 )
-from fatpack.model import Container, Span
+from fatpack.io.source import Span
+from fatpack.model import Container
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 pytestmark = pytest.mark.reference
 
@@ -42,7 +43,7 @@ def bundle(targets: Sequence[str], folder: Path, *, check: bool = True) -> str:
 
 
 def stored_ids(path: Path) -> list[str]:
-    container = clang_bundle.parse(view_of(path.read_bytes()), strict=True)
+    container = clang_bundle.parse(make_view(path.read_bytes()), strict=True)
     return [item.attrs["id"] for item in container.images]
 
 
@@ -101,8 +102,8 @@ def served(entries: Sequence[str], requests: Sequence[str], folder: Path, *optio
     """Return for every request the entries that the tool hands out, by asking an archive of one-entry bundles."""
     members = []
     for number, entry in enumerate(entries):
-        item = image(b"%06d" % number, attrs={"id": entry})
-        data = joined(clang_bundle.write(Container("", 0, (item,), Span(0, 0))))
+        item = make_image(b"%06d" % number, attrs={"id": entry})
+        data = join_pieces(clang_bundle.write(Container("", 0, (item,), Span(0, 0))))
         members.append(archive.member(b"m%d.o/" % number, data))
     (folder / "in.a").write_bytes(archive.GNU + b"".join(members))
     outputs = [folder / f"{number}.a" for number in range(len(requests))]
@@ -150,7 +151,7 @@ def test_compatibility_of_random_pairs_is_that_of_llvm(seed: int, tmp_path: Path
     requests = without_conflicts(list({stored_by_llvm22(target): target for target in some(120)}.values()))
     options = ["-hip-openmp-compatible"] if seed % 2 else []
     expected = [
-        {n for n, entry in enumerate(entries) if compatible_llvm22(entry, request, hip_openmp=bool(options))}
+        {n for n, entry in enumerate(entries) if is_compatible_id_llvm22(entry, request, hip_openmp=bool(options))}
         for request in requests
     ]
     assert sum(map(len, expected)) > 20

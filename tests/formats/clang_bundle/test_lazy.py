@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 import zstandard
 from tests.formats.clang_bundle.compressed.test_read import ALL, V3, edited, many, plain, wrapped
-from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import BadValue, FormatError, LimitExceeded
 from fatpack.formats import clang_bundle
@@ -18,10 +17,11 @@ from fatpack.formats.clang_bundle.compressed.verify import is_unchecked, verify
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
 from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.io import limits
-from fatpack.io.source import View
+from fatpack.io.source import Span, View
 from fatpack.io.sources.streamed import StreamedSource
-from fatpack.model import Container, Image, Span
-from fatpack.testing.memory import Traced
+from fatpack.model import Container, Image
+from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.memory import TracedMemory
 
 SIZES = (3000, 200_000, 500_000)
 
@@ -36,10 +36,10 @@ def large(align: int = 4096, attrs: dict[str, str] | None = None) -> bytes:
     """Return a compressed bundle whose images do not compress."""
     rng = random.Random(3)
     images = tuple(
-        image(rng.randbytes(size), attrs={"id": f"hip-amdgcn-amd-amdhsa--gfx{size}"}) for size in (0, *SIZES)
+        make_image(rng.randbytes(size), attrs={"id": f"hip-amdgcn-amd-amdhsa--gfx{size}"}) for size in (0, *SIZES)
     )
     attrs = {"compression": "zstd", "align": str(align), **(attrs or {})}
-    return joined(clang_bundle.write(Container("", 3, images, Span(0, 0), attrs=attrs)))
+    return join_pieces(clang_bundle.write(Container("", 3, images, Span(0, 0), attrs=attrs)))
 
 
 def body_of(container: Container) -> StreamedSource:
@@ -54,22 +54,22 @@ def inflated_bytes(source: StreamedSource) -> int:
 
 
 def findings(data: bytes) -> list[tuple[str, Span, str]]:
-    container = clang_bundle.parse(view_of(data))
+    container = clang_bundle.parse(make_view(data))
     found = [*container.findings, *verify(container)]
     return sorted((item.code, item.span, item.message) for item in found)  # type: ignore[type-var]
 
 
 def test_the_table_is_inflated_and_little_more(monkeypatch: pytest.MonkeyPatch) -> None:
     inflated: list[int] = []
-    real = read.inflated
+    real = read.inflate_pieces
 
     def counting(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
         for piece in real(data, method, expected, format=format):
             inflated.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(read, "inflated", counting)
-    container = clang_bundle.parse(view_of(large()), strict=True)
+    monkeypatch.setattr(read, "inflate_pieces", counting)
+    container = clang_bundle.parse(make_view(large()), strict=True)
     assert 0 < sum(inflated) <= 16384
     assert [item.size for item in container.images] == [0, *SIZES]
     assert [item.compression for item in container.images] == ["zstd"] * 4
@@ -83,32 +83,34 @@ def test_the_table_is_inflated_and_little_more(monkeypatch: pytest.MonkeyPatch) 
 
 def test_images_are_inflated_when_they_are_read() -> None:
     data = large()
-    container = clang_bundle.parse(view_of(data), strict=True)
+    container = clang_bundle.parse(make_view(data), strict=True)
     rng = random.Random(3)
     for item, size in zip(container.images[1:], SIZES, strict=True):
         assert item.data.tobytes() == rng.randbytes(size)
-    assert joined(clang_bundle.write(container)) == data
-    again = joined(clang_bundle.write(container.replace(images=container.images[:2])))
-    assert clang_bundle.parse(view_of(again), strict=True).images[1].data.tobytes() == random.Random(3).randbytes(3000)
+    assert join_pieces(clang_bundle.write(container)) == data
+    again = join_pieces(clang_bundle.write(container.replace(images=container.images[:2])))
+    assert clang_bundle.parse(make_view(again), strict=True).images[1].data.tobytes() == random.Random(3).randbytes(
+        3000
+    )
 
 
 @pytest.mark.usefixtures("lazy")
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_every_version_and_method_can_be_read_late(name: str) -> None:
-    container = clang_bundle.parse(view_of(ALL[name]), strict=True)
+    container = clang_bundle.parse(make_view(ALL[name]), strict=True)
     assert is_unchecked(container)
     assert (container.findings, verify(container)) == ((), [])
     assert [item.size for item in container.images] == [0, 171, 10]
     assert container.images[2].data.tobytes() == b"worldworld"
-    assert joined(clang_bundle.write(container)) == ALL[name]
+    assert join_pieces(clang_bundle.write(container)) == ALL[name]
 
 
 def test_what_was_checked_when_it_was_read_is_not_inflated_again() -> None:
-    container = clang_bundle.parse(view_of(V3[:24] + bytes(8) + V3[32:]))
+    container = clang_bundle.parse(make_view(V3[:24] + bytes(8) + V3[32:]))
     assert [item.code for item in container.findings] == ["FP1304"]
     assert not is_unchecked(container)
     assert verify(container) == []
-    assert verify(clang_bundle.parse(view_of(plain()))) == []
+    assert verify(clang_bundle.parse(make_view(plain()))) == []
 
 
 STRAY = plain(3, 40_000).replace(b"\2" * 40_000, b"\2" * 40_000 + b"stray" + bytes(5))
@@ -134,32 +136,35 @@ def test_late_checks_find_what_checks_at_once_find(name: str, monkeypatch: pytes
 @pytest.mark.usefixtures("lazy")
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (8191, 1), (700, 300_000), (-1, 1)])
 def test_stray_bytes_between_images_are_found_wherever_they_lie(start: int, stop: int) -> None:
-    body = bytearray(joined(clang_bundle.write(Container("", 0, _spread(), Span(0, 0), attrs={"align": "524288"}))))
+    body = bytearray(
+        join_pieces(clang_bundle.write(Container("", 0, _spread(), Span(0, 0), attrs={"align": "524288"})))
+    )
     gap = (524_288 + 1000, 2 * 524_288)
     at = gap[0] + start if start >= 0 else gap[1] + start
     for place in (at, min(at + stop, gap[1]) - 1):
         body[place] = 1
-    container = clang_bundle.parse(view_of(wrapped(bytes(body), zstandard.compress(bytes(body)))))
+    container = clang_bundle.parse(make_view(wrapped(bytes(body), zstandard.compress(bytes(body)))))
     (found,) = verify(container)
     assert (found.code, found.span.start, found.span.end) == ("FP1308", *gap)
     assert found.message == "523288 bytes after the image of entry 0 belong to nothing"
 
 
 def _spread() -> tuple[Image, ...]:
-    return tuple(image(bytes([7]) * 1000, attrs={"id": f"hip-a-b-c--{number}"}) for number in range(3))
+    return tuple(make_image(bytes([7]) * 1000, attrs={"id": f"hip-a-b-c--{number}"}) for number in range(3))
 
 
 def test_damage_behind_the_table_is_met_by_who_reads_it() -> None:
     rng = random.Random(4)
     stored = tuple(
-        image(bytes(rng.choices(range(20), k=300_000)), attrs={"id": f"hip-a-b-c--{number}"}) for number in range(2)
+        make_image(bytes(rng.choices(range(20), k=300_000)), attrs={"id": f"hip-a-b-c--{number}"})
+        for number in range(2)
     )
-    good = joined(clang_bundle.write(Container("", 3, stored, Span(0, 0), attrs={"compression": "zstd"})))
+    good = join_pieces(clang_bundle.write(Container("", 3, stored, Span(0, 0), attrs={"compression": "zstd"})))
     met = 0
     for at in range(len(good) * 3 // 4, len(good), 1499):
         data = good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :]
         try:
-            container = clang_bundle.parse(view_of(data), strict=True)
+            container = clang_bundle.parse(make_view(data), strict=True)
         except BadValue:  # the header of a block
             continue
         assert container.images[0].data.tobytes() == stored[0].data.tobytes()
@@ -183,7 +188,7 @@ def test_a_frame_that_lies_about_its_size_is_an_error_for_its_readers() -> None:
         stream[at : at + 4] = claimed.to_bytes(4, "little")
         data = wrapped(body, bytes(stream))
         with pytest.raises(FormatError):
-            container = clang_bundle.parse(view_of(data), strict=True)
+            container = clang_bundle.parse(make_view(data), strict=True)
             verify(container)
 
 
@@ -191,15 +196,15 @@ def test_a_frame_beyond_the_limit_is_refused_without_inflating_it(monkeypatch: p
     monkeypatch.setattr(limits, "INFLATED", 63 << 20)
     body = plain(1, 64 << 20)
     data = wrapped(body, zstandard.ZstdCompressor(level=19).compress(body))
-    with Traced() as memory, pytest.raises(LimitExceeded, match="claim to inflate"):
-        clang_bundle.parse(view_of(data))
+    with TracedMemory() as memory, pytest.raises(LimitExceeded, match="claim to inflate"):
+        clang_bundle.parse(make_view(data))
     assert memory.peak < 1 << 20
 
 
 def test_listing_many_takes_no_memory_and_hashing_them_little() -> None:
     data = many(20, 2_000_000)
-    with Traced() as memory:
-        view, at, found = view_of(data), 0, []
+    with TracedMemory() as memory:
+        view, at, found = make_view(data), 0, []
         while at < len(view):
             found.append(clang_bundle.parse(view, at))
             at = view.skip_zeros(at + found[-1].span.size)
@@ -210,12 +215,12 @@ def test_listing_many_takes_no_memory_and_hashing_them_little() -> None:
 
 
 def test_the_hash_is_that_of_the_content() -> None:
-    container = clang_bundle.parse(view_of(large()))
+    container = clang_bundle.parse(make_view(large()))
     assert isinstance(container.record, CompressedBundle)
     body = container.record.inside.stored.tobytes()
     assert container.record.hash == hashlib.md5(body).digest()[:8]
     at = COMPRESSED_HEADERS[3].field_offset("hash")
     data = bytearray(large())
     data[at] ^= 1
-    (found,) = verify(clang_bundle.parse(view_of(bytes(data))))
+    (found,) = verify(clang_bundle.parse(make_view(bytes(data))))
     assert (found.code, found.span.start, found.span.end) == ("FP1304", at, at + 8)

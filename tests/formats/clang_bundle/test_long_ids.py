@@ -11,7 +11,7 @@ from tests.builders import elf as build
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 PREFIX = "hip-amdgcn-amd-amdhsa--"
 START = "\n// __CLANG_OFFLOAD_BUNDLE____START__ "
@@ -33,7 +33,7 @@ def text(*spellings: str) -> bytes:
 def read(data: bytes) -> tuple[list[str], list[Finding]]:
     """Return the IDs of the first container and the findings."""
     items = list(scan(BytesSource(data, "x").view()))
-    found = next(item for item in items if isinstance(item, Found))
+    found = next(item for item in items if isinstance(item, FoundContainer))
     return [image.attrs["id"] for image in found.images], [item for item in items if isinstance(item, Finding)]
 
 

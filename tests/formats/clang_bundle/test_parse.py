@@ -8,14 +8,16 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, MAGIC
-from fatpack.formats.clang_bundle.stored import Entry
-from fatpack.model import Container, Finding, Span, Target
-from fatpack.scanner import Found, scan
+from fatpack.formats.clang_bundle.stored import BundleEntry
+from fatpack.io.source import Span
+from fatpack.model import Container, Finding, Target
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 FOLDER = FIXTURES / "clang_bundle"
 HIP = (FOLDER / "llvm-22-hip.bundle").read_bytes()
@@ -43,15 +45,15 @@ def built(entries: Sequence[tuple[int, int, bytes]], count: int | None = None, t
 
 
 def listed(data: bytes) -> list[str]:
-    return [item.attrs["id"] for item in clang_bundle.parse(view_of(data)).images]
+    return [item.attrs["id"] for item in clang_bundle.parse(make_view(data)).images]
 
 
 def codes(data: bytes) -> list[str]:
-    return [finding.code for finding in clang_bundle.parse(view_of(data)).findings]
+    return [finding.code for finding in clang_bundle.parse(make_view(data)).findings]
 
 
 def test_the_recorded_facts_of_a_hip_bundle() -> None:
-    container = clang_bundle.parse(view_of(HIP), strict=True)
+    container = clang_bundle.parse(make_view(HIP), strict=True)
     host, first, second = container.images
     assert (container.version, container.span) == (0, Span(0, len(HIP), ("test",)))
     assert container.attrs == {"flavour": "binary", "align": "64"}
@@ -68,37 +70,37 @@ def test_the_recorded_facts_of_a_hip_bundle() -> None:
 
 
 def test_the_zeros_before_an_empty_last_image_belong_to_the_bundle() -> None:
-    container = clang_bundle.parse(view_of(EMPTY_LAST + bytes(50)), strict=True)
+    container = clang_bundle.parse(make_view(EMPTY_LAST + bytes(50)), strict=True)
     assert container.span.size == len(EMPTY_LAST) == 300
     assert container.attrs["align"] == "100"
     assert container.findings == ()
 
 
 def test_a_file_of_llvm_16_that_ends_before_its_empty_image_is_whole() -> None:
-    container = clang_bundle.parse(view_of(EMPTY_LAST[:208]), strict=True)
+    container = clang_bundle.parse(make_view(EMPTY_LAST[:208]), strict=True)
     assert [item.size for item in container.images] == [8, 0]
     assert [finding.code for finding in container.findings] == ["FP1309"]
-    assert joined(clang_bundle.write(container)) == EMPTY_LAST[:208]
+    assert join_pieces(clang_bundle.write(container)) == EMPTY_LAST[:208]
 
 
 def test_an_empty_image_does_not_reach_over_what_follows() -> None:
     short = EMPTY_LAST[:208]
-    found = [item for item in scan(view_of(short + HIP)) if isinstance(item, Found)]
+    found = [item for item in scan(make_view(short + HIP)) if isinstance(item, FoundContainer)]
     assert [item.view.span().start for item in found] == [0, 208]
 
 
 @pytest.mark.parametrize("size", range(24, 32))
 def test_a_cut_header_is_truncated(size: int) -> None:
     with pytest.raises(Truncated, match="needs 32 bytes"):
-        clang_bundle.parse(view_of(HIP[:size]))
+        clang_bundle.parse(make_view(HIP[:size]))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", MAGIC[:23], b"rubbish" * 9])
 def test_anything_else_is_no_bundle(data: bytes) -> None:
-    assert not clang_bundle.detect(view_of(data))
-    assert clang_bundle.extent(view_of(data)) is None
+    assert not clang_bundle.detect(make_view(data))
+    assert clang_bundle.extent(make_view(data)) is None
     with pytest.raises(BadMagic, match="expected __CLANG_OFFLOAD_BUNDLE__"):
-        clang_bundle.parse(view_of(data))
+        clang_bundle.parse(make_view(data))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_a_lying_range_costs_its_own_entry_only(entry: int, field: str, value: i
     assert listed(data) == [name for name in (HOST_ID, GFX906, GFX90A) if name != lost]
     assert codes(data)[0] == "FP1301"
     with pytest.raises(BadValue, match=message) as caught:
-        clang_bundle.parse(view_of(data), strict=True)
+        clang_bundle.parse(make_view(data), strict=True)
     assert caught.value.format == "clang-offload-bundle"
     assert caught.value.offset == PLACES[entry]
     assert str(caught.value).startswith("test: clang-offload-bundle at 0x")
@@ -130,15 +132,15 @@ def test_a_lying_count_keeps_the_entries_before_the_images(count: int) -> None:
     assert listed(data) == [HOST_ID, GFX906, GFX90A]
     assert codes(data) == ["FP1302"]
     with pytest.raises(BadValue, match=rf"entry\[3\]: no descriptor is here, {count} entries are stored"):
-        clang_bundle.parse(view_of(data), strict=True)
+        clang_bundle.parse(make_view(data), strict=True)
 
 
 def test_a_count_too_small_leaves_bytes_that_belong_to_nothing() -> None:
     data = edited(HIP, "entry_count", 2)
     assert listed(data) == [HOST_ID, GFX906]
     assert codes(data) == ["FP1308"]
-    container = clang_bundle.parse(view_of(data))
-    assert joined(clang_bundle.write(container)) == data[: container.span.size]
+    container = clang_bundle.parse(make_view(data))
+    assert join_pieces(clang_bundle.write(container)) == data[: container.span.size]
 
 
 @pytest.mark.parametrize("value", [4097, 2**63, 2**64 - 1])
@@ -154,7 +156,7 @@ def test_an_id_that_reaches_into_an_image_ends_the_table() -> None:
 
 def test_a_table_that_fills_the_file_is_cut_where_the_file_is() -> None:
     for size in range(32, PLACES[2] + 24 + len(GFX90A)):
-        container = clang_bundle.parse(view_of(HIP[:size]))
+        container = clang_bundle.parse(make_view(HIP[:size]))
         assert all(item.size == 0 for item in container.images)
         assert {"FP1302"} & {finding.code for finding in container.findings}
         assert container.span.size <= size
@@ -167,13 +169,13 @@ def test_every_image_before_the_cut_is_listed() -> None:
 
 
 def test_a_bundle_may_be_empty() -> None:
-    container = clang_bundle.parse(view_of(built([])), strict=True)
+    container = clang_bundle.parse(make_view(built([])), strict=True)
     assert (container.images, container.span.size, container.findings) == ((), 32, ())
 
 
 def test_many_lying_entries_cost_neither_memory_nor_endless_findings() -> None:
     data = built([(2**63, 1, b"x")] * 5000)
-    container = clang_bundle.parse(view_of(data))
+    container = clang_bundle.parse(make_view(data))
     assert container.images == ()
     assert (len(container.findings), container.findings[-1].count) == (1001, 4000)
 
@@ -181,19 +183,19 @@ def test_many_lying_entries_cost_neither_memory_nor_endless_findings() -> None:
 def test_more_entries_than_anybody_has_are_not_read() -> None:
     count = (1 << 16) + 1
     data = built([(32 + 25 * count, 0, b"x")] * count)
-    container = clang_bundle.parse(view_of(data))
+    container = clang_bundle.parse(make_view(data))
     assert len(container.images) == 1 << 16
     with pytest.raises(LimitExceeded, match=r"raise fatpack\.io\.limits\.BUNDLE_ENTRIES"):
-        clang_bundle.parse(view_of(data), strict=True)
+        clang_bundle.parse(make_view(data), strict=True)
 
 
 def test_duplicates_stay_in_file_order_and_are_reported() -> None:
     end = 32 + 3 * 25
     data = built([(end, 1, b"x"), (end + 1, 1, b"y"), (end + 2, 1, b"x")], tail=b"abc")
-    container = clang_bundle.parse(view_of(data), strict=True)
+    container = clang_bundle.parse(make_view(data), strict=True)
     assert [item.data.tobytes() for item in container.images] == [b"a", b"b", b"c"]
     assert [finding.code for finding in container.findings] == ["FP1307"]
-    assert joined(clang_bundle.write(container.replace(images=container.images[::-1])))[end:] == b"cba"
+    assert join_pieces(clang_bundle.write(container.replace(images=container.images[::-1])))[end:] == b"cba"
 
 
 def test_overlaps_are_reported_once_and_shared_images_are_not() -> None:
@@ -205,25 +207,25 @@ def test_overlaps_are_reported_once_and_shared_images_are_not() -> None:
 def test_bytes_between_images_are_reported_and_kept() -> None:
     end = 32 + 2 * 25
     data = built([(end + 4, 1, b"x"), (end + 9, 1, b"y")], tail=b"junkA\0\0\0\0B")
-    container = clang_bundle.parse(view_of(data), strict=True)
+    container = clang_bundle.parse(make_view(data), strict=True)
     assert [finding.code for finding in container.findings] == ["FP1308"]
     assert [span.size for span in container.unknown] == [4]
-    assert joined(clang_bundle.write(container)) == data
-    labels = [(label.kind, label.span.size) for label in clang_bundle.labels(view_of(data), container)]
+    assert join_pieces(clang_bundle.write(container)) == data
+    labels = [(label.kind, label.span.size) for label in clang_bundle.labels(make_view(data), container)]
     assert labels[-4:] == [("unknown", 4), ("data", 1), ("padding", 4), ("data", 1)]
 
 
 def test_ids_that_are_no_utf8_survive() -> None:
     data = built([(32 + 24 + 4, 1, b"h\xff\xfe-")], tail=b"x")
-    container = clang_bundle.parse(view_of(data), strict=True)
-    assert joined(clang_bundle.write(container.replace(record=None))) == data
+    container = clang_bundle.parse(make_view(data), strict=True)
+    assert join_pieces(clang_bundle.write(container.replace(record=None))) == data
 
 
 def test_the_hip_runtime_warning_is_for_large_tables_of_hip_only() -> None:
     def with_ids(kind: str) -> bytes:
         ids = [f"{kind}-amdgcn-amd-amdhsa--gfx{number}" for number in range(80)]
-        images = tuple(image(b"x", attrs={"id": spelling}) for spelling in ids)
-        return joined(clang_bundle.write(Container("", 0, images, Span(0, 0), attrs={"align": "4096"})))
+        images = tuple(make_image(b"x", attrs={"id": spelling}) for spelling in ids)
+        return join_pieces(clang_bundle.write(Container("", 0, images, Span(0, 0), attrs={"align": "4096"})))
 
     assert codes(with_ids("hipv4")) == ["FP1310"]
     assert codes(with_ids("openmp")) == []
@@ -233,61 +235,63 @@ def test_the_hip_runtime_warning_is_for_large_tables_of_hip_only() -> None:
 def test_the_alignment_is_inferred(offsets: tuple[int, ...], align: str) -> None:
     entries = [(offset, 1, b"i" * (81 if len(offsets) == 1 else 4) + b"%d" % offset) for offset in offsets]
     entries = entries if offsets != (137,) else [(137, 1, b"i" * 81)]
-    assert clang_bundle.parse(view_of(built(entries, tail=bytes(5000)))).attrs["align"] == align
+    assert clang_bundle.parse(make_view(built(entries, tail=bytes(5000)))).attrs["align"] == align
 
 
 def test_bundles_of_a_section_are_walked_whatever_they_hold() -> None:
     """Padding to 4096, a NUL behind a bundle, a nested bundle and a magic in an image: none of it confuses the walk."""
-    nested = joined(
+    nested = join_pieces(
         clang_bundle.write(
             Container(
                 "",
                 0,
-                (image(HIP, attrs={"id": "hip-a"}), image(b"text " + MAGIC + b"CCOB", attrs={"id": "hip-b"})),
+                (make_image(HIP, attrs={"id": "hip-a"}), make_image(b"text " + MAGIC + b"CCOB", attrs={"id": "hip-b"})),
                 Span(0, 0),
                 attrs={"align": "512"},
             )
         )
     )
     section = b"".join(part + bytes(-len(part) % 4096) for part in (nested, HIP + b"\0", EMPTY_LAST, nested))
-    items = list(scan(view_of(section)))
-    assert [item.view.start for item in items if isinstance(item, Found)] == [0, 4096, 8192, 12288]
+    items = list(scan(make_view(section)))
+    assert [item.view.start for item in items if isinstance(item, FoundContainer)] == [0, 4096, 8192, 12288]
     assert [item.code for item in items if isinstance(item, Finding) and item.severity != "note"] == []
     first = items[0]
-    assert isinstance(first, Found)
-    assert [inner.container.span.size for inner in first.images[0].inside if isinstance(inner, Found)] == [len(HIP)]
+    assert isinstance(first, FoundContainer)
+    assert [inner.container.span.size for inner in first.images[0].inside if isinstance(inner, FoundContainer)] == [
+        len(HIP)
+    ]
 
 
 def test_a_size_that_swallows_the_next_bundle_is_found_out() -> None:
     for size in (len(HIP) - 1, 200, 100):
         data = edited(HIP, "image_size", 10 + size, entry=2) + HIP + HIP
-        found = [item for item in scan(view_of(data)) if isinstance(item, Found)]
+        found = [item for item in scan(make_view(data)) if isinstance(item, FoundContainer)]
         assert [item.view.start for item in found] == [0, len(HIP), 2 * len(HIP)]
         assert [len(item.images) for item in found] == [2, 3, 3]
 
 
 def test_a_bundle_at_the_start_of_the_last_image_is_not_taken_for_the_next_one() -> None:
-    model = Container("", 0, (image(HIP, attrs={"id": "hip-a"}),), Span(0, 0))
-    data = joined(clang_bundle.write(model))
-    found = [item for item in scan(view_of(data + b"rubbish!" + HIP)) if isinstance(item, Found)]
+    model = Container("", 0, (make_image(HIP, attrs={"id": "hip-a"}),), Span(0, 0))
+    data = join_pieces(clang_bundle.write(model))
+    found = [item for item in scan(make_view(data + b"rubbish!" + HIP)) if isinstance(item, FoundContainer)]
     assert [item.container.images[0].size for item in found] == [len(HIP), 0]
 
 
 @given(st.integers(32, len(HIP) - 1), st.binary(min_size=1, max_size=30))
 def test_extent_and_parse_agree_on_damaged_bundles(at: int, patch: bytes) -> None:
     data = HIP[:at] + patch + HIP[at + len(patch) :] + HIP
-    assert clang_bundle.extent(view_of(data)) == clang_bundle.parse(view_of(data)).span.size
+    assert clang_bundle.extent(make_view(data)) == clang_bundle.parse(make_view(data)).span.size
 
 
 def test_records_tell_where_each_descriptor_is() -> None:
-    records = [item.record for item in clang_bundle.parse(view_of(HIP)).images]
-    assert [record.at for record in records if isinstance(record, Entry)] == PLACES
+    records = [item.record for item in clang_bundle.parse(make_view(HIP)).images]
+    assert [record.at for record in records if isinstance(record, BundleEntry)] == PLACES
 
 
 def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None:
     """No rest of its table or images is taken for other bytes, and no offset for a habit of old producers."""
     for size in range(33, len(HIP)):
-        found = [item.code for item in scan(view_of(HIP[:size])) if isinstance(item, Finding)]
+        found = [item.code for item in scan(make_view(HIP[:size])) if isinstance(item, Finding)]
         is_table_cut = size < PLACES[2] + DESCRIPTOR.size + len(GFX90A)
         assert found.count("FP1302") == is_table_cut, size
         # What is there of an image that is cut is no fault of its own.
@@ -298,5 +302,5 @@ def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None
 def test_bytes_behind_a_whole_bundle_are_still_said_to_be_odd() -> None:
     """Those behind a damaged one are what is left of it, until the next container starts."""
     for data, expected in ((HIP + b"rubbish!", ["FP1002"]), (HIP[:-9], []), (HIP[:-9] + HIP + b"rubbish!", ["FP1002"])):
-        found = [item.code for item in scan(view_of(data)) if isinstance(item, Finding)]
+        found = [item.code for item in scan(make_view(data)) if isinstance(item, Finding)]
         assert [code for code in found if code != "FP1301"] == expected

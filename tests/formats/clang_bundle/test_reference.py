@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 import zstandard
 from tests import reference
-from tests.laws.rooms import image, joined, view_of
 
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.ids.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
 from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS
-from fatpack.formats.clang_bundle.plain.hash_order import listed
-from fatpack.model import Container, Span
+from fatpack.formats.clang_bundle.plain.hash_order import positions_in_llvm_order
+from fatpack.io.source import Span
+from fatpack.model import Container
 from fatpack.options import BundleOptions
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 pytestmark = pytest.mark.reference
 
@@ -27,12 +28,12 @@ TYPES = [(name, comment) for comment, names in COMMENTS.items() for name in name
 
 
 def model(ids: Sequence[str], images: Sequence[bytes], version: int = 0, **attrs: str) -> Container:
-    stored = (image(data, attrs={"id": spelling}) for spelling, data in zip(ids, images, strict=True))
+    stored = (make_image(data, attrs={"id": spelling}) for spelling, data in zip(ids, images, strict=True))
     return Container("clang-offload-bundle", version, tuple(stored), Span(0, 0), attrs=attrs)
 
 
 def written(ids: Sequence[str], images: Sequence[bytes], version: int = 0, **attrs: str) -> bytes:
-    return joined(clang_bundle.write(model(ids, images, version, **attrs)))
+    return join_pieces(clang_bundle.write(model(ids, images, version, **attrs)))
 
 
 def bundled(folder: Path, targets: Sequence[str], images: Sequence[bytes], *options: str, type: str = "bc") -> bytes:
@@ -88,28 +89,34 @@ def test_binary_bundles_are_byte_identical(seed: int, tmp_path: Path) -> None:
     theirs = bundled(tmp_path, targets, images, f"-bundle-align={align}")
     ids = [stored_id(target) for target in targets]
     assert written(ids, images, align=str(align)) == theirs
-    parsed = clang_bundle.parse(view_of(theirs), strict=True)
+    parsed = clang_bundle.parse(make_view(theirs), strict=True)
     assert parsed.findings == ()
     assert [item.data.tobytes() for item in parsed.images] == images
-    assert joined(clang_bundle.write(parsed.replace(record=None))) == theirs
-    assert tool_list(tmp_path, theirs) == [ids[at] for at in listed([spelling.encode() for spelling in ids])]
+    assert join_pieces(clang_bundle.write(parsed.replace(record=None))) == theirs
+    assert tool_list(tmp_path, theirs) == [
+        ids[at] for at in positions_in_llvm_order([spelling.encode() for spelling in ids])
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 12, 13, 14, 24, 25, 26, 60])
 def test_the_list_is_in_the_order_of_llvms_map_however_large(count: int, tmp_path: Path) -> None:
     rng = random.Random(count)
     ids = [f"hip-amdgcn-amd-amdhsa--gfx906:{rng.randbytes(rng.randint(0, 99)).hex()}" for _ in range(count)]
-    order = listed([spelling.encode() for spelling in ids])
+    order = positions_in_llvm_order([spelling.encode() for spelling in ids])
     assert tool_list(tmp_path, written(ids, [b"x"] * count)) == [ids[at] for at in order]
 
 
 def test_of_entries_with_one_id_the_tool_lists_the_last(tmp_path: Path) -> None:
-    parsed = clang_bundle.parse(view_of(written(["hip-amdgcn-amd-amdhsa--gfx906", HOST + "-"], [b"first", b"second"])))
-    twice = parsed.replace(images=(*parsed.images, parsed.images[0].replace(data=view_of(b"third"))))
-    data = joined(clang_bundle.write(twice))
-    ids = [item.attrs["id"] for item in clang_bundle.parse(view_of(data)).images]
-    assert tool_list(tmp_path, data) == [ids[at] for at in listed([spelling.encode() for spelling in ids])]
-    assert listed([spelling.encode() for spelling in ids]).count(2) == 1
+    parsed = clang_bundle.parse(
+        make_view(written(["hip-amdgcn-amd-amdhsa--gfx906", HOST + "-"], [b"first", b"second"]))
+    )
+    twice = parsed.replace(images=(*parsed.images, parsed.images[0].replace(data=make_view(b"third"))))
+    data = join_pieces(clang_bundle.write(twice))
+    ids = [item.attrs["id"] for item in clang_bundle.parse(make_view(data)).images]
+    assert tool_list(tmp_path, data) == [
+        ids[at] for at in positions_in_llvm_order([spelling.encode() for spelling in ids])
+    ]
+    assert positions_in_llvm_order([spelling.encode() for spelling in ids]).count(2) == 1
     (got,) = unbundled(tmp_path, data, ["hip-amdgcn-amd-amdhsa--gfx906"])
     assert got == b"third"
 
@@ -130,11 +137,11 @@ def test_text_bundles_are_byte_identical_and_come_apart_alike(type: str, comment
     theirs = bundled(tmp_path, targets, images, type=type)
     ours = written([stored_id(target) for target in targets], images, flavour="text", comment=comment)
     assert ours == theirs
-    parsed = clang_bundle.parse(view_of(theirs), strict=True)
+    parsed = clang_bundle.parse(make_view(theirs), strict=True)
     assert [item.data.tobytes() for item in parsed.images] == images
     assert parsed.findings == ()
     assert parsed.attrs == {"flavour": "text", "comment": comment}
-    assert joined(clang_bundle.write(parsed.replace(record=None))) == theirs
+    assert join_pieces(clang_bundle.write(parsed.replace(record=None))) == theirs
     assert tool_list(tmp_path, ours, type) == [item.attrs["id"] for item in parsed.images]
     assert unbundled(tmp_path, ours, targets, type) == images
 
@@ -161,19 +168,19 @@ def test_compressed_bundles_are_those_of_the_tool(
     theirs = bundled(tmp_path, targets, images, *options)
     ids = [stored_id(target) for target in targets]
     chosen = BundleOptions(align=4096, compression="zstd", level=level)
-    ours = joined(clang_bundle.write(model(ids, images, version), chosen))
+    ours = join_pieces(clang_bundle.write(model(ids, images, version), chosen))
     if libzstd_of_the_tool() == zstandard.ZSTD_VERSION:
         assert ours == theirs
     layout = COMPRESSED_HEADERS[version]
-    mine, their_fields = layout.read(view_of(ours), 0), layout.read(view_of(theirs), 0)
+    mine, their_fields = layout.read(make_view(ours), 0), layout.read(make_view(theirs), 0)
     assert [*mine[:3], *mine[4:]] == [*their_fields[:3], *their_fields[4:]]  # all but the total size
     assert mine[3] == len(ours)
     plain = written(ids, images, align="4096")
     for data in (ours, theirs):
-        parsed = clang_bundle.parse(view_of(data), strict=True)
+        parsed = clang_bundle.parse(make_view(data), strict=True)
         assert parsed.findings == ()
         assert parsed.record.inside.stored.tobytes() == plain  # type: ignore[attr-defined]
-        assert joined(clang_bundle.write(parsed)) == data
+        assert join_pieces(clang_bundle.write(parsed)) == data
     assert sorted(tool_list(tmp_path, ours)) == sorted(ids)
     assert unbundled(tmp_path, ours, targets[1:2]) == images[1:2]
     assert abs(len(ours) - len(theirs)) < len(theirs) / 20
@@ -192,9 +199,9 @@ def test_a_compressed_text_bundle_is_that_of_the_tool(tmp_path: Path) -> None:
     theirs = bundled(tmp_path, targets, images, "-compress", type="s")
     ids = [stored_id(target) for target in targets]
     ours = written(ids, images, 3, compression="zstd", inside="text", comment="#")
-    parsed = clang_bundle.parse(view_of(theirs))
+    parsed = clang_bundle.parse(make_view(theirs))
     assert [item.data.tobytes() for item in parsed.images] == images
-    assert parsed.record.inside.stored.tobytes() == clang_bundle.parse(view_of(ours)).record.inside.stored.tobytes()  # type: ignore[attr-defined]
+    assert parsed.record.inside.stored.tobytes() == clang_bundle.parse(make_view(ours)).record.inside.stored.tobytes()  # type: ignore[attr-defined]
     assert unbundled(tmp_path, ours, targets, "s") == images
 
 
@@ -206,7 +213,7 @@ def test_what_the_tool_accepts_of_odd_streams_we_read_too(tmp_path: Path) -> Non
     for size, inflated, stored_hash in ((32 + len(stream), len(plain), bytes(8)), (7, len(plain) + 9, b"\1" * 8)):
         data = COMPRESSED_HEADERS[3].pack(b"CCOB", 3, 1, size, inflated, stored_hash) + stream
         assert tool_list(tmp_path, data) == ["hip-amdgcn-amd-amdhsa--gfx906"]
-        assert clang_bundle.parse(view_of(data)).images[0].data.tobytes() == b"device" * 500
+        assert clang_bundle.parse(make_view(data)).images[0].data.tobytes() == b"device" * 500
 
 
 def test_the_tool_crashes_on_the_short_files_of_llvm_16_and_we_list_them(tmp_path: Path) -> None:
@@ -214,6 +221,6 @@ def test_the_tool_crashes_on_the_short_files_of_llvm_16_and_we_list_them(tmp_pat
     short = data.rstrip(b"\0")
     (tmp_path / "bundle").write_bytes(short)
     assert reference.run(BUNDLER, "-type=bc", "-list", f"-input={tmp_path / 'bundle'}", check=False).returncode < 0
-    parsed = clang_bundle.parse(view_of(short), strict=True)
+    parsed = clang_bundle.parse(make_view(short), strict=True)
     assert [item.size for item in parsed.images] == [5, 0]
     assert [finding.code for finding in parsed.findings] == ["FP1309"]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle, offload_binary
 from fatpack.formats.clang_bundle.writer import compressed_header, entry_id
-from fatpack.io.source import Source, View
+from fatpack.io.source import Source, Span, View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Image, Target
 from fatpack.options import BundleOptions
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
-DEVICE = image(b"device", attrs={"id": "hip-amdgcn-amd-amdhsa--gfx906"})
-HOST = image(b"", attrs={"id": "host-x86_64-unknown-linux-gnu-"})
+DEVICE = make_image(b"device", attrs={"id": "hip-amdgcn-amd-amdhsa--gfx906"})
+HOST = make_image(b"", attrs={"id": "host-x86_64-unknown-linux-gnu-"})
 
 
 def model(*images: Image, version: int = 0, **attrs: str) -> Container:
@@ -23,14 +24,14 @@ def model(*images: Image, version: int = 0, **attrs: str) -> Container:
 
 
 def written(*images: Image, version: int = 0, **attrs: str) -> bytes:
-    return joined(clang_bundle.write(model(*images, version=version, **attrs)))
+    return join_pieces(clang_bundle.write(model(*images, version=version, **attrs)))
 
 
 def test_images_of_other_containers_get_the_ids_of_llvm() -> None:
-    parsed = offload_binary.parse(view_of((FIXTURES / "offload_binary" / "fatpack-v2.bin").read_bytes()))
+    parsed = offload_binary.parse(make_view((FIXTURES / "offload_binary" / "fatpack-v2.bin").read_bytes()))
     (openmp,) = (item for item in parsed.images if item.target.offload == "openmp")
-    hip = image(b"", target=Target("amdgcn-amd-amdhsa", "gfx90a:xnack-", "hip"))
-    again = clang_bundle.parse(view_of(written(hip, openmp)), strict=True)
+    hip = make_image(b"", target=Target("amdgcn-amd-amdhsa", "gfx90a:xnack-", "hip"))
+    again = clang_bundle.parse(make_view(written(hip, openmp)), strict=True)
     assert [item.attrs["id"] for item in again.images] == [
         "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-",
         "openmp-nvptx64-nvidia-cuda-unknown-sm_80",
@@ -38,7 +39,7 @@ def test_images_of_other_containers_get_the_ids_of_llvm() -> None:
 
 
 def test_an_id_that_is_given_wins_over_the_stored_one() -> None:
-    stored = clang_bundle.parse(view_of(HIP)).images[1]
+    stored = clang_bundle.parse(make_view(HIP)).images[1]
     assert entry_id(stored) == stored.attrs["id"].encode()
     assert entry_id(stored.replace(attrs={"id": "hip-x"})) == b"hip-x"
     assert entry_id(stored.replace(attrs={})) == stored.attrs["id"].encode()
@@ -46,9 +47,9 @@ def test_an_id_that_is_given_wins_over_the_stored_one() -> None:
 
 
 def test_a_bundle_that_loses_an_image_keeps_its_alignment() -> None:
-    parsed = clang_bundle.parse(view_of(HIP))
+    parsed = clang_bundle.parse(make_view(HIP))
     again = clang_bundle.parse(
-        view_of(joined(clang_bundle.write(parsed.replace(images=parsed.images[1:])))), strict=True
+        make_view(join_pieces(clang_bundle.write(parsed.replace(images=parsed.images[1:])))), strict=True
     )
     assert again.attrs == parsed.attrs
     assert [item.span.start % 64 for item in again.images] == [0, 0]
@@ -92,9 +93,9 @@ def test_a_wide_alignment_is_filled_in_pieces() -> None:
         ((DEVICE,), 4, {"compression": "zstd"}, "choose from 1, 2 and 3"),
         ((DEVICE,), 3, {"compression": "lz4"}, "choose from zlib, zstd"),
         ((DEVICE,), 3, {"compression": "zstd", "inside": "compressed"}, "choose from binary and text"),
-        ((image(b"", target=Target(offload="cuda")),), 0, {}, "cannot name the programming model 'cuda'"),
-        ((image(b"", attrs={"id": "\ud800"}),), 0, {}, "cannot be stored as UTF-8"),
-        ((image(b"", attrs={"id": "x" * 4097}),), 0, {}, "4096 are the most"),
+        ((make_image(b"", target=Target(offload="cuda")),), 0, {}, "cannot name the programming model 'cuda'"),
+        ((make_image(b"", attrs={"id": "\ud800"}),), 0, {}, "cannot be stored as UTF-8"),
+        ((make_image(b"", attrs={"id": "x" * 4097}),), 0, {}, "4096 are the most"),
     ],
 )
 def test_what_the_format_cannot_hold_is_refused(
@@ -107,7 +108,7 @@ def test_what_the_format_cannot_hold_is_refused(
 def test_levels_that_the_compressor_does_not_have_are_refused() -> None:
     options = BundleOptions(compression="zlib", level=10)
     with pytest.raises(UsageError, match="zlib levels"):
-        joined(clang_bundle.write(model(DEVICE, version=3), options))
+        join_pieces(clang_bundle.write(model(DEVICE, version=3), options))
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -120,14 +121,14 @@ def test_sizes_beyond_32_bits_need_version_3(version: int) -> None:
 
 
 def test_an_unknown_version_of_a_stored_bundle_is_refused() -> None:
-    parsed = clang_bundle.parse(view_of((FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()))
+    parsed = clang_bundle.parse(make_view((FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()))
     with pytest.raises(UsageError, match="choose from 1, 2 and 3"):
-        joined(clang_bundle.write(parsed.replace(version=4)))
+        join_pieces(clang_bundle.write(parsed.replace(version=4)))
 
 
 def test_a_bundle_without_images_is_legal() -> None:
     assert written() == b"__CLANG_OFFLOAD_BUNDLE__" + bytes(8)
-    assert clang_bundle.parse(view_of(written(version=3, compression="zstd")), strict=True).images == ()
+    assert clang_bundle.parse(make_view(written(version=3, compression="zstd")), strict=True).images == ()
 
 
 def test_pieces_in_memory_are_compressed_like_views() -> None:

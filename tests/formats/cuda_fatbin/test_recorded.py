@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.laws.rooms import view_of
 
 import fatpack
 from fatpack.errors import Unsupported
-from fatpack.formats.cuda_fatbin import Entry, Fatbin, Group, describe, labels, parse
+from fatpack.formats.cuda_fatbin import CudaEntry, CudaGroup, Fatbin, describe, labels, parse
 from fatpack.model import Container, Image
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
+from fatpack.testing.making import make_view
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cuda_fatbin"
 EXPECTED: dict[str, dict[str, list[dict[str, Any]]]] = json.loads((FIXTURES / "expected.json").read_text())
@@ -45,7 +45,7 @@ def _check(container: Container, expected: dict[str, Any]) -> None:
 
 def _check_entry(image: Image, expected: dict[str, Any], group: dict[str, Any] | None) -> None:
     entry = image.record
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, CudaEntry)
     head = entry.head
     names = {
         "sm": "arch",
@@ -87,7 +87,7 @@ def _check_entry(image: Image, expected: dict[str, Any], group: dict[str, Any] |
 
 @pytest.mark.parametrize("name", FATBINS)
 def test_every_field_and_image_of_a_fat_binary_is_as_recorded(name: str) -> None:
-    view = view_of((FIXTURES / name).read_bytes(), name)
+    view = make_view((FIXTURES / name).read_bytes(), name)
     for expected in EXPECTED[name]["raw"]:
         container = parse(view, expected["offset"])
         _check(container, expected)
@@ -115,10 +115,10 @@ def test_two_fat_binaries_of_one_file_are_two_containers() -> None:
 
 
 def test_a_group_comes_before_its_members_and_shares_one_inflation() -> None:
-    container = parse(view_of((FIXTURES / "v135_concat_tiny.fatbin").read_bytes()))
+    container = parse(make_view((FIXTURES / "v135_concat_tiny.fatbin").read_bytes()))
     record = container.record
     assert isinstance(record, Fatbin)
-    assert [type(part) for part in record.parts] == [Group, Entry, Entry, Group, Entry, Entry]
+    assert [type(part) for part in record.parts] == [CudaGroup, CudaEntry, CudaEntry, CudaGroup, CudaEntry, CudaEntry]
     assert [image.form for image in container.images] == ["ptx", "ptx", "cubin", "cubin"]
     sources = {id(image.data.source) for image in container.images}  # type: ignore[attr-defined]
     assert len(sources) == 2
@@ -135,6 +135,6 @@ def test_listing_inflates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("v130_all.fatbin", "v130_speed.fatbin", "v130_family.fatbin"):
         with fatpack.open(FIXTURES / "recorded" / name) as file:
             (found,) = file.containers
-            assert isinstance(found, Found)
+            assert isinstance(found, FoundContainer)
             assert [image.form for image in found.images] == [image.form for image in found.container.images]
             assert file.findings == ()

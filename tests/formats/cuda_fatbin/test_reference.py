@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 from tests import cuobjdump, reference
-from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin import parse, write
-from fatpack.formats.cuda_fatbin.writing.ptx_text import minified
-from fatpack.model import Container, Image, Span, Target
+from fatpack.formats.cuda_fatbin.writing.ptx_text import minify_ptx
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 pytestmark = pytest.mark.reference
 
@@ -41,23 +42,23 @@ def producer() -> str:
 
 def cubin(arch: str, name: str = "k1.cuda13.0.sm_{}.cubin") -> Image:
     data = (FIXTURES / "cuda" / "cubin" / name.format(arch)).read_bytes()
-    return image(data, form="cubin", target=Target("nvptx64-nvidia-cuda", f"sm_{arch}", "cuda"))
+    return make_image(data, form="cubin", target=Target("nvptx64-nvidia-cuda", f"sm_{arch}", "cuda"))
 
 
 def ptx(arch: str, text: bytes | None = None) -> Image:
     data = (FIXTURES / "cuda" / "ptx" / f"k1.compute_{arch}.ptx").read_bytes() if text is None else text
-    return image(data, form="ptx", target=Target("nvptx64-nvidia-cuda", f"sm_{arch}", "cuda"))
+    return make_image(data, form="ptx", target=Target("nvptx64-nvidia-cuda", f"sm_{arch}", "cuda"))
 
 
 def ltoir() -> Image:
-    (found,) = parse(view_of((RECORDED / "recorded" / "v130_ltoir_uncompressed.fatbin").read_bytes())).images
+    (found,) = parse(make_view((RECORDED / "recorded" / "v130_ltoir_uncompressed.fatbin").read_bytes())).images
     data = found.data.tobytes()
-    return image(data, form="ltoir", target=found.target, attrs=found.attrs)
+    return make_image(data, form="ltoir", target=found.target, attrs=found.attrs)
 
 
 def written(images: Sequence[Image], **options: Any) -> bytes:
     chosen = FatbinOptions(**options) if options else None
-    return joined(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0)), chosen))
+    return join_pieces(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0)), chosen))
 
 
 def made(folder: Path, images: Sequence[Image], *options: str, bits: str = "-64") -> bytes:
@@ -121,7 +122,7 @@ def test_what_is_written_equals_fatbinary_to_the_byte(name: str, mode: str, tmp_
 
 
 def _contents(data: bytes) -> list[tuple[Target, dict[str, str], bytes]]:
-    return [(item.target, dict(item.attrs), item.data.tobytes()) for item in parse(view_of(data)).images]
+    return [(item.target, dict(item.attrs), item.data.tobytes()) for item in parse(make_view(data)).images]
 
 
 @pytest.mark.parametrize("mode", [mode for mode, attrs in MODES.items() if attrs.get("compress_mode") != "none"])
@@ -156,7 +157,7 @@ def test_random_texts_are_minified_as_fatbinary_does(tmp_path: Path) -> None:
     images = [ptx("80", _random_text(seed)) for seed in range(300)]
     expected = made(tmp_path, images, "-compress=false")
     assert written(images, minify_ptx=True, compress_mode="none") == expected
-    assert sum(minified(item.data.tobytes()) != item.data.tobytes() for item in images) > 200
+    assert sum(minify_ptx(item.data.tobytes()) != item.data.tobytes() for item in images) > 200
 
 
 def test_texts_that_end_in_a_nul_are_stored_as_fatbinary_stores_them(tmp_path: Path) -> None:
@@ -199,9 +200,9 @@ def test_cuobjdump_reads_groups_and_labels(tmp_path: Path) -> None:
 
 def test_cuobjdump_reads_what_was_copied_from_many_fat_binaries(tmp_path: Path) -> None:
     paths = [*RECORDED.glob("*.fatbin"), *RECORDED.glob("recorded/*.fatbin")]
-    images = [item for path in sorted(paths) for item in parse(view_of(path.read_bytes())).images]
+    images = [item for path in sorted(paths) for item in parse(make_view(path.read_bytes())).images]
     data = written(images)
-    again = parse(view_of(data)).images
+    again = parse(make_view(data)).images
     assert [item.target for item in again] == [item.target for item in images]
     _agrees(tmp_path, data)
 
@@ -211,7 +212,7 @@ def test_cuobjdump_refuses_the_zeros_that_are_told(count: int, tmp_path: Path) -
     data = written([cubin("80")]) + bytes(count)
     (tmp_path / "a.fatbin").write_bytes(data)
     is_refused = reference.run("cuobjdump", "-lelf", tmp_path / "a.fatbin", check=False).returncode != 0
-    assert is_refused == any(not isinstance(item, Found) for item in scan(view_of(data)))
+    assert is_refused == any(not isinstance(item, FoundContainer) for item in scan(make_view(data)))
 
 
 @pytest.mark.parametrize("path", sorted(RECORDED.rglob("*.fatbin")), ids=lambda path: path.name)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.builders.device_elf import device_elf
 from tests.builders.kpack import archive
-from tests.laws.rooms import FIXTURES, view_of
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import kpack
@@ -17,14 +17,15 @@ from fatpack.formats.kpack.layout import HEADER
 from fatpack.io import limits
 from fatpack.io.budget import Budget
 from fatpack.model import Container, Finding, Target
-from fatpack.report.inspection import InspectOptions, inspection
-from fatpack.scanner import Found, inflated, scan
+from fatpack.report.inspection import InspectOptions, make_file_record
+from fatpack.scanner import FoundContainer, inflate_image, scan
+from fatpack.testing.making import make_view
 
 CODE = [("lib/a.so#0", "gfx900", b"one"), ("lib/a.so#0", "gfx906", b"three"), ("bin/b#0", "gfx900", b"seven" * 9)]
 
 
 def parsed(data: bytes) -> Container:
-    return kpack.parse(view_of(data))
+    return kpack.parse(make_view(data))
 
 
 def codes(container: Container) -> list[str]:
@@ -48,10 +49,10 @@ def test_the_facts_of_an_archive(scheme: str) -> None:
 
 
 def test_images_of_a_real_archive_are_recognised() -> None:
-    (found,) = scan(view_of((FIXTURES / "kpack" / "needs.zstd.kpack").read_bytes()))
-    assert isinstance(found, Found)
+    (found,) = scan(make_view((FIXTURES / "kpack" / "needs.zstd.kpack").read_bytes()))
+    assert isinstance(found, FoundContainer)
     assert [image.form for image in found.images] == ["code-object"] * 2
-    images = [inflated(image, found.container.images) for image in found.images]
+    images = [inflate_image(image, found.container.images) for image in found.images]
     assert [image.recognised.arch for image in images] == ["gfx90a", "gfx1100"]
     assert [image.inside for image in images] == [(), ()]
 
@@ -59,18 +60,18 @@ def test_images_of_a_real_archive_are_recognised() -> None:
 def test_listing_an_archive_inflates_nothing() -> None:
     """The table says what its blobs are: a frame of a few kilobytes may inflate to gigabytes."""
     code = [(f"lib/x.so#{number}", "gfx90a", device_elf(224, 0x3F, osabi=64) + bytes(1 << 20)) for number in range(8)]
-    view = view_of(archive(code, scheme="zstd-per-kernel"))
+    view = make_view(archive(code, scheme="zstd-per-kernel"))
     view.source.budget = Budget()
-    record = inspection(view, InspectOptions(inflate=False))
+    record = make_file_record(view, InspectOptions(inflate=False))
     assert [image["form"] for image in record["containers"][0]["images"]] == ["code-object"] * 8
     assert view.source.budget.drawn == 0
-    inspection(view, InspectOptions(inflate=True))
+    make_file_record(view, InspectOptions(inflate=True))
     assert view.source.budget.drawn > 8 << 20
 
 
 def test_what_is_no_code_object_is_not_called_one() -> None:
-    (found,) = scan(view_of(archive([("lib/x.so#0", "gfx90a", b"BC\xc0\xde" + bytes(60))])))
-    assert isinstance(found, Found)
+    (found,) = scan(make_view(archive([("lib/x.so#0", "gfx90a", b"BC\xc0\xde" + bytes(60))])))
+    assert isinstance(found, FoundContainer)
     assert [image.form for image in found.images] == ["bitcode"]
     assert [item.code for item in found.images[0].inside if isinstance(item, Finding)] == ["FP1101"]
 
@@ -249,11 +250,11 @@ def test_magics_with_tables_that_reach_far_do_not_read_them_again(
     table: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    real = toc.Reader
-    monkeypatch.setattr(toc, "Reader", lambda view, *how: read.append(len(view)) or real(view, *how))
+    real = toc.MessagePackReader
+    monkeypatch.setattr(toc, "MessagePackReader", lambda view, *how: read.append(len(view)) or real(view, *how))
     count = 2000
     data = b"".join(struct.pack("<4sIQ", b"KPAK", 1, 16 * (count - number)) for number in range(count)) + table
-    assert any(isinstance(found, Finding) for found in scan(view_of(data)))
+    assert any(isinstance(found, Finding) for found in scan(make_view(data)))
     assert sum(read) < 20 * len(data)
 
 

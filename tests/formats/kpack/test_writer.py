@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders.kpack import Code, archive
-from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats import kpack
-from fatpack.model import Container, Image, Span, Target
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.options import KpackOptions
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 _CODE = st.lists(
     st.tuples(
@@ -29,14 +30,14 @@ _CODE = st.lists(
 def images_of(code: list[Code]) -> list[Image]:
     target = Target("amdgcn-amd-amdhsa", "", "hip")
     return [
-        image(data, target=target.replace(arch=arch), form="", attrs={"binary": binary, "type": "hsaco"})
+        make_image(data, target=target.replace(arch=arch), form="", attrs={"binary": binary, "type": "hsaco"})
         for binary, arch, data in code
     ]
 
 
 def written(code: list[Code], options: KpackOptions, **attrs: str) -> bytes:
     container = Container("rocm-kpack", 1, tuple(images_of(code)), Span(0, 0), attrs=attrs)
-    return joined(kpack.write(container, options))
+    return join_pieces(kpack.write(container, options))
 
 
 @given(_CODE, st.sampled_from([None, "zstd"]))
@@ -62,23 +63,23 @@ def test_the_test_archive_of_rocm_kpack_is_made_to_the_byte() -> None:
 
 def test_images_that_are_taken_out_take_their_architecture_with_them() -> None:
     code = [("a#0", "gfx900", b"1"), ("a#0", "gfx906", b"2")]
-    container = kpack.parse(view_of(archive(code, archs=["gfx900", "gfx906", "gfx1100"])))
+    container = kpack.parse(make_view(archive(code, archs=["gfx900", "gfx906", "gfx1100"])))
     less = container.replace(images=container.images[:1])
-    again = kpack.parse(view_of(joined(kpack.write(less))))
+    again = kpack.parse(make_view(join_pieces(kpack.write(less))))
     assert kpack.describe(again)["archs"] == ["gfx900", "gfx1100"]
 
 
 def test_what_this_version_does_not_know_comes_back() -> None:
     data = archive([("a#0", "gfx900", b"1")], future={"deep": [1, 2]}, note="x")
-    assert joined(kpack.write(kpack.parse(view_of(data)))) == data
+    assert join_pieces(kpack.write(kpack.parse(make_view(data)))) == data
 
 
 def test_shared_bytes_are_shared_again() -> None:
     row = {"type": "hsaco", "ordinal": 0, "original_size": 1}
     data = archive([("a#0", "gfx900", b"1")], toc={"a#0": {"gfx900": row}, "b#0": {"gfx900": row}})
-    container = kpack.parse(view_of(data))
+    container = kpack.parse(make_view(data))
     assert len(container.images) == 2
-    assert joined(kpack.write(container)) == data
+    assert join_pieces(kpack.write(container)) == data
 
 
 def test_overlapping_bytes_are_not_written_one_by_one() -> None:
@@ -88,7 +89,7 @@ def test_overlapping_bytes_are_not_written_one_by_one() -> None:
     overlapping = archive([("z#0", "gfx900", bytes(5000)), *code], blobs=blobs)
     assert len(overlapping) < len(data) + 500
     with pytest.raises(Unsupported, match="share their bytes"):
-        joined(kpack.write(kpack.parse(view_of(overlapping))))
+        join_pieces(kpack.write(kpack.parse(make_view(overlapping))))
 
 
 @pytest.mark.parametrize(
@@ -101,8 +102,8 @@ def test_what_no_archive_can_hold_is_refused(code: list[Code], words: str) -> No
 
 
 def test_an_image_needs_a_binary_and_a_known_compression() -> None:
-    nameless = image(b"1", target=Target("", "gfx900", "hip"))
+    nameless = make_image(b"1", target=Target("", "gfx900", "hip"))
     with pytest.raises(UsageError, match="belongs to a binary"):
-        joined(kpack.write(Container("rocm-kpack", 1, (nameless,), Span(0, 0))))
+        join_pieces(kpack.write(Container("rocm-kpack", 1, (nameless,), Span(0, 0))))
     with pytest.raises(UsageError, match="compression 'zlib'"):
         written([], KpackOptions("zlib"))

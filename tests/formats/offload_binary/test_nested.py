@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 from tests.builders.spirv import KERNEL, module
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run
 
 from fatpack.cli import main
 from fatpack.formats import offload_binary
-from fatpack.model import Container, Span, Target
-from fatpack.scanner import Found, scan
+from fatpack.io.source import Span
+from fatpack.model import Container, Target
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 #: What clang-linker-wrapper 23 wraps for liboffload.
 WRAPPED = FIXTURES / "offload_binary" / "llvm-23-nested.bin"
@@ -23,9 +25,10 @@ WRAPPED = FIXTURES / "offload_binary" / "llvm-23-nested.bin"
 def packed(*parts: tuple[bytes, str, str, dict[str, str]]) -> bytes:
     """Return an offload binary of version 2 of parts: bytes, form, triple, keys."""
     images = [
-        image(data, form=form, target=Target(triple, "", "openmp"), attrs=keys) for data, form, triple, keys in parts
+        make_image(data, form=form, target=Target(triple, "", "openmp"), attrs=keys)
+        for data, form, triple, keys in parts
     ]
-    return joined(offload_binary.write(Container("llvm-offload-binary", 2, tuple(images), Span(0, 0))))
+    return join_pieces(offload_binary.write(Container("llvm-offload-binary", 2, tuple(images), Span(0, 0))))
 
 
 def nested() -> bytes:
@@ -35,11 +38,11 @@ def nested() -> bytes:
     return packed((inner, "object", "spirv64-intel", {}), (module([(KERNEL, "three")]), "spirv", "spirv64", {}))
 
 
-def leaves(found: Found) -> list[tuple[str, str, str, tuple[str, ...]]]:
+def leaves(found: FoundContainer) -> list[tuple[str, str, str, tuple[str, ...]]]:
     """Return triple, form and kernels of the images that hold no others, with the keys of the entry."""
     rows = []
     for item in found.images:
-        inside = [other for other in item.inside if isinstance(other, Found)]
+        inside = [other for other in item.inside if isinstance(other, FoundContainer)]
         for other in inside:
             rows += leaves(other)
         if not inside:
@@ -48,8 +51,8 @@ def leaves(found: Found) -> list[tuple[str, str, str, tuple[str, ...]]]:
 
 
 def test_what_clang_wraps_is_entered() -> None:
-    (found,) = scan(view_of(WRAPPED.read_bytes()))
-    assert isinstance(found, Found)
+    (found,) = scan(make_view(WRAPPED.read_bytes()))
+    assert isinstance(found, FoundContainer)
     (outer,) = found.images
     assert (outer.as_stored.form, outer.form, outer.target.triple) == ("object", "offload-binary", "spirv64-intel")
     ((triple, form, keys, kernels),) = leaves(found)
@@ -59,8 +62,8 @@ def test_what_clang_wraps_is_entered() -> None:
 
 
 def test_leaves_keep_their_keys_and_kernels() -> None:
-    (found,) = scan(view_of(nested()))
-    assert isinstance(found, Found)
+    (found,) = scan(make_view(nested()))
+    assert isinstance(found, FoundContainer)
     assert leaves(found) == [
         ("spirv64-intel", "spirv", "version,format", ("one", "two")),
         ("spirv64", "spirv", "", ("three",)),
@@ -106,7 +109,7 @@ def test_llvms_tool_lists_the_same_leaf(tmp_path: Path) -> None:
 
 
 def _size_of_leaf() -> int:
-    (found,) = scan(view_of(WRAPPED.read_bytes()))
-    assert isinstance(found, Found)
-    inside = next(item for item in found.images[0].inside if isinstance(item, Found))
+    (found,) = scan(make_view(WRAPPED.read_bytes()))
+    assert isinstance(found, FoundContainer)
+    inside = next(item for item in found.images[0].inside if isinstance(item, FoundContainer))
     return inside.images[0].size

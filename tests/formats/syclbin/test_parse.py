@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.builders.spirv import KERNEL, module
 from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, of_runtime, sets, state, v1, v2
-from tests.laws.rooms import FIXTURES, view_of
+from tests.laws.rooms import FIXTURES
 
 from fatpack import formats
 from fatpack.cli import main
@@ -18,7 +18,8 @@ from fatpack.formats import syclbin
 from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE
 from fatpack.io import limits
 from fatpack.model import Container, Finding, Target
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import make_view
 
 SPIRV = module([(KERNEL, "scale")])
 PROPERTIES = sets({"SYCL/kernel names": {"scale": 1}, "SYCL/device requirements": {"aspects": b"\1\0\0\0"}})
@@ -29,7 +30,7 @@ MODULES = [
 
 
 def parsed(data: bytes) -> Container:
-    return syclbin.parse(view_of(data))
+    return syclbin.parse(make_view(data))
 
 
 def messages(container: Container) -> list[str]:
@@ -78,7 +79,7 @@ def test_the_facts_of_a_file(name: str) -> None:
 @pytest.mark.parametrize("name", BUILDERS)
 def test_images_are_recognised_and_their_kernels_named(name: str) -> None:
     data = BUILDERS[name](MODULES)
-    (found,) = (item for item in scan(view_of(data)) if isinstance(item, Found))
+    (found,) = (item for item in scan(make_view(data)) if isinstance(item, FoundContainer))
     assert found.format == "syclbin"
     assert [image.recognised.form for image in found.images] == ["spirv", "", "", "spirv"]
     assert [image.kernel_names for image in found.images] == [("scale",), (), (), ("scale",)]
@@ -88,12 +89,12 @@ def test_images_are_recognised_and_their_kernels_named(name: str) -> None:
 def test_version_1_lies_in_an_offload_binary(kind: str) -> None:
     inner = v1(MODULES)
     data = of_runtime(inner) if kind == "runtime" else v2([({}, inner)])
-    found, *rest = scan(view_of(data))
-    assert isinstance(found, Found)
+    found, *rest = scan(make_view(data))
+    assert isinstance(found, FoundContainer)
     assert found.format == "llvm-offload-binary"
     (image,) = found.images
     assert (image.form, image.target.offload) == ("syclbin", "sycl")
-    (inside,) = (item for item in image.inside if isinstance(item, Found))
+    (inside,) = (item for item in image.inside if isinstance(item, FoundContainer))
     assert (inside.format, inside.version, len(inside.images)) == ("syclbin", 1, 4)
     assert inside.span.start == data.index(b"IBYS")
     codes = [item.code for item in rest if isinstance(item, Finding)]
@@ -102,14 +103,14 @@ def test_version_1_lies_in_an_offload_binary(kind: str) -> None:
 
 def test_an_offload_binary_without_roles_is_one() -> None:
     rows = [({"triple": SPIR64}, SPIRV)]
-    assert not syclbin.detect(view_of(v2(rows)))
-    assert formats.starting(view_of(v2(rows))) == "llvm-offload-binary"
-    assert formats.starting(view_of(v2(entries(MODULES), kind=1))) == "llvm-offload-binary"
-    assert formats.starting(view_of(v2(entries(MODULES)))) == "syclbin"
-    assert formats.starting(view_of(v1(MODULES))) == "syclbin"
-    assert formats.starting(view_of(v2(entries(MODULES), kind=6))) == "syclbin"
+    assert not syclbin.detect(make_view(v2(rows)))
+    assert formats.format_at(make_view(v2(rows))) == "llvm-offload-binary"
+    assert formats.format_at(make_view(v2(entries(MODULES), kind=1))) == "llvm-offload-binary"
+    assert formats.format_at(make_view(v2(entries(MODULES)))) == "syclbin"
+    assert formats.format_at(make_view(v1(MODULES))) == "syclbin"
+    assert formats.format_at(make_view(v2(entries(MODULES), kind=6))) == "syclbin"
     module = [({"role": "ir", "am_index": "0"}, SPIRV)]
-    assert formats.starting(view_of(v2(module, kind=6))) == "llvm-offload-binary", "SPIR-V with strings of its own"
+    assert formats.format_at(make_view(v2(module, kind=6))) == "llvm-offload-binary", "SPIR-V with strings of its own"
 
 
 def test_property_sets_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +178,7 @@ def test_a_metadata_table_that_reaches_into_the_images_is_damaged() -> None:
     longer = changed(changed(data, "metadata_size", size + 64), "binary_size", 100)
     with pytest.raises(BadValue, match="belong to nothing, and are no property sets"):
         parsed(longer)
-    assert syclbin.extent(view_of(longer)) is None
+    assert syclbin.extent(make_view(longer)) is None
 
 
 def test_an_abstract_module_whose_metadata_is_outside_ends_the_reading() -> None:

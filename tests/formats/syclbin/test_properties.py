@@ -7,16 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders.syclbin import base64
 
-from fatpack.formats.syclbin.properties import decoded, encoded, plain, read, written
+from fatpack.formats.syclbin.properties import (
+    decode_bytes,
+    encode_bytes,
+    read_properties,
+    to_plain_value,
+    write_property_set,
+)
 
 
 def values(text: bytes) -> list[tuple[str, str, int | bytes]]:
-    return [(item.set, item.name, item.value) for item in read(text)]
+    return [(item.set, item.name, item.value) for item in read_properties(text)]
 
 
 def problems(text: bytes) -> list[tuple[int, int, str]]:
     found: list[tuple[int, int, str]] = []
-    list(read(text, lambda at, size, problem: found.append((at, size, problem))))
+    list(read_properties(text, lambda at, size, problem: found.append((at, size, problem))))
     return found
 
 
@@ -29,26 +35,26 @@ def test_numbers_of_two_sets() -> None:
         *(("Staff/Ages", *row) for row in ages),
         *(("Staff/Experience", *row) for row in experience),
     ]
-    assert written("Staff/Ages", ages) + written("Staff/Experience", experience) == text
+    assert write_property_set("Staff/Ages", ages) + write_property_set("Staff/Experience", experience) == text
 
 
 def test_bytes_start_with_the_lowest_bits() -> None:
     text = b"[Opt/Param]\nkernel1=2|IAAAAAAAAAQA\nkernel2=2|oAAAAAAAAAw///3/wB\n"
     rows = [("kernel1", b"\x01"), ("kernel2", b"\xff\xff\x7f\xff\x70")]
     assert values(text) == [("Opt/Param", *row) for row in rows]
-    assert written("Opt/Param", rows) == text
+    assert write_property_set("Opt/Param", rows) == text
 
 
 @given(st.binary(max_size=100))
 def test_the_encoding_is_that_of_a_slow_one(data: bytes) -> None:
-    assert encoded(data).decode() == base64(data)
-    assert decoded(encoded(data)) == data
+    assert encode_bytes(data).decode() == base64(data)
+    assert decode_bytes(encode_bytes(data)) == data
 
 
 @pytest.mark.parametrize("text", [b"A", b"AAAAA", b"AA=A", b"A\nAA", b"AAA-", b"====", b"AA==", b" AAA"])
 def test_what_is_no_encoding_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"length|alphabet"):
-        decoded(text)
+        decode_bytes(text)
 
 
 def test_names_keep_what_follows_them() -> None:
@@ -89,13 +95,13 @@ def test_a_property_before_any_set_is_named() -> None:
 @pytest.mark.parametrize("name", ["", "a=b", "a\nb", "a\rb", "[a"])
 def test_a_name_that_no_line_can_hold_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name"):
-        written("set", [(name, 1)])
+        write_property_set("set", [(name, 1)])
     with pytest.raises(ValueError, match="cannot be the name"):
-        written("a\nb", [])
+        write_property_set("a\nb", [])
 
 
 def test_values_as_plain_data() -> None:
-    assert plain(3) == 3
-    assert plain("bmg\u00e9".encode()) == "bmg\u00e9"
-    assert plain(b"\1\0") == {"hex": "0100"}
-    assert plain(b"\xff") == {"hex": "ff"}
+    assert to_plain_value(3) == 3
+    assert to_plain_value("bmg\u00e9".encode()) == "bmg\u00e9"
+    assert to_plain_value(b"\1\0") == {"hex": "0100"}
+    assert to_plain_value(b"\xff") == {"hex": "ff"}

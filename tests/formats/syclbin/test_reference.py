@@ -10,12 +10,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, sets, yaml
-from tests.laws.rooms import image, joined
 from tests.reference import llvm_tool, run
 
 from fatpack.formats import syclbin
 from fatpack.formats.syclbin.stored import NewModules
-from fatpack.model import Container, Span, Target
+from fatpack.io.source import Span
+from fatpack.model import Container, Target
+from fatpack.testing.making import join_pieces, make_image
 
 relaxed = settings(
     deadline=None,
@@ -43,7 +44,7 @@ _MODULES = st.lists(
 
 def model(modules: list[Module], state: str) -> Container:
     parts = [
-        image(
+        make_image(
             item.data,
             target=Target(item.triple, item.arch or "", "sycl"),
             form="",
@@ -63,12 +64,12 @@ def test_version_2_is_what_llvms_library_writes_of_the_same_entries(
 ) -> None:
     (tmp_path / "x.yaml").write_text(yaml(entries(modules, state[0])))
     run(llvm_tool("yaml2obj", "23"), "x.yaml", "-o", "x.syclbin", cwd=tmp_path)
-    assert joined(syclbin.write(model(modules, state[1]))) == (tmp_path / "x.syclbin").read_bytes()
+    assert join_pieces(syclbin.write(model(modules, state[1]))) == (tmp_path / "x.syclbin").read_bytes()
 
 
 def test_other_tools_see_triple_and_architecture_of_each_image(tmp_path: Path) -> None:
     modules = [Module([Image(b"code", SPIR64), Image(b"native", GEN, "bmg-g21")])]
-    (tmp_path / "x.syclbin").write_bytes(joined(syclbin.write(model(modules, "input"))))
+    (tmp_path / "x.syclbin").write_bytes(join_pieces(syclbin.write(model(modules, "input"))))
     text = run(llvm_tool("llvm-objdump", "23"), "--offloading", "x.syclbin", cwd=tmp_path).stdout.decode()
     shown = [line.split() for line in text.splitlines() if line.startswith(("arch", "triple", "producer"))]
     assert [row[1:] for row in shown if row[0] == "producer"] == [["sycl"]] * 4

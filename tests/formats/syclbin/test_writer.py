@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, v1, v2
 from tests.formats.syclbin.test_parse import MODULES, PROPERTIES, SPIRV, parsed
-from tests.laws.rooms import image, joined
 
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats import syclbin
 from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE
 from fatpack.formats.syclbin.stored import NewModules
-from fatpack.model import Container, Span, Target
+from fatpack.io.source import Span
+from fatpack.model import Container, Target
 from fatpack.options import SyclbinOptions
+from fatpack.testing.making import join_pieces, make_image
 
 PARTS = (
-    image(SPIRV, target=Target(SPIR64, "", "sycl"), form="spirv"),
-    image(b"native", target=Target(GEN, "bmg-g21", "sycl"), form=""),
+    make_image(SPIRV, target=Target(SPIR64, "", "sycl"), form="spirv"),
+    make_image(b"native", target=Target(GEN, "bmg-g21", "sycl"), form=""),
 )
 
 
@@ -27,38 +28,38 @@ def fresh(version: int, parts: tuple[object, ...] = PARTS, **attrs: str) -> Cont
 def test_version_1_is_what_dpcpps_tools_write() -> None:
     modules = [Module([Image(SPIRV)], PROPERTIES), Module([Image(b"native", GEN, "bmg-g21")])]
     container = fresh(1, state="input").replace(record=NewModules({0: PROPERTIES}))
-    assert joined(syclbin.write(container)) == v1(modules, 0)
+    assert join_pieces(syclbin.write(container)) == v1(modules, 0)
 
 
 def test_images_of_one_module_stand_together() -> None:
     parts = tuple(part.replace(attrs={"am_index": "0"}) for part in reversed(PARTS))
     modules = [Module([Image(SPIRV), Image(b"native", GEN, "bmg-g21")])]
-    assert joined(syclbin.write(fresh(1, parts))) == v1(modules)
+    assert join_pieces(syclbin.write(fresh(1, parts))) == v1(modules)
 
 
 @pytest.mark.parametrize("order", ["tools", "runtime"])
 def test_what_was_read_keeps_its_order(order: str) -> None:
     data = v1(MODULES, order=order)
-    assert joined(syclbin.write(parsed(data))) == data
+    assert join_pieces(syclbin.write(parsed(data))) == data
 
 
 def test_a_file_without_padding_at_its_end_stays_so() -> None:
     data = v1([Module([Image(b"native", GEN, "pvc")])])
     shorter = data.rstrip(b"\0")
     assert len(shorter) < len(data)
-    assert joined(syclbin.write(parsed(shorter))) == shorter
+    assert join_pieces(syclbin.write(parsed(shorter))) == shorter
 
 
 def test_the_bytes_that_nobody_sets_stay() -> None:
     data = bytearray(v1(MODULES))
     data[HEADER.field_offset("padding")] = 0xAA
-    assert joined(syclbin.write(parsed(bytes(data)))) == bytes(data)
+    assert join_pieces(syclbin.write(parsed(bytes(data)))) == bytes(data)
 
 
 def test_another_version_says_the_same() -> None:
     one, two = parsed(v1(MODULES)), parsed(v2(entries(MODULES)))
-    assert joined(syclbin.write(two.replace(version=1))) == v1(MODULES)
-    again = parsed(joined(syclbin.write(one.replace(version=2))))
+    assert join_pieces(syclbin.write(two.replace(version=1))) == v1(MODULES)
+    again = parsed(join_pieces(syclbin.write(one.replace(version=2))))
     assert syclbin.describe(again) == syclbin.describe(two)
     assert [item.target for item in again.images] == [item.target for item in two.images]
     assert [dict(item.attrs) for item in again.images] == [dict(item.attrs) for item in two.images]
@@ -68,7 +69,7 @@ def test_another_version_says_the_same() -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_image_may_be_left_out(version: int) -> None:
     container = parsed(v1(MODULES) if version == 1 else v2(entries(MODULES)))
-    again = parsed(joined(syclbin.write(container.replace(images=container.images[1:3]))))
+    again = parsed(join_pieces(syclbin.write(container.replace(images=container.images[1:3]))))
     assert [item.data.tobytes() for item in again.images] == [b"native", b"other"]
     assert again.findings == ()
     assert len(syclbin.describe(again)["modules"]) == 2  # type: ignore[arg-type]
@@ -77,7 +78,7 @@ def test_an_image_may_be_left_out(version: int) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_image_may_be_added(version: int) -> None:
     container = parsed(v1(MODULES) if version == 1 else v2(entries(MODULES)))
-    again = parsed(joined(syclbin.write(container.replace(images=(*container.images, PARTS[1])))))
+    again = parsed(join_pieces(syclbin.write(container.replace(images=(*container.images, PARTS[1])))))
     assert [item.attrs["am_index"] for item in again.images] == ["0", "0", "0", "1", "2"]
     assert again.findings == ()
 
@@ -87,12 +88,12 @@ def test_an_image_may_be_added(version: int) -> None:
 def test_the_state_can_be_chosen(version: int, state: str) -> None:
     container = parsed(v1(MODULES, 1) if version == 1 else v2(entries(MODULES, 1)))
     for start in (container, fresh(version)):
-        assert parsed(joined(syclbin.write(start, SyclbinOptions(state=state)))).attrs == {"state": state}
-        assert parsed(joined(syclbin.write(start.replace(attrs={"state": state})))).attrs == {"state": state}
+        assert parsed(join_pieces(syclbin.write(start, SyclbinOptions(state=state)))).attrs == {"state": state}
+        assert parsed(join_pieces(syclbin.write(start.replace(attrs={"state": state})))).attrs == {"state": state}
 
 
 def test_what_nobody_states_is_executable() -> None:
-    assert parsed(joined(syclbin.write(fresh(2)))).attrs == {"state": "executable"}
+    assert parsed(join_pieces(syclbin.write(fresh(2)))).attrs == {"state": "executable"}
 
 
 def test_what_no_file_can_say_is_refused() -> None:
@@ -111,7 +112,7 @@ def test_images_that_share_their_bytes_are_written_once_or_refused() -> None:
     data = bytearray(v1([Module([Image(SPIRV)]), Module([Image(bytes(len(SPIRV)))])]))
     second = HEADER.size + 2 * ABSTRACT.size + IR_MODULE.size + IR_MODULE.field_offset("offset")
     data[second : second + 8] = bytes(8)
-    again = parsed(joined(syclbin.write(parsed(bytes(data)))))
+    again = parsed(join_pieces(syclbin.write(parsed(bytes(data)))))
     assert [item.data.tobytes() for item in again.images] == [SPIRV, SPIRV]
     many = bytearray(v1([Module([Image(bytes(5000) if not number else b"")]) for number in range(40)]))
     for number in range(40):

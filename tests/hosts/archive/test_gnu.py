@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from tests.builders.archive import GNU, header, member
 from tests.builders.device_elf import device_elf
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import FatpackError, HostError, UsageError
-from fatpack.hosts import Site, archive
+from fatpack.hosts import CodeSection, archive
 from fatpack.hosts.archive import gnu
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import join_pieces
 
 
 def built(*members: tuple[bytes, bytes]) -> bytes:
-    return joined(archive.build([(name, BytesSource(data, "x").view()) for name, data in members]))
+    return join_pieces(archive.build_archive([(name, BytesSource(data, "x").view()) for name, data in members]))
 
 
 def elf(*names: bytes) -> bytes:
@@ -64,7 +65,7 @@ def test_names_that_do_not_fit_their_field_are_stored_once_behind_the_symbols() 
 def test_names_may_repeat_and_hold_anything_but_what_ends_them() -> None:
     names = [b"a.o", b"a.o", b"with space", b"\xff\xfe", b"x.o/", b"__.SYMDEF", b"/", b"//"]
     view = BytesSource(built(*((name, b"1") for name in names))).view()
-    assert [site.member for site in archive.locate(view) if isinstance(site, Site)] == [
+    assert [site.member for site in archive.locate(view) if isinstance(site, CodeSection)] == [
         name.decode("utf-8", "backslashreplace") for name in names
     ]
 
@@ -102,22 +103,22 @@ class _Endless(BytesSource):
 
 def test_contents_are_passed_on_and_not_read() -> None:
     view = _Endless(5 << 30).view()
-    pieces = archive.build([(b"large", view), (b"large", view), (b"1.o", BytesSource(elf(b"f")).view())])
+    pieces = archive.build_archive([(b"large", view), (b"large", view), (b"1.o", BytesSource(elf(b"f")).view())])
     assert sum(piece is view for piece in pieces) == 2
-    assert joined(pieces[:1]).startswith(GNU)
-    assert joined([piece for piece in pieces if not isinstance(piece, View)]).count(b"/SYM64/") == 1
+    assert join_pieces(pieces[:1]).startswith(GNU)
+    assert join_pieces([piece for piece in pieces if not isinstance(piece, View)]).count(b"/SYM64/") == 1
 
 
 def test_a_member_too_large_for_ten_digits_is_refused() -> None:
     with pytest.raises(HostError, match="10000000000 bytes"):
-        archive.build([(b"large", _Endless(10**10).view())])
+        archive.build_archive([(b"large", _Endless(10**10).view())])
 
 
 def test_rewriting_keeps_a_built_archive_sound() -> None:
     view = BytesSource(built((b"1.o", elf(b"f")), (b"2.o", elf(b"g", b"h")), (b"3.txt", b"text"))).view()
-    after = BytesSource(joined(archive.rewrite(view, {0: [elf(b"f"), bytes(101)]}))).view()
+    after = BytesSource(join_pieces(archive.rewrite(view, {0: [elf(b"f"), bytes(101)]}))).view()
     archive.verify(view, after)
-    assert joined(archive.rewrite(after, {0: [elf(b"f")]})) == view.tobytes()
+    assert join_pieces(archive.rewrite(after, {0: [elf(b"f")]})) == view.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -142,5 +143,5 @@ def test_damaged_members_give_an_archive_or_an_error_of_ours(path: Path) -> None
             except FatpackError:
                 continue
             (site,) = archive.locate(result)
-            assert isinstance(site, Site)
+            assert isinstance(site, CodeSection)
             assert site.data.tobytes() == damaged

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.effort import some
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 from fatpack.errors import FormatError
-from fatpack.hosts import Site, archive
+from fatpack.hosts import CodeSection, archive
 from fatpack.hosts.archive import gnu
 from fatpack.io.sources.opening import open_source
+from fatpack.testing.making import join_pieces
 
 pytestmark = pytest.mark.reference
 
@@ -113,7 +114,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run("llvm-dlltool", "-m", machine, "-d", "imports.def", "-l", library, cwd=folder)
         with open_source(folder / library) as source:
             for number, site in enumerate(archive.locate(source.view())):
-                assert isinstance(site, Site)
+                assert isinstance(site, CodeSection)
                 (folder / f"{library}.{number}.import").write_bytes(site.data.tobytes())
         (folder / library).unlink()
     for path in (*(FIXTURES / "cuda").rglob("*.cubin"), *(FIXTURES / "cuda").rglob("*.ptx")):
@@ -142,10 +143,10 @@ def theirs(folder: Path, names: Sequence[str], **environment: str) -> bytes:
 def ours(folder: Path, names: Sequence[str]) -> bytes:
     """Return what we build of the files; members are called by their base names, as llvm-ar does."""
     sources = [open_source(folder / name, resting=True) for name in names]
-    pieces = archive.build(
+    pieces = archive.build_archive(
         [(os.path.basename(name).encode(), source.view()) for name, source in zip(names, sources, strict=True)]
     )
-    data = joined(pieces)
+    data = join_pieces(pieces)
     for source in sources:
         source.close()
     return data

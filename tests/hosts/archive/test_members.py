@@ -6,7 +6,7 @@ import pytest
 from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbols, header, member, microsoft_symbols
 
 from fatpack.errors import FatpackError, Truncated
-from fatpack.hosts import Site, archive
+from fatpack.hosts import CodeSection, archive
 from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
@@ -18,7 +18,7 @@ def view(data: bytes) -> View:
 
 
 def listing(data: bytes) -> list[tuple[str | None, bytes]]:
-    return [(site.member, site.data.tobytes()) for site in archive.locate(view(data)) if isinstance(site, Site)]
+    return [(site.member, site.data.tobytes()) for site in archive.locate(view(data)) if isinstance(site, CodeSection)]
 
 
 def codes(data: bytes) -> list[str]:
@@ -81,7 +81,7 @@ def test_names_that_are_not_utf8_are_shown_escaped() -> None:
 
 def test_duplicate_names_are_both_listed_under_their_numbers() -> None:
     sites = list(archive.locate(view(GNU + member(b"a.o/", b"1") + member(b"a.o/", b"2"))))
-    assert [(site.member, site.index) for site in sites if isinstance(site, Site)] == [("a.o", 0), ("a.o", 1)]
+    assert [(site.member, site.index) for site in sites if isinstance(site, CodeSection)] == [("a.o", 0), ("a.o", 1)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_file_named_like_a_bsd_table_is_a_member_where_the_table_cannot_be() -
 
 def test_messages_name_the_archive_and_the_member() -> None:
     (site,) = archive.locate(view(GNU + member(b"a.o/", b"123")))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert site.data.chain == ("libx.a(a.o)",)
     assert site.expects == "member"
     with pytest.raises(Truncated, match=r"libx\.a\(a\.o\)"):
@@ -121,9 +121,9 @@ def test_messages_name_the_archive_and_the_member() -> None:
 def test_a_nested_archive_is_a_member_whose_members_name_both() -> None:
     inner = GNU + member(b"b.o/", b"12")
     (site,) = archive.locate(view(GNU + member(b"in.a/", inner)))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     (nested,) = archive.locate(site.data)
-    assert isinstance(nested, Site)
+    assert isinstance(nested, CodeSection)
     assert nested.data.chain == ("libx.a(in.a)(b.o)",)
     assert nested.data.offset(0) == 8 + 60 + 8 + 60
 
@@ -131,7 +131,7 @@ def test_a_nested_archive_is_a_member_whose_members_name_both() -> None:
 def test_offsets_count_from_the_first_byte_of_the_outermost_file() -> None:
     data = GNU + member(b"a.o/", b"12")
     (site,) = archive.locate(View(BytesSource(b"skip" + data), 4, 4 + len(data)))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert site.data.offset(0) == 4 + 8 + 60
 
 
@@ -162,7 +162,7 @@ def test_an_archive_without_members_is_empty_and_fine() -> None:
 def test_damage_is_a_finding_behind_the_intact_members(tail: bytes) -> None:
     data = GNU + member(b"a.o/", b"12") + tail
     items = list(archive.locate(view(data)))
-    assert [type(item) for item in items] == [Site, Finding]
+    assert [type(item) for item in items] == [CodeSection, Finding]
     assert codes(data) == ["FP2101"]
     assert_labels_tile(data)
 
@@ -212,7 +212,7 @@ def test_listing_reads_two_small_pieces_per_member_however_many_there_are() -> N
         names = b"".join(b"an_object_file_%05d.o/\n" % number for number in range(count))
         members = b"".join(member(b"/%d" % (number * 24), b"12") for number in range(count))
         source = Counting(GNU + member(b"//", names) + members, "libx.a")
-        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, CodeSection)]
         assert [site.index for site in sites] == list(range(count))
         assert sites[-1].member == f"an_object_file_{count - 1:05d}.o"
         assert source.reads <= 2 * count + 10
@@ -248,7 +248,7 @@ def test_every_flipped_byte_gives_members_or_findings_and_labels(data: bytes) ->
         for change in (0x01, 0x10, 0x80, 0xFF):
             damaged = data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
             items = list(archive.locate(view(damaged))) if archive.detect(view(damaged)) else []
-            assert all(isinstance(item, (Site, Finding)) for item in items)
+            assert all(isinstance(item, (CodeSection, Finding)) for item in items)
             assert_labels_tile(damaged)
             try:
                 rewritten = archive.rewrite(view(damaged), {0: [b"new"]})
@@ -259,5 +259,5 @@ def test_every_flipped_byte_gives_members_or_findings_and_labels(data: bytes) ->
 
 def test_members_that_are_known_already_are_passed_over() -> None:
     data = GNU + b"".join(member(b"%d.o/" % number, b"x") for number in range(4))
-    found = [site for site in archive.locate(view(data), {0, 2}) if isinstance(site, Site)]
+    found = [site for site in archive.locate(view(data), {0, 2}) if isinstance(site, CodeSection)]
     assert [(site.member, site.index) for site in found] == [("1.o", 1), ("3.o", 3)]

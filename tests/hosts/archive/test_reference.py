@@ -10,11 +10,11 @@ import pytest
 from tests.reference import run, tool
 
 from fatpack.errors import HostError
-from fatpack.hosts import Site, archive
+from fatpack.hosts import CodeSection, archive
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.scanner import scan
-from fatpack.testing.making import joined
+from fatpack.testing.making import join_pieces
 
 if TYPE_CHECKING:
     pass
@@ -63,7 +63,7 @@ def test_members_are_those_that_the_archiver_lists_and_extracts(objects: Path, f
     names = run(flavour[0], "t", path, cwd=objects).stdout.decode().split()
     with open_source(path) as source:
         items = list(archive.locate(source.view()))
-        sites = [site for site in items if isinstance(site, Site)]
+        sites = [site for site in items if isinstance(site, CodeSection)]
         assert len(sites) == len(items)
         assert [site.member for site in sites] == [Path(name).name for name in names] == list(SOURCES)
         for site in sites:
@@ -75,7 +75,7 @@ def test_members_of_a_flattened_regular_archive_are_found_through_gnu_ars_thin_o
     (objects / "thin.a").unlink(missing_ok=True)
     run("ar", "rcsDT", "thin.a", inner.name, cwd=objects)
     with open_source(objects / "thin.a") as source:
-        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, CodeSection)]
         assert [site.member for site in sites] == [f"inner.a({name})" for name in SOURCES]
         assert [site.data.tobytes() for site in sites] == [(objects / name).read_bytes() for name in SOURCES]
 
@@ -98,7 +98,7 @@ def test_a_rewritten_archive_is_what_the_archiver_makes_of_the_changed_members(
     names = list(SOURCES)
     changed = {number: (objects / names[number]).read_bytes() + bytes((number + 1) * grow) for number in (0, 1)}
     with open_source(path) as source:
-        ours = joined(list(archive.rewrite(source.view(), {number: [data] for number, data in changed.items()})))
+        ours = join_pieces(list(archive.rewrite(source.view(), {number: [data] for number, data in changed.items()})))
     other = objects / "changed"
     other.mkdir(exist_ok=True)
     for number, name in enumerate(SOURCES):
@@ -110,7 +110,7 @@ def test_a_rewritten_archive_is_what_the_archiver_makes_of_the_changed_members(
 def test_ranlib_finds_nothing_to_repair_after_rewriting(objects: Path, archiver: str, ranlib: str) -> None:
     path = make(objects, archiver, "rcsD")
     with open_source(path) as source:
-        ours = joined(list(archive.rewrite(source.view(), {0: [(objects / "a.o").read_bytes(), bytes(2001)]})))
+        ours = join_pieces(list(archive.rewrite(source.view(), {0: [(objects / "a.o").read_bytes(), bytes(2001)]})))
     path.write_bytes(ours)
     run(ranlib, "-D", path)
     assert path.read_bytes() == ours
@@ -119,7 +119,7 @@ def test_ranlib_finds_nothing_to_repair_after_rewriting(objects: Path, archiver:
 def test_the_linker_finds_symbols_through_the_rewritten_table(objects: Path) -> None:
     path = make(objects, "llvm-ar", "rcs")
     with open_source(path) as source:
-        ours = joined(list(archive.rewrite(source.view(), {0: [(objects / "a.o").read_bytes(), bytes(2001)]})))
+        ours = join_pieces(list(archive.rewrite(source.view(), {0: [(objects / "a.o").read_bytes(), bytes(2001)]})))
     path.write_bytes(ours)
     run("ld.lld", "-u", "d", "-u", "a", "--entry=a", "-o", "out", path, cwd=objects)
     symbols = {line.split()[-1] for line in run("llvm-nm", "out", cwd=objects).stdout.splitlines()}
@@ -135,7 +135,7 @@ def test_64_bit_symbol_tables_are_rewritten_as_llvm_ar_writes_them(
     assert (b"/SYM64/" if kind == "gnu" else b"__.SYMDEF_64") in path.read_bytes()[:200]
     longer = (objects / "a.o").read_bytes() + bytes(800)
     with open_source(path) as source:
-        ours = joined(list(archive.rewrite(source.view(), {0: [longer]})))
+        ours = join_pieces(list(archive.rewrite(source.view(), {0: [longer]})))
     other = objects / "changed64"
     other.mkdir(exist_ok=True)
     for name in SOURCES:
@@ -148,10 +148,10 @@ def test_import_libraries_are_listed_and_hold_nothing_to_report(objects: Path) -
     path = objects / "import.lib"
     run("llvm-lib", "/machine:x64", "/def:names.def", f"/out:{path}", cwd=objects)
     with open_source(path) as source:
-        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, CodeSection)]
         assert sum(site.data.head(0, 4) == b"\0\0\xff\xff" for site in sites) == 2
         assert [item for item in scan(source.view()) if isinstance(item, Finding)] == []
-        assert joined(list(archive.rewrite(source.view(), {}))) == path.read_bytes()
+        assert join_pieces(list(archive.rewrite(source.view(), {}))) == path.read_bytes()
 
 
 def test_libraries_for_arm64ec_are_read_and_not_rewritten(objects: Path) -> None:
@@ -160,7 +160,7 @@ def test_libraries_for_arm64ec_are_read_and_not_rewritten(objects: Path) -> None
     run("llvm-lib", "/machine:arm64ec", "/out:ec.lib", "ec.obj", cwd=objects)
     with open_source(objects / "ec.lib") as source:
         (site,) = archive.locate(source.view())
-        assert isinstance(site, Site)
+        assert isinstance(site, CodeSection)
         assert site.data.tobytes() == (objects / "ec.obj").read_bytes()
         with pytest.raises(HostError, match="ECSYMBOLS"):
             archive.rewrite(source.view(), {})

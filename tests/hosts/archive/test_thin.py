@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.builders.archive import GNU, THIN, header, member
 
-from fatpack.hosts import Site, archive
+from fatpack.hosts import CodeSection, archive
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
@@ -31,7 +31,7 @@ def thin(*names: bytes, size: int = 6) -> bytes:
     return THIN + member(b"//", table) + b"".join(header(b"/%d" % place, size) for place in places)
 
 
-def locate(path: Path, content: bytes) -> list[Site | Finding]:
+def locate(path: Path, content: bytes) -> list[CodeSection | Finding]:
     path.write_bytes(content)
     with open_source(path) as source:
         return [
@@ -48,7 +48,7 @@ def the_finding(path: Path, content: bytes) -> Finding:
 
 def test_files_are_read_beside_the_archive(folder: Path) -> None:
     (site,) = locate(folder / "x.a", thin(b"obj/a.o"))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert (site.member, site.index, site.data.tobytes(), site.findings) == ("obj/a.o", 0, b"inside", ())
 
 
@@ -59,13 +59,13 @@ def test_the_archive_may_be_named_relative_to_the_working_directory(
     monkeypatch.chdir(folder)
     with open_source("x.a") as source:
         (site,) = archive.locate(source.view())
-        assert isinstance(site, Site)
+        assert isinstance(site, CodeSection)
         assert site.data.chain == ("x.a(obj/a.o)",)
 
 
 def test_parent_directories_are_fine_where_they_lead_back_inside(folder: Path) -> None:
     (site,) = locate(folder / "x.a", thin(b"obj/../obj/a.o"))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
 
 
 @pytest.mark.parametrize("name", [b"../secret.o", b"obj/../../secret.o"])
@@ -89,7 +89,7 @@ def test_a_symbolic_link_out_of_the_directory_is_not_followed(folder: Path) -> N
 def test_a_missing_file_is_named_and_the_others_are_read(folder: Path) -> None:
     missing, site = locate(folder / "x.a", thin(b"gone.o", b"obj/a.o"))
     assert isinstance(missing, Finding)
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert missing.code == "FP2103"
     assert "gone.o" in missing.message
     assert site.index == 1
@@ -103,14 +103,14 @@ def test_pipes_and_directories_are_not_opened(folder: Path) -> None:
 
 def test_a_file_named_twice_is_listed_once(folder: Path) -> None:
     site, again = locate(folder / "x.a", thin(b"obj/a.o", b"obj/../obj/a.o"))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert isinstance(again, Finding)
     assert again.code == "FP2106"
 
 
 def test_a_changed_file_is_read_and_reported(folder: Path) -> None:
     (site,) = locate(folder / "x.a", thin(b"obj/a.o", size=99))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert [item.code for item in site.findings] == ["FP2105"]
 
 
@@ -133,7 +133,7 @@ def test_a_thin_archive_inside_a_thin_archive_is_not_followed(folder: Path) -> N
     (folder / "x.a").write_bytes(thin(b"x.a"))
     with open_source(folder / "x.a") as source:
         (site,) = archive.locate(source.view())
-        assert isinstance(site, Site)
+        assert isinstance(site, CodeSection)
         (item,) = archive.locate(site.data)
         assert isinstance(item, Finding)
         assert item.code == "FP2103"
@@ -143,8 +143,8 @@ def test_a_member_of_a_regular_archive_can_be_named(folder: Path) -> None:
     (folder / "in.a").write_bytes(GNU + member(b"b.o/", b"12") + member(b"c.o/", b"3"))
     data = THIN + member(b"//", b"in.a/\n") + header(b"/0:70", 2) + header(b"/0:8", 2) + header(b"/0:9", 2)
     first, second, third = locate(folder / "x.a", data)
-    assert isinstance(first, Site)
-    assert isinstance(second, Site)
+    assert isinstance(first, CodeSection)
+    assert isinstance(second, CodeSection)
     assert isinstance(third, Finding)
     assert (first.member, first.data.tobytes()) == ("in.a(c.o)", b"3")
     assert (second.member, second.data.tobytes()) == ("in.a(b.o)", b"12")
@@ -157,7 +157,7 @@ def test_files_are_closed_again_while_the_archive_is_read(folder: Path) -> None:
     (folder / "x.a").write_bytes(thin(*(b"%d.o" % number for number in range(40))))
     with open_source(folder / "x.a") as source:
         before = len(os.listdir("/proc/self/fd"))
-        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, CodeSection)]
         assert len(os.listdir("/proc/self/fd")) <= before + 1
         assert {site.data.tobytes() for site in sites} == {b"123456"}
         for site in sites:

@@ -9,10 +9,10 @@ import pytest
 from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbols, header, member, microsoft_symbols
 
 from fatpack.errors import BadValue, FormatError, HostError, UsageError
-from fatpack.hosts import Site, archive
+from fatpack.hosts import CodeSection, archive
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.testing.making import joined
+from fatpack.testing.making import join_pieces
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
@@ -23,7 +23,7 @@ def view(data: bytes) -> View:
 
 
 def rewritten(data: bytes, contents: Mapping[int, Sequence[Piece]]) -> bytes:
-    result = joined(archive.rewrite(view(data), contents))
+    result = join_pieces(archive.rewrite(view(data), contents))
     archive.verify(view(data), view(result))
     return result
 
@@ -106,7 +106,7 @@ def test_mach_o_members_stay_multiples_of_eight() -> None:
 def test_nested_archives_are_exchanged_like_any_member() -> None:
     inner = GNU + member(b"b.o/", b"12")
     (site,) = archive.locate(view(GNU + member(b"in.a/", inner)))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     changed = archive.rewrite(site.data, {0: [b"1234"]})
     assert rewritten(GNU + member(b"in.a/", inner), {0: changed}) == GNU + member(
         b"in.a/", GNU + member(b"b.o/", b"1234")

@@ -25,7 +25,7 @@ from tests.builders.bitcode import (
 )
 
 from fatpack.errors import BadValue, HostError
-from fatpack.hosts import Site, bitcode
+from fatpack.hosts import CodeSection, bitcode
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
@@ -39,7 +39,9 @@ def view(data: bytes) -> View:
 
 def sites(data: bytes) -> list[tuple[str | None, int | None, bytes]]:
     return [
-        (site.section, site.index, site.data.tobytes()) for site in bitcode.locate(view(data)) if isinstance(site, Site)
+        (site.section, site.index, site.data.tobytes())
+        for site in bitcode.locate(view(data))
+        if isinstance(site, CodeSection)
     ]
 
 
@@ -81,7 +83,7 @@ def test_the_chain_says_where_the_bytes_start() -> None:
     starts = set()
     for shift in range(8):
         (site,) = bitcode.locate(view(module([Global(1, 0)], [(STRING, CONTAINER)], shift=shift).bytes()))
-        assert isinstance(site, Site)
+        assert isinstance(site, CodeSection)
         name = site.data.chain[-1]
         starts.add(name.split(" (")[1][:10] if "(" in name else "whole byte")
         assert site.data.source.is_file is False
@@ -93,7 +95,7 @@ def test_bytes_that_start_at_a_byte_are_a_view_of_the_file() -> None:
     for shift in range(8):
         data = module([Global(1, 0)], [(STRING, CONTAINER)], shift=shift).bytes()
         (site,) = bitcode.locate(view(data))
-        assert isinstance(site, Site)
+        assert isinstance(site, CodeSection)
         if "(" not in site.data.chain[-1]:
             assert data[site.data.start : site.data.end] == CONTAINER
             return
@@ -102,7 +104,7 @@ def test_bytes_that_start_at_a_byte_are_a_view_of_the_file() -> None:
 
 def test_parts_of_the_bytes_can_be_read_and_searched() -> None:
     (site,) = bitcode.locate(view(ONE))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert site.data.read(5, 7) == CONTAINER[5:12]
     assert site.data.find(b"\x80\x81") == CONTAINER.index(b"\x80\x81")
     assert b"".join(map(bytes, site.data.slice(3, 100).pieces())) == CONTAINER[3:103]
@@ -111,7 +113,7 @@ def test_parts_of_the_bytes_can_be_read_and_searched() -> None:
 def test_more_than_a_piece_of_bytes() -> None:
     large = CONTAINER * 9000
     (site,) = bitcode.locate(view(module([Global(1, 0)], [(STRING, large)], shift=1).bytes()))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert site.data.tobytes() == large
     assert b"".join(map(bytes, site.data.pieces())) == large
 
@@ -348,7 +350,7 @@ def test_a_string_of_numbers_that_are_no_bytes_fails_when_it_is_read() -> None:
     out.leave()
     out.leave()
     (site,) = bitcode.locate(view(out.bytes()))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     with pytest.raises(BadValue, match="no byte"):
         site.data.tobytes()
 
@@ -375,7 +377,7 @@ def examine(data: bytes) -> None:
     if not bitcode.detect(view(data)):
         return
     for item in bitcode.locate(view(data)):
-        if isinstance(item, Site):
+        if isinstance(item, CodeSection):
             try:
                 assert len(item.data.tobytes()) == len(item.data)
             except BadValue:

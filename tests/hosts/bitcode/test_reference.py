@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.reference import run, tool
 
-from fatpack.hosts import Site, bitcode
+from fatpack.hosts import CodeSection, bitcode
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
-from fatpack.testing.memory import Traced
+from fatpack.testing.memory import TracedMemory
 
 pytestmark = pytest.mark.reference
 
@@ -47,8 +47,8 @@ def compiled(folder: Path, *options: str, containers: tuple[int, ...] = (0, 1, 2
 def found(path: Path) -> list[bytes]:
     with open_source(path) as source:
         items = list(bitcode.locate(source.view()))
-        assert all(isinstance(item, Site) for item in items)
-        return [item.data.tobytes() for item in items if isinstance(item, Site)]
+        assert all(isinstance(item, CodeSection) for item in items)
+        return [item.data.tobytes() for item in items if isinstance(item, CodeSection)]
 
 
 def extracted(path: Path, number: int) -> bytes:
@@ -127,7 +127,7 @@ def test_every_form_in_which_llvm_stores_bytes(folder: Path) -> None:
     subprocess.run([tool("llvm-as"), "-o", str(path)], input=text.encode(), check=True)
     with open_source(path) as source:
         items = list(bitcode.locate(source.view()))
-        contents = [(item.section, item.data.tobytes()) for item in items if isinstance(item, Site)]
+        contents = [(item.section, item.data.tobytes()) for item in items if isinstance(item, CodeSection)]
     assert contents == [
         (".hip_fatbin", b"hello\0"),
         ("__HIP,__hip_fatbin", b"he llo!\0"),
@@ -141,9 +141,9 @@ def test_reading_needs_little_memory(folder: Path) -> None:
     """60 MB of device code: located without reading it, read in bounded pieces."""
     (folder / "large").write_bytes(b"\x10\xff\x10\xad" + bytes(range(1, 251)) * 240_000)
     path = compiled(folder, "-emit-llvm", "-Xclang", f"-fembed-offload-object={folder / 'large'}", containers=())
-    with Traced() as memory, open_source(path) as source:
+    with TracedMemory() as memory, open_source(path) as source:
         (site,) = bitcode.locate(source.view())
-        assert isinstance(site, Site)
+        assert isinstance(site, CodeSection)
         size = sum(map(len, site.data.pieces()))
         head = site.data.read(0, 100)
     assert size == (folder / "large").stat().st_size

@@ -62,7 +62,7 @@ def records(data: bytes) -> list[bytes]:
 
 def test_the_rooms_offer_both_functions() -> None:
     data = build([TEXT._replace(relocations=())])
-    assert joined(hosts.objcopy("coff").add_sections(view(data), [("x", [b"1"])])) == added(data, ("x", b"1"))
+    assert joined(hosts.get_objcopy("coff").add_sections(view(data), [("x", [b"1"])])) == added(data, ("x", b"1"))
 
 
 @pytest.mark.parametrize("big", [False, True])

@@ -11,7 +11,7 @@ import pytest
 from tests.builders.coff import Section, Symbol, build
 from tests.reference import run, tool
 
-from fatpack.hosts import Site, coff
+from fatpack.hosts import CodeSection, coff
 from fatpack.io.sink import write_file
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
@@ -81,12 +81,12 @@ def edited(path: Path, pieces: Iterable[Piece], host: View) -> Path:
     return output
 
 
-def sites(path: Path) -> list[Site]:
+def sites(path: Path) -> list[CodeSection]:
     with open_source(path) as source:
         return [
             site.replace(data=BytesSource(site.data.tobytes()).view())
             for site in coff.locate(source.view())
-            if isinstance(site, Site)
+            if isinstance(site, CodeSection)
         ]
 
 
@@ -257,7 +257,7 @@ def test_the_bundlers_sections_are_found_and_can_be_removed(folder: Path) -> Non
     assert len(found) == 2
     with open_source(bundled) as source:
         host = source.view()
-        numbers = [site.index for site in coff.locate(host) if isinstance(site, Site) and site.index is not None]
+        numbers = [site.index for site in coff.locate(host) if isinstance(site, CodeSection) and site.index is not None]
         result = edited(bundled, coff.remove(host, numbers), host)
     assert sites(result) == []
     assert linked(result) == linked(path)

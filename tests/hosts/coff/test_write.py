@@ -10,10 +10,10 @@ import pytest
 from tests.builders.coff import OFFLOADING, Section, Symbol, build, section_symbol
 
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError
-from fatpack.hosts import Site, coff
+from fatpack.hosts import CodeSection, coff
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.testing.making import joined
+from fatpack.testing.making import join_pieces
 
 if TYPE_CHECKING:
     pass
@@ -29,25 +29,25 @@ def view(data: bytes) -> View:
 
 
 def embedded(data: bytes, *content: bytes) -> bytes:
-    result = joined(coff.embed(view(data), content))
+    result = join_pieces(coff.embed(view(data), content))
     coff.verify(view(data), view(result))
     return result
 
 
 def replaced(data: bytes, index: int, *content: bytes) -> bytes:
-    result = joined(coff.replace(view(data), index, content))
+    result = join_pieces(coff.replace(view(data), index, content))
     coff.verify(view(data), view(result))
     return result
 
 
 def removed(data: bytes, *indices: int) -> bytes:
-    result = joined(coff.remove(view(data), indices))
+    result = join_pieces(coff.remove(view(data), indices))
     coff.verify(view(data), view(result))
     return result
 
 
 def contents(data: bytes) -> list[bytes]:
-    return [site.data.tobytes() for site in coff.locate(view(data)) if isinstance(site, Site)]
+    return [site.data.tobytes() for site in coff.locate(view(data)) if isinstance(site, CodeSection)]
 
 
 def padded(size: int) -> bytes:
@@ -123,7 +123,7 @@ def test_the_last_section_number_of_a_classic_object_is_not_exceeded() -> None:
 def test_a_big_object_takes_any_number_of_sections() -> None:
     data = embedded(build([DATA] * 70_000, [FUNCTION], big=True), b"code")
     (site,) = coff.locate(view(data))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert site.index == 70_001
 
 
@@ -188,7 +188,7 @@ def test_a_size_in_memory_follows_where_it_was_the_size_in_the_file() -> None:
 def test_several_sections_can_be_exchanged_and_taken_out_at_once() -> None:
     fatbin = Section(b".hip_fatbin", b"a bundle")
     before = build([DEVICE, TEXT, fatbin, DEVICE], [Symbol(b"f", 2)])
-    after = joined(coff.edit(view(before), {1: None, 3: [b"another ", b"bundle"], 4: [b"x"]}))
+    after = join_pieces(coff.edit(view(before), {1: None, 3: [b"another ", b"bundle"], 4: [b"x"]}))
     coff.verify(view(before), view(after))
     empty, other, short = (
         DEVICE._replace(data=b""),

@@ -35,7 +35,7 @@ def test_the_door_is_that_of_an_editable_host(name: str, parameters: list[str]) 
 
 
 def test_the_room_is_registered_under_its_name() -> None:
-    assert hosts.room("elf") is elf
+    assert hosts.get_host("elf") is elf
     assert elf.DOC.name == "elf"
     assert elf.DOC.limitations
 

@@ -13,11 +13,11 @@ from tests.effort import some
 
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FatpackError
-from fatpack.hosts import Site, elf
+from fatpack.hosts import CodeSection, elf
 from fatpack.hosts.elf import objcopy
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.testing.memory import Traced
+from fatpack.testing.memory import TracedMemory
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)
@@ -52,7 +52,7 @@ def drop(data: bytes) -> None:
 def _locate(data: bytes) -> None:
     taken = 0
     for item in elf.locate(build.as_view(data)):
-        if isinstance(item, Site):
+        if isinstance(item, CodeSection):
             item.data.tobytes()
             taken += len(item.data)
     assert taken <= len(data)
@@ -177,7 +177,7 @@ class _Counting(BytesSource):
 def _bounded(work: Callable[[View], object], data: bytes, size: int) -> int:
     """Do something with hostile bytes; check the peak of memory, and return how many bytes were read."""
     source = _Counting(data, "hostile.o")
-    with Traced() as memory, suppress(FatpackError):
+    with TracedMemory() as memory, suppress(FatpackError):
         work(source.view())
     assert memory.peak < size, f"{memory.peak} bytes"
     return source.count

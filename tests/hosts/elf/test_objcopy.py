@@ -16,12 +16,12 @@ from tests.builders.bulk import Untouchable, edited_sparse
 from tests.objcopy import BUNDLES, PREFIX
 
 from fatpack import hosts
-from fatpack.elf.file import ElfFile, Section
+from fatpack.elf.file import ElfFile, ElfSection
 from fatpack.errors import BadValue, FormatError, HostError, LimitExceeded, UsageError
 from fatpack.hosts.elf.objcopy import add_sections, crel, remove_sections
-from fatpack.hosts.elf.objcopy.model import Model
-from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
-from fatpack.hosts.elf.objcopy.write import pieces as written
+from fatpack.hosts.elf.objcopy.model import ElfModel
+from fatpack.hosts.elf.objcopy.overlay import Layer, flatten
+from fatpack.hosts.elf.objcopy.write import write_model as written
 from fatpack.io.sink import write_file
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
@@ -39,7 +39,7 @@ def removed(data: bytes, prefix: str = PREFIX) -> bytes:
     return build.as_bytes(remove_sections(build.as_view(data), prefix))
 
 
-def sections(data: bytes) -> dict[str, Section]:
+def sections(data: bytes) -> dict[str, ElfSection]:
     elf = ElfFile(build.as_view(data))
     return {elf.name(section): section for section in elf.sections()}
 
@@ -67,7 +67,7 @@ def grouped(bits: int = 64, order: str = "little") -> build.Elf:
 
 def test_the_rooms_offer_both_functions() -> None:
     data = build.device_object().build()
-    pieces = hosts.objcopy("elf").add_sections(build.as_view(data), [("x", [b"1"])])
+    pieces = hosts.get_objcopy("elf").add_sections(build.as_view(data), [("x", [b"1"])])
     assert build.as_bytes(pieces) == added(data, ("x", b"1"))
 
 
@@ -188,15 +188,15 @@ ENTRIES = st.lists(st.tuples(NUMBERS, st.integers(0, (1 << 32) - 1), st.integers
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
 @given(ENTRIES)
-def test_crel_is_read_as_it_is_written(entries: list[crel.Entry]) -> None:
-    assert crel.decode(crel.encode(entries, 64), 64) == entries
+def test_crel_is_read_as_it_is_written(entries: list[crel.CrelEntry]) -> None:
+    assert crel.decode_crel(crel.encode_crel(entries, 64), 64) == entries
 
 
 @given(st.lists(st.tuples(*[st.integers(0, (1 << size) - 1) for size in (32, 24, 8, 32)])), st.binary(max_size=9))
-def test_crel_of_32_bits_and_damaged_crel(entries: list[crel.Entry], rubbish: bytes) -> None:
-    assert crel.decode(crel.encode(entries, 32), 32) == entries
+def test_crel_of_32_bits_and_damaged_crel(entries: list[crel.CrelEntry], rubbish: bytes) -> None:
+    assert crel.decode_crel(crel.encode_crel(entries, 32), 32) == entries
     try:
-        crel.decode(rubbish, 32)
+        crel.decode_crel(rubbish, 32)
     except ValueError as error:
         assert str(error)
 
@@ -207,7 +207,7 @@ def test_later_layers_cover_earlier_ones(layers: list[tuple[int, bytes]]) -> Non
     for at, painted in layers:
         expected[at : at + len(painted)] = painted
     made = [Layer(at, len(painted), painted if at % 2 else BytesSource(painted).view()) for at, painted in layers]
-    assert build.as_bytes(flattened(made, 100)) == bytes(expected)
+    assert build.as_bytes(flatten(made, 100)) == bytes(expected)
 
 
 def test_a_segment_keeps_its_bytes_and_what_was_in_a_removed_section_becomes_zero() -> None:
@@ -270,7 +270,7 @@ def test_alignment_of_segments_cannot_make_the_file_huge() -> None:
 
 
 def test_a_number_that_no_header_can_hold_is_refused() -> None:
-    model = Model(ElfFile(build.as_view(build.device_object().build())))
+    model = ElfModel(ElfFile(build.as_view(build.device_object().build())))
     model.parts[0].info = 1 << 32
     with pytest.raises(HostError, match="has a number that its fields cannot hold"):
         written(model)

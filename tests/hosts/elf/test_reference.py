@@ -17,7 +17,7 @@ from tests.builders import elf as build
 from tests.reference import run, tool
 
 from fatpack.elf.file import ElfFile
-from fatpack.hosts import Site, elf
+from fatpack.hosts import CodeSection, elf
 from fatpack.hosts.elf.editing.append import NewSection, embed_sections
 from fatpack.io.sink import file_mode, write_file
 from fatpack.io.sources.opening import open_source
@@ -84,7 +84,7 @@ def edited(path: Path, name: str, changes: dict[int, list[bytes] | None] | None 
 
 def device_sections(path: Path) -> list[tuple[int, bytes]]:
     with open_source(path) as source:
-        sites = [item for item in elf.locate(source.view()) if isinstance(item, Site)]
+        sites = [item for item in elf.locate(source.view()) if isinstance(item, CodeSection)]
         return [(site.index or 0, site.data.tobytes()) for site in sites]
 
 

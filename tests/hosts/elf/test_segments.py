@@ -10,14 +10,14 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack.elf.file import ElfFile
-from fatpack.hosts.elf.segments import needed, soname
+from fatpack.hosts.elf.segments import needed_libraries, shared_object_name
 from fatpack.io.sources.memory import BytesSource
 
 PROGRAMS = [Path(os.path.realpath(sys.executable)), FIXTURES / "elf" / "lld-22-sycl.so"]
 
 
 def needed_of(data: bytes) -> tuple[str, ...]:
-    return needed(ElfFile(BytesSource(data).view(), sections=False))
+    return needed_libraries(ElfFile(BytesSource(data).view(), sections=False))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
@@ -37,8 +37,8 @@ def test_the_name_of_a_library() -> None:
     libraries = list(Path("/lib").glob("*-linux-gnu/libc.so.6"))
     if not libraries:
         pytest.skip("no C library where Linux has it")
-    assert soname(ElfFile(BytesSource(libraries[0].read_bytes()).view(), sections=False)) == "libc.so.6"
-    assert soname(ElfFile(BytesSource(PROGRAMS[1].read_bytes()).view(), sections=False)) == ""
+    assert shared_object_name(ElfFile(BytesSource(libraries[0].read_bytes()).view(), sections=False)) == "libc.so.6"
+    assert shared_object_name(ElfFile(BytesSource(PROGRAMS[1].read_bytes()).view(), sections=False)) == ""
 
 
 def test_damage_raises_nothing() -> None:

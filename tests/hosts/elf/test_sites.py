@@ -9,7 +9,7 @@ from tests.builders import elf as build
 
 from fatpack.errors import BadValue, Truncated
 from fatpack.findings import CODES
-from fatpack.hosts import Site
+from fatpack.hosts import CodeSection
 from fatpack.hosts.elf import locate
 from fatpack.hosts.elf.sites import is_device_name, is_table_name
 from fatpack.model import Finding
@@ -18,8 +18,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "elf"
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 
 
-def sites(data: bytes) -> list[Site]:
-    return [item for item in locate(build.as_view(data)) if isinstance(item, Site)]
+def sites(data: bytes) -> list[CodeSection]:
+    return [item for item in locate(build.as_view(data)) if isinstance(item, CodeSection)]
 
 
 def findings(data: bytes) -> list[Finding]:
@@ -76,7 +76,7 @@ def test_what_is_said_about_device_code_is_listed_as_a_table(name: str) -> None:
     elf.add(name)
     elf.add(name, type=build.NOBITS, size=24)
     (site,) = locate(build.as_view(elf.build()))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert (site.section, site.index, site.expects, site.data.tobytes()) == (name, 1, "table", b"facts")
     assert is_table_name(name)
     assert not is_device_name(name)
@@ -183,7 +183,7 @@ def test_without_names_sections_are_found_by_type_before_the_error() -> None:
     data = build.with_header(build.device_object().build(), "shstrndx", 1)
     items = locate(build.as_view(data))
     first = next(items)
-    assert isinstance(first, Site)
+    assert isinstance(first, CodeSection)
     assert (first.section, first.index) == ("", 2)
     with pytest.raises(BadValue, match="should hold the section names"):
         next(items)

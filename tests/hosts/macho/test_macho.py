@@ -7,7 +7,7 @@ import struct
 import pytest
 from tests.builders.macho import ARM64, POWERPC, SYMTAB, ZEROFILL, Section, build
 
-from fatpack.hosts import Site, divided_sections, macho
+from fatpack.hosts import CodeSection, divided_sections, macho
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
@@ -23,7 +23,7 @@ def view(data: bytes) -> View:
 
 
 def sites(data: bytes) -> list[tuple[str | None, int | None, bytes, str]]:
-    found = [site for site in macho.locate(view(data)) if isinstance(site, Site)]
+    found = [site for site in macho.locate(view(data)) if isinstance(site, CodeSection)]
     return [(site.section, site.index, site.data.tobytes(), site.expects) for site in found]
 
 
@@ -197,9 +197,9 @@ def test_symbols_and_names_are_no_appended_data() -> None:
 
 
 def test_the_processor_is_named_as_lipo_does() -> None:
-    from fatpack.hosts.macho_machines import architecture
+    from fatpack.hosts.macho_machines import architecture_name
 
-    assert architecture(ARM64, 0x80000002) == "arm64e"
-    assert architecture(0x01000007, 8) == "x86_64h"
-    assert architecture(12, 11) == "armv7s"
-    assert architecture(0x63, 0x01000001) == "cpu_0x63_0x1"
+    assert architecture_name(ARM64, 0x80000002) == "arm64e"
+    assert architecture_name(0x01000007, 8) == "x86_64h"
+    assert architecture_name(12, 11) == "armv7s"
+    assert architecture_name(0x63, 0x01000001) == "cpu_0x63_0x1"

@@ -9,9 +9,9 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, package, run, tool
 
-from fatpack.hosts import Site, macho
+from fatpack.hosts import CodeSection, macho
 from fatpack.io.sources.opening import open_source
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 pytestmark = pytest.mark.reference
 
@@ -73,9 +73,9 @@ def test_sections_of_objects_are_those_that_others_read(tmp_path: Path, target: 
     assert our_sections(path) == llvm_sections(path)
     assert sorted(our_sections(path)) == sorted(lief_sections(path))
     with open_source(path) as source:
-        (site,) = [item for item in macho.locate(source.view()) if isinstance(item, Site)]
+        (site,) = [item for item in macho.locate(source.view()) if isinstance(item, CodeSection)]
         assert site.data.tobytes() == CONTAINER.read_bytes()
-        found = [item for item in scan(source.view()) if isinstance(item, Found)]
+        found = [item for item in scan(source.view()) if isinstance(item, FoundContainer)]
     assert [item.section for item in found] == ["__LLVM,.llvm.offloading"] * 4
 
 
@@ -83,7 +83,7 @@ def test_sections_of_objects_are_those_that_others_read(tmp_path: Path, target: 
 def test_contents_are_those_that_objcopy_dumps(path: Path, tmp_path: Path) -> None:
     with open_source(path) as source:
         for site in macho.locate(source.view()):
-            assert isinstance(site, Site)
+            assert isinstance(site, CodeSection)
             run("llvm-objcopy", f"--dump-section={site.section}={tmp_path / 'x'}", path, tmp_path / "copy")
             assert (tmp_path / "x").read_bytes() == site.data.tobytes()
 
@@ -107,7 +107,7 @@ def test_an_archive_of_objects_lists_its_members_as_one_of_elf_does(tmp_path: Pa
     compiled(tmp_path, "arm64-apple-macos13")
     run("llvm-ar", "rcs", "--format=darwin", tmp_path / "x.a", tmp_path / "plain.o", tmp_path / "x.o", tmp_path / "x.o")
     with open_source(tmp_path / "x.a") as source:
-        found = [item for item in scan(source.view()) if isinstance(item, Found)]
+        found = [item for item in scan(source.view()) if isinstance(item, FoundContainer)]
     assert [(item.host, item.member, item.section) for item in found] == (
         [("macho", "x.o", "__LLVM,.llvm.offloading")] * 8
     )

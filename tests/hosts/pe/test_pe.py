@@ -9,7 +9,7 @@ import pytest
 from tests.builders.pe import Section, build
 
 from fatpack.errors import HostError
-from fatpack.hosts import Site, pe
+from fatpack.hosts import CodeSection, pe
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
@@ -28,7 +28,7 @@ def sites(data: bytes) -> list[tuple[str | None, int | None, bytes, str]]:
     return [
         (site.section, site.index, site.data.tobytes(), site.expects)
         for site in pe.locate(view(data))
-        if isinstance(site, Site)
+        if isinstance(site, CodeSection)
     ]
 
 

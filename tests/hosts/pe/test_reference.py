@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.reference import run, tool
 
-from fatpack.hosts import Site, pe
+from fatpack.hosts import CodeSection, pe
 from fatpack.io.sources.opening import open_source
 
 pytestmark = pytest.mark.reference
@@ -52,7 +52,7 @@ def assembled(folder: Path, target: str) -> Path:
 def sites(path: Path) -> dict[str | None, bytes]:
     with open_source(path) as source:
         assert pe.detect(source.view())
-        located = [site for site in pe.locate(source.view()) if isinstance(site, Site)]
+        located = [site for site in pe.locate(source.view()) if isinstance(site, CodeSection)]
         # Tables say something about device code elsewhere, and are no place of it.
         return {site.section: site.data.tobytes() for site in located if site.expects != "table"}
 

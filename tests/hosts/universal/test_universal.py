@@ -7,14 +7,14 @@ from tests.builders import archive
 from tests.builders.macho import ARM64, I386, POWERPC, X86_64, Section, build, universal
 
 from fatpack.errors import HostError, UsageError
-from fatpack.hosts import Site, detected
+from fatpack.hosts import CodeSection, detect_host
 from fatpack.hosts import universal as room
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.address import Address, Place, find
-from fatpack.scanner import Found, scan
-from fatpack.testing.hosts import labels_cover_every_byte_once
+from fatpack.ops.choose.address import Address, Location, find_location
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.hosts import assert_host_labels_cover_every_byte_once
 
 FATBIN = b"\x50\xed\x55\xba\x01\0\x10\0" + bytes(8)
 BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__" + bytes(8)
@@ -29,8 +29,8 @@ def view(data: bytes) -> View:
     return BytesSource(data, "x").view()
 
 
-def sites(data: bytes) -> list[Site]:
-    return [item for item in room.locate(view(data)) if isinstance(item, Site)]
+def sites(data: bytes) -> list[CodeSection]:
+    return [item for item in room.locate(view(data)) if isinstance(item, CodeSection)]
 
 
 def findings(data: bytes) -> list[Finding]:
@@ -51,14 +51,14 @@ def test_each_slice_is_a_member_of_its_architecture(bits: int) -> None:
     assert [site.expects for site in found] == ["member"] * 4
     assert found[1].data.chain == ("x(arm64e)",)
     assert findings(data) == []
-    labels_cover_every_byte_once("universal", data)
+    assert_host_labels_cover_every_byte_once("universal", data)
 
 
 @each_width
 def test_containers_are_listed_with_the_slice_and_the_member_in_it(bits: int) -> None:
     library = archive.GNU + archive.member(b"a.o/", an_object(BUNDLE))
     data = universal([(X86_64, 3, an_object(BUNDLE)), (ARM64, 0, library)], bits=bits)
-    found = [item for item in scan(view(data)) if isinstance(item, Found)]
+    found = [item for item in scan(view(data)) if isinstance(item, FoundContainer)]
     assert [(item.host, item.member, item.section, item.member_numbers) for item in found] == [
         ("macho", "x86_64", "__HIP,__hip_fatbin", (0,)),
         ("macho", "arm64(a.o)", "__HIP,__hip_fatbin", (1, 0)),
@@ -69,27 +69,27 @@ def test_containers_are_listed_with_the_slice_and_the_member_in_it(bits: int) ->
 def test_addresses_lead_into_slices_and_the_archives_there() -> None:
     inner = an_object(BUNDLE)
     data = universal([(X86_64, 3, b"one"), (ARM64, 0, archive.GNU + archive.member(b"a.o/", inner))])
-    assert find(view(data), Address("x", "x86_64")).view.tobytes() == b"one"
-    place = find(view(data), Address("x", "arm64(a.o)"))
+    assert find_location(view(data), Address("x", "x86_64")).view.tobytes() == b"one"
+    place = find_location(view(data), Address("x", "arm64(a.o)"))
     assert place.view.tobytes().startswith(inner)
     with pytest.raises(UsageError, match=r"x has no member ppc; present are x86_64, arm64"):
-        find(view(data), Address("x", "ppc"))
+        find_location(view(data), Address("x", "ppc"))
     with pytest.raises(HostError, match="universal Mach-O files are not edited"):
         place.around([b"new"])
-    assert Place(view(data), "x").around([b"new"]) == [b"new"]
+    assert Location(view(data), "x").around([b"new"]) == [b"new"]
 
 
 def test_slices_of_one_name_are_told_apart_by_their_number() -> None:
     data = universal([(ARM64, 0, b"one"), (ARM64, 1, b"two")])
     with pytest.raises(UsageError, match="2 members of the name arm64"):
-        find(view(data), Address("x", "arm64"))
-    assert find(view(data), Address("x", "arm64:2")).view.tobytes() == b"two"
+        find_location(view(data), Address("x", "arm64"))
+    assert find_location(view(data), Address("x", "arm64:2")).view.tobytes() == b"two"
 
 
 def test_a_slice_that_no_room_reads_is_searched() -> None:
     data = universal([(ARM64, 0, b"rubbish " + BUNDLE), (I386, 0, b"")])
     assert [site.member for site in sites(data)] == ["arm64"]
-    assert [item.member for item in scan(view(data)) if isinstance(item, Found)] == []
+    assert [item.member for item in scan(view(data)) if isinstance(item, FoundContainer)] == []
     whole = b"rubbish " + b"\x10\xff\x10\xad"
     assert list(scan(view(universal([(ARM64, 0, whole)])))) == []
 
@@ -98,7 +98,7 @@ def test_a_slice_that_no_room_reads_is_searched() -> None:
 def test_classes_of_java_are_none(count: int, is_one: bool) -> None:
     data = b"\xca\xfe\xba\xbe" + count.to_bytes(4, "big") + bytes(99)
     assert room.detect(view(data)) == is_one
-    assert detected(view(data)) == ("universal" if is_one else None)
+    assert detect_host(view(data)) == ("universal" if is_one else None)
     assert room.detect(view(b"\xca\xfe\xba\xbf" + data[4:]))
     assert not room.detect(view(data[:7]))
 
@@ -111,13 +111,13 @@ def test_a_table_that_is_cut_gives_the_slices_before(bits: int) -> None:
     (last,) = [item for item in findings(data) if item.code == "FP2512"]
     assert last.message.startswith("table of slices: needs")
     assert last.span.start == 8 + row * ((len(data) - 8) // row)
-    labels_cover_every_byte_once("universal", data)
+    assert_host_labels_cover_every_byte_once("universal", data)
 
 
 def test_a_universal_file_without_slices_is_damaged() -> None:
     (item,) = findings(universal([]))
     assert (item.code, item.span.start, item.field) == ("FP2512", 4, "nfat_arch")
-    labels_cover_every_byte_once("universal", universal([]))
+    assert_host_labels_cover_every_byte_once("universal", universal([]))
 
 
 def test_a_cut_slice_is_listed_as_far_as_it_goes() -> None:
@@ -129,7 +129,7 @@ def test_a_cut_slice_is_listed_as_far_as_it_goes() -> None:
         "FP2511",
         f"slice 1 (arm64) ends at {len(data):#x}, the file at {len(cut):#x}",
     )
-    labels_cover_every_byte_once("universal", cut)
+    assert_host_labels_cover_every_byte_once("universal", cut)
     gone = data[: 8 + 2 * 20]
     assert [item.code for item in findings(gone)] == ["FP2511", "FP2511"]
     assert sites(gone) == []
@@ -145,7 +145,7 @@ def test_a_slice_over_another_or_over_the_table_is_not_read() -> None:
         ("FP2513", "slice 1 (arm64) overlaps slice 0: not read"),
         ("FP2513", "slice 2 (ppc) overlaps the table: not read"),
     ]
-    labels_cover_every_byte_once("universal", bytes(data))
+    assert_host_labels_cover_every_byte_once("universal", bytes(data))
 
 
 def test_more_slices_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

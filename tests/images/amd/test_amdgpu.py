@@ -18,9 +18,9 @@ HSA = 64
 V3, V4, V5, V6 = 1, 2, 3, 4
 
 
-def recognise(flags: int, abi_version: int = V4, osabi: int = HSA, **options) -> images.Recognised:
+def recognise(flags: int, abi_version: int = V4, osabi: int = HSA, **options) -> images.ImageInfo:
     data = device_elf(224, flags, osabi=osabi, abi_version=abi_version, file_type=3, **options)
-    return images.recognise(BytesSource(data).view())
+    return images.identify_image(BytesSource(data).view())
 
 
 @pytest.mark.parametrize("number", PROCESSORS)
@@ -155,7 +155,7 @@ COMPILED = [
 def comes_back(processor, version, tmp_path):
     output = compile_for(processor, tmp_path, f"-mcode-object-version={version}")
     with open_source(output) as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
         assert images.kernels(file.view(), recognised.form) == ("first", "second")
     assert (recognised.form, recognised.arch) == ("code-object", processor)
     assert recognised.size == output.stat().st_size
@@ -192,7 +192,7 @@ def test_target_features_come_back_as_llvm_readelf_shows_them(processor, sramecc
     target_id = processor + (f":sramecc{sramecc}" if sramecc else "") + (f":xnack{xnack}" if xnack else "")
     output = compile_for(target_id, tmp_path, "-mcode-object-version=6")
     with open_source(output) as file:
-        assert images.recognise(file.view()).arch == target_id
+        assert images.identify_image(file.view()).arch == target_id
     shown = run("llvm-readelf", "-h", output).stdout.decode()
     flags = next(line for line in shown.splitlines() if "Flags:" in line).split(", ")
     assert flags[1] == processor

@@ -12,7 +12,7 @@ from tests.reference import run
 from fatpack import images
 from fatpack.errors import BadValue, FormatError
 from fatpack.images.amd.amdgpu import PROCESSORS
-from fatpack.images.kernel import Facts, Kernel
+from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 
@@ -21,20 +21,20 @@ OBJECTS = sorted([*NEEDS.glob("*.hsaco"), *NEEDS.glob("*.o")])
 V6 = NEEDS / "needs.v6.gfx90a.hsaco"
 
 
-def facts_of(data: bytes) -> Facts:
+def facts_of(data: bytes) -> KernelInfo:
     view = BytesSource(data).view()
     found = images.facts(view, "code-object")
     assert tuple(kernel.name for kernel in found.kernels) == images.kernels(view, "code-object")
     return found
 
 
-def kernels(path: Path) -> dict[str, Kernel]:
+def kernels(path: Path) -> dict[str, KernelNeeds]:
     return {kernel.name: kernel for kernel in facts_of(path.read_bytes()).kernels}
 
 
 def test_metadata_of_version_6() -> None:
     found = kernels(V6)
-    assert found["scratch"] == Kernel(
+    assert found["scratch"] == KernelNeeds(
         "scratch",
         registers=4,
         sgprs=16,
@@ -59,7 +59,7 @@ def test_wavefronts_of_32_and_version_5() -> None:
 
 def test_metadata_of_version_3_and_the_yaml_of_version_2_say_the_same() -> None:
     old, new = kernels(NEEDS / "needs.v2.gfx900.o"), kernels(NEEDS / "needs.v3.gfx900.o")
-    assert new["shared"] == Kernel(
+    assert new["shared"] == KernelNeeds(
         "shared",
         registers=4,
         sgprs=10,
@@ -97,7 +97,7 @@ def test_without_metadata_the_descriptor_is_the_source() -> None:
     data = V6.read_bytes().replace(b"AMDGPU\0\0", b"AMDXXX\0\0")
     found = facts_of(data)
     (scratch,) = (kernel for kernel in found.kernels if kernel.name == "scratch")
-    assert scratch == Kernel("scratch", shared=0, local=176, params=12, wavefront=64, size=144)
+    assert scratch == KernelNeeds("scratch", shared=0, local=176, params=12, wavefront=64, size=144)
     (recursion,) = (kernel for kernel in found.kernels if kernel.name == "recursion")
     assert recursion.has_dynamic_stack
     assert found.contradictions == ()
@@ -168,9 +168,9 @@ def test_a_descriptor_outside_its_section_is_named() -> None:
     data = bytearray(V6.read_bytes())
     with open_source(V6) as source:
         from fatpack.elf.header import DYNSYM
-        from fatpack.elf.symbols import Symbols
+        from fatpack.elf.symbols import ElfSymbolTable
 
-        symbols = Symbols(source.view(), (DYNSYM,))
+        symbols = ElfSymbolTable(source.view(), (DYNSYM,))
         (index,) = (number for number, (at, *_) in enumerate(symbols) if symbols.name(at) == b"lds.kd")
         at = symbols._at + 24 * index
     data[at + 8 : at + 16] = (1 << 40).to_bytes(8, "little")

@@ -34,15 +34,15 @@ def facts(path: Path) -> tuple[str, str, str]:
     return match[1], match[2], match[3]
 
 
-def cubin(flags: int, **options) -> images.Recognised:
-    return images.recognise(BytesSource(device_elf(190, flags, **options)).view())
+def cubin(flags: int, **options) -> images.ImageInfo:
+    return images.identify_image(BytesSource(device_elf(190, flags, **options)).view())
 
 
 @pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.name)
 def test_a_cubin_says_what_it_was_compiled_for(path):
     source, toolkit, arch = facts(path)
     with open_source(path) as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
         assert images.kernels(file.view(), "cubin") == KERNELS[source]
     assert recognised.form == "cubin"
     assert recognised.arch == arch
@@ -56,16 +56,16 @@ def test_a_cubin_says_what_it_was_compiled_for(path):
 @pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.name)
 def test_padding_behind_a_cubin_is_not_part_of_it(path):
     data = path.read_bytes()
-    assert images.recognise(BytesSource(data + bytes(8)).view()).size == len(data)
+    assert images.identify_image(BytesSource(data + bytes(8)).view()).size == len(data)
 
 
 @pytest.mark.parametrize("kind", [0x70000007, 0x70000009, 0x7000000A, 0x70000015])
 def test_memory_of_a_relocatable_cubin_takes_no_bytes_of_it(kind):
     sections = [(1, b"code"), (kind, bytes(1 << 16))]
     data = device_elf(190, sections=sections, without_bytes=(kind,))
-    assert images.recognise(BytesSource(data + bytes(8)).view()).size == len(data) < 1 << 16
+    assert images.identify_image(BytesSource(data + bytes(8)).view()).size == len(data) < 1 << 16
     other = device_elf(224, sections=sections, without_bytes=(kind,))
-    assert images.recognise(BytesSource(other).view()).size > 1 << 16
+    assert images.identify_image(BytesSource(other).view()).size > 1 << 16
 
 
 def test_the_old_abi_has_the_sm_in_the_low_byte_and_a_in_a_flag():
@@ -148,7 +148,7 @@ def test_cuobjdump_names_the_same_kernels(path):
 @pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.name)
 def test_cuobjdump_names_the_same_arch(path):
     with open_source(path) as file:
-        arch = images.recognise(file.view()).arch
+        arch = images.identify_image(file.view()).arch
     # cuobjdump does not tell a family from the plain architecture.
     listed = run("cuobjdump", "-lelf", path).stdout.decode().strip()
     assert listed.endswith(f".{arch.removesuffix('f')}.cubin")
@@ -183,7 +183,7 @@ def test_what_ptxas_compiles_comes_back(arch, option, tmp_path):
     output = tmp_path / "k.cubin"
     run("ptxas", f"-arch={arch}", *([option] if option != "-g" else ["-g", "-O0"]), source, "-o", output)
     with open_source(output) as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
         found = images.kernels(file.view(), recognised.form)
     assert (recognised.form, recognised.arch) == ("cubin", arch)
     assert recognised.size == output.stat().st_size

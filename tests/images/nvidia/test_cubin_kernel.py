@@ -10,7 +10,7 @@ from tests.builders.device_elf import device_elf
 from tests.reference import run
 
 from fatpack import images
-from fatpack.images.kernel import Facts, Kernel
+from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 
@@ -19,31 +19,31 @@ NEEDS = FIXTURES / "kernels"
 CUBINS = sorted([*(FIXTURES / "cuda" / "cubin").glob("*.cubin"), *NEEDS.glob("*.cubin")])
 
 
-def facts(path: Path) -> Facts:
+def facts(path: Path) -> KernelInfo:
     with open_source(path) as source:
         found = images.facts(source.view(), "cubin")
         assert tuple(kernel.name for kernel in found.kernels) == images.kernels(source.view(), "cubin")
     return found
 
 
-def kernels(path: Path) -> dict[str, Kernel]:
+def kernels(path: Path) -> dict[str, KernelNeeds]:
     return {kernel.name: kernel for kernel in facts(path).kernels}
 
 
 def test_kernels_of_the_old_abi() -> None:
     found = facts(FIXTURES / "cuda" / "cubin" / "tiny.cuda11.2.sm_52.cubin")
     common = {"local": 0, "has_dynamic_stack": False, "barriers": 0}
-    assert found == Facts(
+    assert found == KernelInfo(
         (
-            Kernel("store7", 8, shared=256, params=12, constants=((0, 332),), max_threads=128, size=256, **common),
-            Kernel("bump", 4, shared=0, params=8, constants=((0, 328),), size=128, **common),
+            KernelNeeds("store7", 8, shared=256, params=12, constants=((0, 332),), max_threads=128, size=256, **common),
+            KernelNeeds("bump", 4, shared=0, params=8, constants=((0, 328),), size=128, **common),
         )
     )
 
 
 def test_kernels_of_the_new_abi() -> None:
     found = kernels(NEEDS / "needs.cuda13.0.sm_75.cubin")
-    assert found["bounds"] == Kernel(
+    assert found["bounds"] == KernelNeeds(
         "bounds",
         registers=5,
         shared=256,
@@ -85,7 +85,7 @@ def test_the_tools_tell_what_they_were_told() -> None:
     assert facts(FIXTURES / "cuda" / "cubin" / "tiny.cuda11.8.sm_80.cubin").made_by == ()
 
 
-def with_registers(more: int) -> tuple[str, images.Facts]:
+def with_registers(more: int) -> tuple[str, images.KernelInfo]:
     """Return the name of a kernel, and the facts of a cubin whose .nv.info gives it that many more registers."""
     data = bytearray((FIXTURES / "cuda" / "cubin" / "tiny.cuda11.2.sm_52.cubin").read_bytes())
     at = data.index(bytes((4, 0x2F, 8, 0)))
@@ -111,7 +111,10 @@ def test_cubins_of_every_toolkit_are_of_one_mind() -> None:
 
 def test_a_kernel_whose_code_is_in_no_section_has_its_name_and_size() -> None:
     data = device_elf(190, 0x4B04, osabi=0x41, symbols=[(b"k", 0x12, 0x10, 0xFFF1), (b"l", 0x12, 0x10, 700)])
-    assert images.kernel_facts(BytesSource(data).view(), "cubin") == (Kernel("k", size=0), Kernel("l", size=0))
+    assert images.kernel_facts(BytesSource(data).view(), "cubin") == (
+        KernelNeeds("k", size=0),
+        KernelNeeds("l", size=0),
+    )
 
 
 def listed(path: Path) -> dict[str, dict[str, int | None]]:

@@ -14,7 +14,7 @@ from tests.reference import run
 from fatpack import images
 from fatpack.errors import LimitExceeded
 from fatpack.images.nvidia import ptx
-from fatpack.images.nvidia.ptx_code import code
+from fatpack.images.nvidia.ptx_code import strip_comments
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
@@ -22,8 +22,8 @@ from fatpack.io.sources.opening import open_source
 TEXTS = sorted((Path(__file__).parents[2] / "fixtures" / "cuda" / "ptx").glob("*.ptx"))
 
 
-def recognise(text: bytes) -> images.Recognised:
-    return images.recognise(BytesSource(text).view())
+def recognise(text: bytes) -> images.ImageInfo:
+    return images.identify_image(BytesSource(text).view())
 
 
 def kernels(text: bytes) -> tuple[str, ...]:
@@ -33,10 +33,10 @@ def kernels(text: bytes) -> tuple[str, ...]:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_ptx_of_nvcc_says_what_it_was_compiled_for(path):
     with open_source(path) as file:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
         assert images.kernels(file.view(), "ptx") == ("add_one", "_Z5scaleIfEvPT_S0_i", "_Z5scaleIdEvPT_S0_i")
     arch = path.stem.partition("compute_")[2]
-    assert recognised == images.Recognised("ptx", f"sm_{arch}", "nvptx64-nvidia-cuda", None, "PTX 9.0, 64-bit")
+    assert recognised == images.ImageInfo("ptx", f"sm_{arch}", "nvptx64-nvidia-cuda", None, "PTX 9.0, 64-bit")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_ptx_of_nvcc_says_what_it_was_compiled_for(path):
     ],
 )
 def test_address_size_and_debugging_are_told(rest: bytes, detail: str) -> None:
-    assert images.recognise(BytesSource(b".version 8.1\n" + rest).view()).detail == detail
+    assert images.identify_image(BytesSource(b".version 8.1\n" + rest).view()).detail == detail
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_comments_and_strings_end_where_a_character_by_character_reader_ends_the
             state, at = "", at + 2
         else:
             at += 1
-    assert b"".join(code([text])) == kept
-    assert b"".join(code([text[i : i + 1] for i in range(len(text))])) == kept
+    assert b"".join(strip_comments([text])) == kept
+    assert b"".join(strip_comments([text[i : i + 1] for i in range(len(text))])) == kept
 
 
 def test_a_name_that_does_not_end_is_refused():
@@ -162,7 +162,7 @@ def test_ptx_of_clang_has_the_kernels_that_ptxas_finds(options, tmp_path):
     run("clang", *cuda, "-S", *options, source, "-o", text)
     run("ptxas", "-arch=sm_80", text, "-o", cubin)
     with open_source(text) as file, open_source(cubin) as compiled:
-        recognised = images.recognise(file.view())
+        recognised = images.identify_image(file.view())
         assert (recognised.form, recognised.arch) == ("ptx", "sm_80")
         found = images.kernels(file.view(), "ptx")
         assert found == ("_Z5firstPi", "second")
@@ -178,13 +178,13 @@ def test_ptx_of_clang_has_the_kernels_that_ptxas_finds(options, tmp_path):
 def test_usual_first_words_say_what_reading_all_says(first: bytes, target: bytes, rest: bytes) -> None:
     text = b" ".join((first, b"8.0", b".target", target, rest))
     for _ in range(2):  # the second time it is known
-        quick = ptx.quick_claim(text)
-        assert quick is None or quick == ptx.claim(b"".join(code([text])))
+        quick = ptx.identify_ptx_fast(text)
+        assert quick is None or quick == ptx.identify_ptx(b"".join(strip_comments([text])))
 
 
 def test_most_texts_begin_with_usual_words() -> None:
-    assert ptx.quick_claim(b".version 8.0\n.target sm_90\n") is not None
-    assert ptx.quick_claim(b".version 8.0\n.target sm_90\n.address_size 64\n\n\t// .globl f\n") is not None
+    assert ptx.identify_ptx_fast(b".version 8.0\n.target sm_90\n") is not None
+    assert ptx.identify_ptx_fast(b".version 8.0\n.target sm_90\n.address_size 64\n\n\t// .globl f\n") is not None
 
 
 def test_an_entry_in_a_comment_or_behind_the_end_is_none() -> None:

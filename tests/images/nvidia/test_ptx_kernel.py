@@ -8,7 +8,7 @@ import pytest
 from tests.reference import run
 
 from fatpack import images
-from fatpack.images.kernel import Kernel
+from fatpack.images.kernel import KernelNeeds
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parents[2] / "fixtures" / "kernels" / "src"
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
-def kernels(text: str) -> tuple[Kernel, ...]:
+def kernels(text: str) -> tuple[KernelNeeds, ...]:
     view = BytesSource((HEAD + text).encode()).view()
     found = images.kernel_facts(view, "ptx")
     assert tuple(kernel.name for kernel in found) == images.kernels(view, "ptx")
@@ -28,14 +28,14 @@ def test_bounds_and_parameters() -> None:
     with open_source(SOURCES / "needs.ptx") as source:
         found = images.kernel_facts(source.view(), "ptx")
     assert found == (
-        Kernel("bounds", params=36, max_threads=64, required_threads=(8, 4, 2)),
-        Kernel("waits", params=0, max_threads=128, min_blocks=3),
-        Kernel("stack", params=8),
-        Kernel("recursion", params=8),
+        KernelNeeds("bounds", params=36, max_threads=64, required_threads=(8, 4, 2)),
+        KernelNeeds("waits", params=0, max_threads=128, min_blocks=3),
+        KernelNeeds("stack", params=8),
+        KernelNeeds("recursion", params=8),
     )
     with open_source(SOURCES / "cluster.ptx") as source:
         found = images.kernel_facts(source.view(), "ptx")
-    assert found == (Kernel("cluster", params=8, max_threads=256, cluster=(2, 2, 1)),)
+    assert found == (KernelNeeds("cluster", params=8, max_threads=256, cluster=(2, 2, 1)),)
 
 
 PARAMS = [
@@ -52,17 +52,17 @@ PARAMS = [
 
 @pytest.mark.parametrize(("params", "size"), PARAMS)
 def test_parameters_are_laid_out_as_in_c(params: str, size: int) -> None:
-    assert kernels(f".entry k({params})\n{{ ret; }}") == (Kernel("k", params=size),)
+    assert kernels(f".entry k({params})\n{{ ret; }}") == (KernelNeeds("k", params=size),)
 
 
 def test_parameters_of_unknown_kinds_have_no_size() -> None:
-    assert kernels(".entry k(.param .texref t) { ret; }") == (Kernel("k"),)
+    assert kernels(".entry k(.param .texref t) { ret; }") == (KernelNeeds("k"),)
 
 
 def test_a_definition_says_more_than_its_declaration() -> None:
     declared = ".visible .entry k(.param .u64 a);\n"
     defined = ".visible .entry k(.param .u64 a) .maxntid 64 { ret; }\n"
-    assert kernels(declared + defined) == kernels(defined + declared) == (Kernel("k", params=8, max_threads=64),)
+    assert kernels(declared + defined) == kernels(defined + declared) == (KernelNeeds("k", params=8, max_threads=64),)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_a_definition_says_more_than_its_declaration() -> None:
 )
 def test_comments_and_pragmas_before_the_body_mean_nothing(between: str) -> None:
     text = f".entry k(){between} .maxntid 8 {between} .minnctapersm 2 {between} {{ ret; }}"
-    assert kernels(text) == (Kernel("k", params=0, max_threads=8, min_blocks=2),)
+    assert kernels(text) == (KernelNeeds("k", params=0, max_threads=8, min_blocks=2),)
 
 
 def test_a_kernel_without_a_body_ends_at_the_next() -> None:
     first, second = kernels(".entry a(.param .u64 p .entry b() .maxntid 5 {}")
     assert (first.name, first.max_threads) == ("a", None)
-    assert second == Kernel("b", params=0, max_threads=5)
+    assert second == KernelNeeds("b", params=0, max_threads=5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 6, 7, 64])
@@ -84,9 +84,9 @@ def test_headers_may_cross_the_pieces_they_are_read_in(size: int, monkeypatch: p
     monkeypatch.setattr(limits, "CHUNK", size)
     text = ".entry first(.param .u64 a) .maxntid 4 { ret; }\n.entry second() { ret; }\n.entry third"
     assert kernels(text) == (
-        Kernel("first", params=8, max_threads=4),
-        Kernel("second", params=0),
-        Kernel("third", params=0),
+        KernelNeeds("first", params=8, max_threads=4),
+        KernelNeeds("second", params=0),
+        KernelNeeds("third", params=0),
     )
 
 

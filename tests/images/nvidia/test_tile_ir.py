@@ -26,11 +26,11 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.images.kernel import Facts, Kernel
+from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.images.nvidia.tile_ir import extent
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 FILES = sorted((FIXTURES / "tile_ir").glob("*.tileirbc"))
 NAMES = {
@@ -51,11 +51,11 @@ def names_of(data: bytes) -> tuple[str, ...]:
 def test_what_cuda_tile_wrote(path: Path) -> None:
     data = path.read_bytes()
     kernel, _, version = path.name.removesuffix(".tileirbc").partition(".v")
-    recognised = images.recognise(view_of(data))
+    recognised = images.identify_image(view_of(data))
     assert (recognised.form, recognised.triple, recognised.size) == ("tileir", "nvptx64-nvidia-cuda", len(data))
     assert recognised.detail == f"CUDA Tile IR bytecode {version}"
     assert names_of(data) == NAMES[kernel]
-    assert images.facts(view_of(data), "tileir") == Facts(tuple(map(Kernel, NAMES[kernel])))
+    assert images.facts(view_of(data), "tileir") == KernelInfo(tuple(map(KernelNeeds, NAMES[kernel])))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -79,7 +79,7 @@ def test_law_any_damage_gives_names_or_a_precise_error(path: Path) -> None:
     for at in range(len(data)):
         for value in (data[at] ^ 0xFF, data[at] ^ 1, 0x80):
             broken = view_of(data[:at] + bytes((value,)) + data[at + 1 :])
-            images.recognise(broken)
+            images.identify_image(broken)
             try:
                 images.facts(broken, "tileir")
             except FormatError as error:
@@ -140,8 +140,8 @@ def test_version_13_5_has_hints_and_attributes_of_arguments_always() -> None:
 
 def test_the_producer_is_what_made_it() -> None:
     data = module((PRODUCER, b"\x01"), (STRINGS, strings(b"k", b"cutile 1.0")), tag=1)
-    assert images.facts(view_of(data), "tileir") == Facts((), ("cutile 1.0",))
-    assert images.recognise(view_of(data)).detail == "CUDA Tile IR bytecode 13.3, preview"
+    assert images.facts(view_of(data), "tileir") == KernelInfo((), ("cutile 1.0",))
+    assert images.identify_image(view_of(data)).detail == "CUDA Tile IR bytecode 13.3, preview"
 
 
 ROWS = functions(function(0))
@@ -213,8 +213,8 @@ def test_names_that_share_one_long_string_are_bounded() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_law_a_deep_search_finds_it_in_data_and_not_in_itself(path: Path) -> None:
     data = path.read_bytes()
-    assert not [item for item in scan(view_of(data), deep=True) if isinstance(item, Found)]
+    assert not [item for item in scan(view_of(data), deep=True) if isinstance(item, FoundContainer)]
     (item,) = scan(view_of(b"text" * 5 + data + b"rest"), deep=True)
-    assert isinstance(item, Found)
+    assert isinstance(item, FoundContainer)
     assert item.images[0].data.tobytes() == data
     assert item.images[0].kernel_names == names_of(data)

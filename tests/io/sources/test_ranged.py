@@ -13,7 +13,7 @@ from tests.builders.large_library import LARGE, SIZE, SMALL, write_large_library
 
 import fatpack
 from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.ranged import AHEAD, BULK, KEPT, PAGE, PIECE, RangedSource
+from fatpack.io.sources.ranged import AHEAD, BULK, CACHE_SIZE, PAGE, PIECE, RangedSource
 
 DATA = bytes(range(251)) * 4000
 
@@ -74,7 +74,7 @@ def test_what_is_read_in_a_row_is_read_ahead_and_what_is_not_is_not() -> None:
 
 
 def test_pages_that_are_kept_are_bounded_and_those_in_use_stay() -> None:
-    counted = Counted(bytes(KEPT + 64 * PAGE))
+    counted = Counted(bytes(CACHE_SIZE + 64 * PAGE))
     source = open_source(counted)
     view = source.view()
     for at in range(PAGE, len(view), 2 * PAGE):
@@ -84,7 +84,7 @@ def test_pages_that_are_kept_are_bounded_and_those_in_use_stay() -> None:
         view.read(at, 1)
         view.read(0, 1)
     assert isinstance(source, RangedSource)
-    assert sum(map(len, source._pages.values())) <= KEPT
+    assert sum(map(len, source._pages.values())) <= CACHE_SIZE
     assert [offset for offset, _ in counted.asked].count(0) == 1
 
 

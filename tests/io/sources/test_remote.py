@@ -19,8 +19,8 @@ import fatpack
 from fatpack.errors import Unsupported, UsageError
 from fatpack.io.source import Source
 from fatpack.io.sources import remote
-from fatpack.io.sources.opening import located, open_source
-from fatpack.io.sources.url import redacted, shown
+from fatpack.io.sources.opening import open_source, resolve_url
+from fatpack.io.sources.url import redact_message, redact_url
 
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")
@@ -45,7 +45,7 @@ def store() -> Iterator[Store]:
 
 
 def opened(url: str) -> Source:
-    return open_source(located(url))
+    return open_source(resolve_url(url))
 
 
 def test_a_range_is_asked_for_and_no_more(server: Server) -> None:
@@ -262,14 +262,14 @@ def test_kinds_of_urls(tmp_path: Path) -> None:
     with fatpack.open(path.as_uri()) as file:
         assert (file.path, file.size) == (str(path), len(DATA))
     with pytest.raises(UsageError, match="is a file of another machine"):
-        located("file://elsewhere/x")
+        resolve_url("file://elsewhere/x")
     with pytest.raises(UsageError, match="gs://b/x: no file, and gs:// is not read"):
-        located("gs://key:secret@b/x?y")
+        resolve_url("gs://key:secret@b/x?y")
     for nothing in ("http:///x", "s3://bucket", "s3://bucket/", "https://"):
         with pytest.raises(UsageError, match="names no file; write https://HOST/PATH or s3://BUCKET/KEY"):
-            located(nothing)
+            resolve_url(nothing)
     for plain in ("x(a://b)", "C:\\x", "://", "1x://y", "-"):
-        assert located(plain) is plain
+        assert resolve_url(plain) is plain
 
 
 def test_a_path_that_looks_like_a_url_is_a_path_if_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,6 +295,6 @@ def test_names_in_files_make_no_request(server: Server, tmp_path: Path, monkeypa
 
 
 def test_what_is_shown_of_urls() -> None:
-    assert shown("https://me:pw@host:1/a/b.so?sig=1#x") == "https://host:1/a/b.so"
-    assert shown("https://host?sig=1") == "https://host"
-    assert redacted("cannot get 'https://me:pw@host/x?sig=1', sorry") == "cannot get 'https://host/x', sorry"
+    assert redact_url("https://me:pw@host:1/a/b.so?sig=1#x") == "https://host:1/a/b.so"
+    assert redact_url("https://host?sig=1") == "https://host"
+    assert redact_message("cannot get 'https://me:pw@host/x?sig=1', sorry") == "cannot get 'https://host/x', sorry"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.builders.archive import GNU, THIN, header, member
-from tests.laws.rooms import joined
 
 from fatpack.errors import HostError, UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.address import Address, Place, find, parse_address
+from fatpack.ops.choose.address import Address, Location, find_location, parse_address
+from fatpack.testing.making import join_pieces
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def test_an_offset_that_is_none_is_refused(folder: Path, query: str) -> None:
         parse_address(f"libx.a#{query}", ranges=True)
 
 
-def found(data: bytes, members: str) -> Place:
+def found(data: bytes, members: str) -> Location:
     view = BytesSource(data, "libx.a").view()
-    return find(view, Address("libx.a", members))
+    return find_location(view, Address("libx.a", members))
 
 
 INNER = GNU + member(b"x.o/", b"in") + member(b"y.o/", b"iy")
@@ -143,8 +143,10 @@ def test_a_damaged_archive_is_named_as_the_reason() -> None:
 def test_what_changes_inside_is_carried_out_to_every_archive_around() -> None:
     place = found(OUTER, "in.a)(#0")
     inner = GNU + member(b"x.o/", b"longer") + member(b"y.o/", b"iy")
-    assert joined(place.around([b"lon", b"ger"])) == OUTER.replace(member(b"in.a/", INNER), member(b"in.a/", inner))
-    assert joined(found(OUTER, "").around([b"as it is"])) == b"as it is"
+    assert join_pieces(place.around([b"lon", b"ger"])) == OUTER.replace(
+        member(b"in.a/", INNER), member(b"in.a/", inner)
+    )
+    assert join_pieces(found(OUTER, "").around([b"as it is"])) == b"as it is"
 
 
 def test_members_of_a_thin_archive_are_found_and_not_exchanged(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_members_of_a_thin_archive_are_found_and_not_exchanged(tmp_path: Path) -
     names = member(b"//", b"x.o/\n")
     (tmp_path / "thin.a").write_bytes(THIN + names + header(b"/0", 2))
     with open_source(tmp_path / "thin.a") as source:
-        place = find(source.view(), Address("thin.a", "x.o"))
+        place = find_location(source.view(), Address("thin.a", "x.o"))
         assert isinstance(place.view, View)
         assert place.view.tobytes() == b"12"
         with pytest.raises(HostError, match="thin archive"):

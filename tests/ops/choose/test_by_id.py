@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.images import Recognised
+from fatpack.images import ImageInfo
+from fatpack.io.source import Span
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import Image, Span, Target
-from fatpack.ops.choose.by_id import choose, missing, reason
+from fatpack.model import Image, Target
+from fatpack.ops.choose.by_id import choose_by_id, missing_ids, no_match_reason
 from fatpack.ops.choose.select import Selector
 from fatpack.scanner import FoundImage
 
@@ -20,13 +21,11 @@ def image(name: str, offload: str = "cuda", **attrs: str) -> FoundImage:
     form = {"p": "ptx", "L": "ltoir"}.get(name[0], "cubin")
     target = Target("nvptx64-nvidia-cuda", f"sm_{name.lstrip('pL')}", offload)
     data = BytesSource(name.encode()).view()
-    return FoundImage(
-        Image(target, form, data, len(name), len(name), Span(0, len(name)), attrs=attrs), Recognised(form)
-    )
+    return FoundImage(Image(target, form, data, len(name), len(name), Span(0, len(name)), attrs=attrs), ImageInfo(form))
 
 
 def chosen(names: str, request: str, offload: str = "cuda") -> list[str]:
-    choices = choose([image(name, offload) for name in names.split()], request)
+    choices = choose_by_id([image(name, offload) for name in names.split()], request)
     return [choice.image.data.tobytes().decode() for choice in choices]
 
 
@@ -55,7 +54,7 @@ def test_the_image_is_the_one_that_the_driver_takes(names: str, device: str, exp
 
 
 def test_the_choice_says_why_and_what_else_would_fit() -> None:
-    (choice,) = choose([image("p75"), image("80")], f"{CUDA}sm_86")
+    (choice,) = choose_by_id([image("p75"), image("80")], f"{CUDA}sm_86")
     assert choice.text == (
         f"{CUDA}sm_86: chose {CUDA}sm_80, which is compatible: the cubin for sm_80 runs on compute capability 8.0 and "
         f"newer 8.x (also compatible: {CUDA}sm_75)"
@@ -63,9 +62,9 @@ def test_the_choice_says_why_and_what_else_would_fit() -> None:
 
 
 def test_a_choice_that_nobody_can_promise_says_so() -> None:
-    (choice,) = choose([image("p86"), image("80")], f"{CUDA}sm_86")[:1]
+    (choice,) = choose_by_id([image("p86"), image("80")], f"{CUDA}sm_86")[:1]
     assert choice.reason == "its exact ID"
-    (choice,) = choose([image("80"), image("86")], f"{CUDA}sm_89")
+    (choice,) = choose_by_id([image("80"), image("86")], f"{CUDA}sm_89")
     assert "nobody knows for sure" in choice.text
 
 
@@ -82,13 +81,13 @@ def test_openmp_takes_the_first_image_that_fits_and_is_another_kind() -> None:
 
 
 def test_relocatable_ptx_is_taken_by_no_driver() -> None:
-    assert choose([image("p80", kind="relocatable-ptx")], f"{CUDA}sm_86") == []
+    assert choose_by_id([image("p80", kind="relocatable-ptx")], f"{CUDA}sm_86") == []
 
 
 def test_a_request_that_nothing_serves_is_missing_without_a_fault_of_its_own() -> None:
     request = f"{CUDA}sm_86"
-    assert missing(choose([image("90")], request), [request]) == [request]
-    assert reason([request]) == ""
+    assert missing_ids(choose_by_id([image("90")], request), [request]) == [request]
+    assert no_match_reason([request]) == ""
 
 
 @pytest.mark.parametrize(
@@ -122,4 +121,4 @@ def test_an_id_that_nothing_serves_comes_with_the_reasons(request_id: str, text:
     images = [image("90"), image("p90")]
     if "sm_80" in text:
         images.append(image("80", kind="relocatable"))
-    assert text in reason([request_id], images)
+    assert text in no_match_reason([request_id], images)

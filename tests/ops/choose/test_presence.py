@@ -6,7 +6,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.choose.presence import instead
+from fatpack.ops.choose.presence import available_values
 from fatpack.ops.choose.select import Selector
 from fatpack.scanner import scan
 
@@ -44,12 +44,12 @@ KERNELS = "_Z5scaleIdEvPT_S0_i, _Z5scaleIfEvPT_S0_i, add_one"
     ],
 )
 def test_the_values_of_the_condition_that_fails_are_listed(data: bytes, selector: Selector, words: str) -> None:
-    assert instead(list(scan(BytesSource(data).view())), selector) == words
+    assert available_values(list(scan(BytesSource(data).view())), selector) == words
 
 
 def test_long_lists_are_cut() -> None:
     data = b"".join(FOUR.replace(b"sm_70", b"sm_%d" % number) for number in range(10, 30))
-    words = instead(list(scan(BytesSource(data).view())), Selector(arch="none"))
+    words = available_values(list(scan(BytesSource(data).view())), Selector(arch="none"))
     assert words == "architectures present: sm_10, sm_80, gfx90a:xnack+, (no arch), " + ", ".join(
         [*(f"sm_{number}" for number in range(11, 19)), "… 11 more"]
     )

@@ -11,7 +11,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
-from fatpack.ops.choose.select import Selector, present_ids, select
+from fatpack.ops.choose.select import Selector, ids_in_file, select_images
 
 Run = Callable[..., tuple[int, str]]
 
@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def chosen(data: bytes, **conditions: str) -> list[str]:
     """Return the positions of the images that conditions mean."""
-    return [position for position, _, _ in select(fatpack.open(data).items, Selector(**conditions))]
+    return [position for position, _, _ in select_images(fatpack.open(data).items, Selector(**conditions))]
 
 
 @pytest.mark.parametrize("stored", ENDS)
@@ -71,7 +71,7 @@ def test_a_message_names_the_ids_that_are_stored_and_gives_no_reason_that_is_non
 
 def test_an_image_without_a_target_has_no_id() -> None:
     four = fatpack.open(FIXTURES / "offload_binary" / "llvm-22-four.bin")
-    assert [spelling for spelling in present_ids(four.items) if spelling.startswith("sycl")] == []
+    assert [spelling for spelling in ids_in_file(four.items) if spelling.startswith("sycl")] == []
 
 
 #: file → conditions that mean one of its images, as the tools around it spell them → the position of that image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import HostError, Unsupported, UsageError
 from fatpack.hosts import archive
@@ -13,9 +13,10 @@ from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import verify
-from fatpack.ops.slim.removal import Removal, remove
-from fatpack.scanner import Found, scan
+from fatpack.ops.edit.editor import verify_edited
+from fatpack.ops.slim.removal import ImageRemoval, remove_images
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 FOUR = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
@@ -26,8 +27,8 @@ def view(data: bytes, name: str = "input") -> View:
     return BytesSource(data, name).view()
 
 
-def containers(whole: View) -> Iterator[Found]:
-    yield from (item for item in scan(whole) if isinstance(item, Found))
+def containers(whole: View) -> Iterator[FoundContainer]:
+    yield from (item for item in scan(whole) if isinstance(item, FoundContainer))
 
 
 def contents(whole: View) -> list[tuple[str, bytes]]:
@@ -36,10 +37,10 @@ def contents(whole: View) -> list[tuple[str, bytes]]:
     ]
 
 
-def edited(whole: View, selector: Selector, *, allow_empty: bool = False) -> tuple[View, Removal]:
-    removal = remove(whole, selector, allow_empty=allow_empty)
-    after = view(joined(removal.pieces))
-    verify(whole, after)
+def edited(whole: View, selector: Selector, *, allow_empty: bool = False) -> tuple[View, ImageRemoval]:
+    removal = remove_images(whole, selector, allow_empty=allow_empty)
+    after = view(join_pieces(removal.pieces))
+    verify_edited(whole, after)
     return after, removal
 
 
@@ -69,7 +70,7 @@ def test_every_image_but_the_last_can_go(path: str) -> None:
         assert contents(after) == left
         assert not [item for item in scan(after) if isinstance(item, Finding) and item.code == "FP1003"]
     with pytest.raises(UsageError, match="nothing would be left of the container; select fewer, or leave an empty"):
-        remove(whole, Selector())
+        remove_images(whole, Selector())
 
 
 def test_what_stays_of_a_fat_binary_keeps_its_stored_bytes() -> None:
@@ -105,24 +106,24 @@ def test_a_cir_container_loses_device_modules_only() -> None:
     after, _ = edited(whole, Selector(arch="sm_80"))
     assert [arch for arch, _ in contents(after)] == ["", "sm_90"]
     with pytest.raises(UsageError, match=r"m\.cir: what would be left cannot be written: no host module"):
-        remove(whole, Selector(offload="host"))
+        remove_images(whole, Selector(offload="host"))
     with pytest.raises(UsageError, match=r"m\.cir: what would be left cannot be written: no device module"):
-        remove(whole, Selector(offload="cuda"))
+        remove_images(whole, Selector(offload="cuda"))
 
 
 def test_bytecode_is_refused() -> None:
     whole = view((FIXTURES / "cir" / "samples" / "container_op_v6.mlirbc").read_bytes(), "m.mlirbc")
     with pytest.raises(Unsupported, match=r"m\.mlirbc: what would be left cannot be written"):
-        remove(whole, Selector(index=2))
+        remove_images(whole, Selector(index=2))
 
 
 def test_members_of_archives_that_are_containers_are_edited() -> None:
-    whole = view(joined(archive.build([(b"a.bc", view(HIP)), (b"b.bc", view(FOUR))])), "lib.a")
+    whole = view(join_pieces(archive.build_archive([(b"a.bc", view(HIP)), (b"b.bc", view(FOUR))])), "lib.a")
     after, removal = edited(whole, Selector(arch="gfx90*"))
     assert [text.split(": ")[0] for text in removal.removed] == ["a.bc", "a.bc", "b.bc"]
     assert [arch for arch, _ in contents(after)] == ["", "sm_70", "sm_80", ""]
     with pytest.raises(UsageError, match=r"lib\.a\(b\.bc\): all images are selected"):
-        remove(whole, Selector(container=None, offload=("cuda", "openmp", "hip", "sycl")))
+        remove_images(whole, Selector(container=None, offload=("cuda", "openmp", "hip", "sycl")))
 
 
 @pytest.mark.parametrize(
@@ -155,12 +156,12 @@ def test_an_empty_container_stays_on_request(path: str) -> None:
 )
 def test_what_cannot_be_empty_says_so(path: str, problem: str) -> None:
     with pytest.raises(UsageError, match=f"what would be left cannot be written: .*{problem}.*select fewer images"):
-        remove(view((FIXTURES / path).read_bytes(), path), Selector(), allow_empty=True)
+        remove_images(view((FIXTURES / path).read_bytes(), path), Selector(), allow_empty=True)
 
 
 def test_members_may_become_empty_containers() -> None:
     fatbin = (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes()
-    whole = view(joined(archive.build([(b"a.hipfb", view(HIP)), (b"b.fatbin", view(fatbin))])), "lib.a")
+    whole = view(join_pieces(archive.build_archive([(b"a.hipfb", view(HIP)), (b"b.fatbin", view(fatbin))])), "lib.a")
     after, _ = edited(whole, Selector(offload=("hip", "host")), allow_empty=True)
     assert [(found.member, len(found.images)) for found in containers(after)] == [("a.hipfb", 0), ("b.fatbin", 2)]
 
@@ -168,7 +169,7 @@ def test_members_may_become_empty_containers() -> None:
 def test_an_empty_file_is_no_sound_edit_of_a_container() -> None:
     for rest in (b"", bytes(64)):
         with pytest.raises(HostError, match="no container is left"):
-            verify(view(HIP), view(rest))
+            verify_edited(view(HIP), view(rest))
 
 
 def test_a_host_that_stays_alone_is_told_of() -> None:
@@ -182,7 +183,7 @@ def test_a_host_that_stays_alone_is_told_of() -> None:
 
 def test_a_file_without_any_container_is_refused() -> None:
     with pytest.raises(HostError, match="no container, no object file and no archive"):
-        remove(view(b"text"), Selector())
+        remove_images(view(b"text"), Selector())
 
 
 @pytest.mark.parametrize(
@@ -200,15 +201,15 @@ def test_a_container_inside_a_file_that_is_none_stays(before: bytes, kind: str) 
     with pytest.raises(
         HostError, match=f"this is {kind}; the .* at 0x.* in it is not edited; .*the view of one of File.containers"
     ):
-        remove(view(data), Selector(index=1))
+        remove_images(view(data), Selector(index=1))
 
 
 def test_verify_refuses_another_image_and_damage() -> None:
     before = view(HIP)
-    verify(before, before)
+    verify_edited(before, before)
     other = bytearray(HIP)
     other[-1] ^= 1
     with pytest.raises(HostError, match=r"the image hipv4-.*gfx90a is not what it was"):
-        verify(before, view(bytes(other)))
+        verify_edited(before, view(bytes(other)))
     with pytest.raises(HostError, match="cannot be read"):
-        verify(before, view(HIP[:-5]))
+        verify_edited(before, view(HIP[:-5]))

@@ -15,12 +15,12 @@ from tests.laws.rooms import FIXTURES
 from fatpack.cli import main
 from fatpack.errors import HostError, UsageError
 from fatpack.io import growth, identity, sink
-from fatpack.io.identity import identity_of
+from fatpack.io.identity import read_file_metadata
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.edit import in_place
-from fatpack.ops.edit.embed import embed
-from fatpack.ops.edit.in_place import InPlace, write_in_place
+from fatpack.ops.edit.embed import embed_container
+from fatpack.ops.edit.in_place import InPlaceResult, write_in_place
 
 CONTAINER = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
 OBJECT = (FIXTURES / "demo" / "host.o").read_bytes()
@@ -39,9 +39,9 @@ def growing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_place, "GROWS_FROM", 0)
 
 
-def edited(path: Path, *, only_growing: bool = False, break_links: bool = False) -> InPlace:
+def edited(path: Path, *, only_growing: bool = False, break_links: bool = False) -> InPlaceResult:
     with open_source(path) as source:
-        pieces = embed(source.view(), [CONTAINER], format="llvm-offload-binary", only_growing=only_growing)
+        pieces = embed_container(source.view(), [CONTAINER], format="llvm-offload-binary", only_growing=only_growing)
         return write_in_place(source.view(), pieces, str(path), break_links=break_links)
 
 
@@ -60,10 +60,10 @@ def test_mode_owner_and_attributes_stay(host: Path, growing: None, only_growing:
         os.chown(host, 12345, 54321)
     host.chmod(0o4751)  # setuid: the kernel takes it away when the file is written to
     has_attributes(host)
-    before = identity_of(str(host))
+    before = read_file_metadata(str(host))
     edit = edited(host, only_growing=only_growing)
     assert (edit.added is not None) is only_growing
-    assert identity_of(str(host)) == before
+    assert read_file_metadata(str(host)) == before
     assert host.stat().st_size == edit.size > len(OBJECT)
 
 
@@ -81,12 +81,12 @@ def test_an_access_list_stays_and_none_is_inherited(host: Path) -> None:
         pytest.skip(f"this file system has no access lists: {error.strerror}")
     host.chmod(0o640)
     edited(host)
-    assert "system.posix_acl_access" not in identity_of(str(host)).attributes
+    assert "system.posix_acl_access" not in read_file_metadata(str(host)).attributes
     assert stat.S_IMODE(host.stat().st_mode) == 0o640
     os.setxattr(host, "system.posix_acl_access", (2).to_bytes(4, "little") + packed)
-    before = identity_of(str(host))
+    before = read_file_metadata(str(host))
     edited(host)
-    assert identity_of(str(host)) == before
+    assert read_file_metadata(str(host)) == before
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_what_cannot_be_kept_stops_the_edit(
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    real = identity_of
+    real = read_file_metadata
     monkeypatch.setattr(
         identity,
-        "identity_of",
+        "read_file_metadata",
         lambda file: real(file).replace(**{name: value}) if isinstance(file, str) else real(file),
     )
     monkeypatch.setattr(identity.os, "chown", refuse)
@@ -193,12 +193,14 @@ def test_the_command_line_says_what_it_does(
 def test_a_program_with_capabilities_is_written_anew(
     host: Path, growing: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = identity_of(str(host))
+    real = read_file_metadata(str(host))
     given: list[object] = []
     monkeypatch.setattr(
-        identity, "identity_of", lambda _: real.replace(attributes={"security.capability": b"\1"} if not given else {})
+        identity,
+        "read_file_metadata",
+        lambda _: real.replace(attributes={"security.capability": b"\1"} if not given else {}),
     )
-    monkeypatch.setattr(identity, "give", lambda _fd, like, _path: given.append(like.attributes))
+    monkeypatch.setattr(identity, "apply_metadata", lambda _fd, like, _path: given.append(like.attributes))
     assert edited(host, only_growing=True).added is None
     assert given == [{"security.capability": b"\1"}]
 
@@ -336,8 +338,8 @@ def test_what_is_taken_back_was_read_before_it_was_replaced(
 ) -> None:
     """After the patch is on the disk, a page that is no longer in memory has the new header."""
     with open_source(host) as source:
-        pieces = list(embed(source.view(), [CONTAINER], format="llvm-offload-binary", only_growing=True))
-        change = growth.growth(source.view(), pieces)
+        pieces = list(embed_container(source.view(), [CONTAINER], format="llvm-offload-binary", only_growing=True))
+        change = growth.plan_append(source.view(), pieces)
         assert change is not None
 
         def fail(_fd: int, _like: object, _path: str) -> None:
@@ -346,7 +348,7 @@ def test_what_is_taken_back_was_read_before_it_was_replaced(
             assert host.read_bytes()[change.at :].startswith(change.patch)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-        monkeypatch.setattr(identity, "give", fail)
+        monkeypatch.setattr(identity, "apply_metadata", fail)
         with pytest.raises(OSError, match="Input/output error"):
             write_in_place(source.view(), pieces, str(host))
     assert host.read_bytes() == OBJECT
@@ -356,7 +358,7 @@ def test_what_verification_refuses_is_taken_back(host: Path, growing: None, monk
     def refuse(*_: object) -> None:
         raise HostError("no good")
 
-    monkeypatch.setattr(in_place, "verify", refuse)
+    monkeypatch.setattr(in_place, "verify_edited", refuse)
     with pytest.raises(HostError, match="no good"):
         edited(host, only_growing=True)
     assert host.read_bytes() == OBJECT
@@ -365,13 +367,13 @@ def test_what_verification_refuses_is_taken_back(host: Path, growing: None, monk
 def test_only_what_grows_by_one_small_patch_grows() -> None:
     view = open_source(OBJECT).view()
     end = len(view)
-    assert growth.growth(view, [b"12", view.slice(2, end - 2), b"more"]) == growth.Growth(
+    assert growth.plan_append(view, [b"12", view.slice(2, end - 2), b"more"]) == growth.AppendPlan(
         0, b"\x7fE", b"12", (b"more",)
     )
-    assert growth.growth(view, [view.slice(0, end - 1), b"12"]) is None  # the patch reaches over the end
-    assert growth.growth(view, [b"12", view.slice(2, end - 2)]) is None  # nothing is added
-    assert growth.growth(view, [view.slice(0, end), b"more"]) is None  # nothing leads to it
-    assert growth.growth(view, [b"1", view.slice(1, 9), b"2", view.slice(11, end - 11), b"more"]) is None
-    assert growth.growth(view, [view.slice(0, 511), b"12", view.slice(513, end - 513), b"more"]) is None
-    assert growth.growth(view, [b"12", view.slice(3, end - 3), b"more"]) is None  # the rest moves
+    assert growth.plan_append(view, [view.slice(0, end - 1), b"12"]) is None  # the patch reaches over the end
+    assert growth.plan_append(view, [b"12", view.slice(2, end - 2)]) is None  # nothing is added
+    assert growth.plan_append(view, [view.slice(0, end), b"more"]) is None  # nothing leads to it
+    assert growth.plan_append(view, [b"1", view.slice(1, 9), b"2", view.slice(11, end - 11), b"more"]) is None
+    assert growth.plan_append(view, [view.slice(0, 511), b"12", view.slice(513, end - 513), b"more"]) is None
+    assert growth.plan_append(view, [b"12", view.slice(3, end - 3), b"more"]) is None  # the rest moves
     assert sink.TEMPORARY == (".fatpack.", ".part")

@@ -9,7 +9,7 @@ import pytest
 from tests import reference
 from tests.builders import coff as build_coff
 from tests.builders import elf as build
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 from fatpack import hosts
 from fatpack.errors import HostError
@@ -18,10 +18,11 @@ from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.meant import choose, written
-from fatpack.ops.slim.removal import remove
-from fatpack.scanner import Found, host_of, scan
+from fatpack.ops.edit.editor import verify_edited
+from fatpack.ops.edit.meant import rewrite, select_for_edit
+from fatpack.ops.slim.removal import remove_images
+from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.testing.making import join_pieces
 
 GEN, CPU = "sycl-spir64_gen-unknown-unknown", "sycl-spir64_x86_64-unknown-unknown"
 HOST = "host-x86_64-unknown-linux-gnu"
@@ -56,12 +57,12 @@ def coff_object() -> View:
     return BytesSource(build_coff.build(parts), "x.obj").view()
 
 
-def without(whole: View, selector: Selector) -> tuple[dict[str, bytes], Found | None]:
+def without(whole: View, selector: Selector) -> tuple[dict[str, bytes], FoundContainer | None]:
     """Return the sections of device code that are left, by name, and the fat object, if it still is one."""
-    after = BytesSource(joined(remove(whole, selector).pieces), "after").view()
-    verify(whole, after)
-    sites = [site for site in hosts.room(host_of(after)).locate(after) if not isinstance(site, Finding)]
-    found = [item for item in scan(after) if isinstance(item, Found)]
+    after = BytesSource(join_pieces(remove_images(whole, selector).pieces), "after").view()
+    verify_edited(whole, after)
+    sites = [site for site in hosts.get_host(detect_host(after)).locate(after) if not isinstance(site, Finding)]
+    found = [item for item in scan(after) if isinstance(item, FoundContainer)]
     left = {site.section or "": site.data.tobytes() for site in sites if len(site.data)}
     return left, found[0] if found else None
 
@@ -106,13 +107,13 @@ def test_containers_that_ld_merged_are_refused_with_advice(tmp_path: Path) -> No
     path = tmp_path / "merged.o"
     reference.run("ld", "-r", "-z", "muldefs", fixture, fixture, "-o", path)
     with pytest.raises(HostError, match=r"code refers to each of the 2 containers there: .* before ld -r merges them"):
-        remove(BytesSource(path.read_bytes(), "merged.o").view(), Selector(arch="gfx90a"))
+        remove_images(BytesSource(path.read_bytes(), "merged.o").view(), Selector(arch="gfx90a"))
 
 
 def test_a_container_that_code_refers_to_can_lose_all_but_its_host() -> None:
     whole = BytesSource((FIXTURES / "elf" / "clang-22-hip.o").read_bytes(), "h.o").view()
     with pytest.raises(HostError, match=r"Selector\(offload='hip'\) leaves the container and its host entry"):
-        remove(whole, Selector())
+        remove_images(whole, Selector())
     _, found = without(whole, Selector(offload="hip"))
     assert found is not None
     assert [image.target.offload for image in found.images] == ["host"]
@@ -127,18 +128,18 @@ def test_a_fat_binary_that_code_refers_to_must_keep_an_image() -> None:
         r"leave an image in it: select fewer, with Selector\(arch.*, or leave an empty container with allow_empty=True"
     )
     with pytest.raises(HostError, match=advice):
-        remove(whole, Selector(arch="sm_80"))
-    after = BytesSource(joined(remove(whole, Selector(), allow_empty=True).pieces), "c.o").view()
-    verify(whole, after)
-    (left,) = (item for item in scan(after) if isinstance(item, Found))
+        remove_images(whole, Selector(arch="sm_80"))
+    after = BytesSource(join_pieces(remove_images(whole, Selector(), allow_empty=True).pieces), "c.o").view()
+    verify_edited(whole, after)
+    (left,) = (item for item in scan(after) if isinstance(item, FoundContainer))
     assert (left.section, left.container.images) == (".nv_fatbin", ())
     assert without(whole, Selector(form="ptx"))[1] is not None
 
 
 def written_anew(host: View, selector: Selector) -> None:
     """Write a host without the selected images as an object is written, whatever it is."""
-    meant = choose(host, selector, "remove")
-    written(meant, {id(image): () for _, _, image in meant.images})
+    meant = select_for_edit(host, selector, "remove")
+    rewrite(meant, {id(image): () for _, _, image in meant.images})
 
 
 @pytest.mark.parametrize("selector", [Selector(), Selector(arch="sm_80"), Selector(form="ptx")])
@@ -164,6 +165,6 @@ def test_what_only_a_record_leads_to_is_not_taken_out_and_says_so() -> None:
     elf.relocations(segment, (8, elf.symbol("", constants, info=build.SECTION_SYMBOL), 1, 8))
     view = BytesSource(elf.build(), "x.o").view()
     (found,) = scan(view)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundContainer)
     with pytest.raises(HostError, match=r"the cuda-fatbin at 0x48 in \.rodata lies among the object's own data"):
-        remove(view, Selector())
+        remove_images(view, Selector())

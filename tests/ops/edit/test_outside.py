@@ -9,9 +9,9 @@ from tests.laws.rooms import FIXTURES
 from fatpack.errors import HostError
 from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.embed import embed, replace
-from fatpack.ops.slim.removal import remove
-from fatpack.scanner import Found, scan
+from fatpack.ops.edit.embed import embed_container, replace_container
+from fatpack.ops.slim.removal import remove_images
+from fatpack.scanner import FoundContainer, scan
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
 OFFLOAD = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
@@ -26,9 +26,9 @@ CPIO = b"070701" + b"0" * 104
 )
 def test_what_lies_in_data_of_the_object_is_listed_and_not_removed(data: bytes) -> None:
     view = BytesSource(data, "x.o").view()
-    assert [item.format for item in scan(view) if isinstance(item, Found)] == ["cuda-fatbin"]
+    assert [item.format for item in scan(view) if isinstance(item, FoundContainer)] == ["cuda-fatbin"]
     with pytest.raises(HostError, match="lies among the object's own data, which is not edited"):
-        remove(view, Selector())
+        remove_images(view, Selector())
 
 
 def test_images_of_an_archive_are_counted_as_a_scan_counts_them() -> None:
@@ -37,21 +37,21 @@ def test_images_of_an_archive_are_counted_as_a_scan_counts_them() -> None:
         archive.member(b"b.o/", elf.with_contents(nv_fatbin=FATBIN)),
     ]
     view = BytesSource(b"!<arch>\n" + b"".join(members), "libx.a").view()
-    assert [item.member for item in scan(view) if isinstance(item, Found)] == ["b.o"]
-    removed = remove(view, Selector()).removed
+    assert [item.member for item in scan(view) if isinstance(item, FoundContainer)] == ["b.o"]
+    removed = remove_images(view, Selector()).removed
     assert {line.partition(":")[0] for line in removed} == {"b.o"}
     alone = BytesSource(b"!<arch>\n" + members[0], "libx.a").view()
     with pytest.raises(HostError, match="lies among the object's own data"):
-        remove(alone, Selector())
+        remove_images(alone, Selector())
 
 
 @pytest.mark.parametrize(("data", "kind"), [(TAR, "a tar archive"), (CPIO, "a cpio archive")])
 def test_files_that_no_room_reads_are_named_when_they_should_be_edited(data: bytes, kind: str) -> None:
     view = BytesSource(data, "x").view()
     with pytest.raises(HostError, match=f"this is {kind}"):
-        remove(view, Selector())
+        remove_images(view, Selector())
     with pytest.raises(HostError, match=f"this is {kind}, which this version does not edit"):
-        embed(view, [OFFLOAD])
+        embed_container(view, [OFFLOAD])
 
 
 def test_replacing_images_without_a_container_says_what_is_there() -> None:
@@ -60,7 +60,7 @@ def test_replacing_images_without_a_container_says_what_is_there() -> None:
     made.add("__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu", b"\0")
     host, content = (BytesSource(data, "x.o").view() for data in (made.build(), OFFLOAD))
     with pytest.raises(HostError, match="holds one image, of the form spirv, the new content is llvm-offload-binary"):
-        replace(host, content, section="__CLANG_OFFLOAD_BUNDLE__sycl-spir64")
+        replace_container(host, content, section="__CLANG_OFFLOAD_BUNDLE__sycl-spir64")
     program = BytesSource(sycl.program([sycl.Stored(sycl.spirv(30))]), "app").view()
     with pytest.raises(HostError, match="is loaded at run time"):
-        replace(program, content)
+        replace_container(program, content)

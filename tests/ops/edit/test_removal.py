@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 from tests.builders.archive import GNU, member
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 from fatpack import hosts
 from fatpack.errors import FormatError, HostError, LimitExceeded, UsageError
-from fatpack.formats.clang_bundle.sections.stored import SectionEntry
-from fatpack.hosts import Site, archive, elf
+from fatpack.formats.clang_bundle.sections.stored import FatObjectEntry
+from fatpack.hosts import CodeSection, archive, elf
 from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.choose.presence import NothingSelected
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import editor, verify
-from fatpack.ops.edit.embed import embed, replace
-from fatpack.ops.slim.removal import NothingSelected, remove
-from fatpack.scanner import Found, scan
+from fatpack.ops.edit.editor import editor_for, verify_edited
+from fatpack.ops.edit.embed import embed_container, replace_container
+from fatpack.ops.slim.removal import remove_images
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces
 
 HOST = (FIXTURES / "demo" / "host.o").read_bytes()
 #: Four offload binaries: hip gfx90a:xnack+, cuda sm_80, … (see the golden beside it)
@@ -29,66 +31,66 @@ def view(data: bytes, name: str = "libx.a") -> View:
 
 
 def fat() -> bytes:
-    return joined(elf.embed(view(HOST), [FOUR]))
+    return join_pieces(elf.embed(view(HOST), [FOUR]))
 
 
 def library(*members: tuple[bytes, bytes]) -> View:
-    return view(joined(archive.build([(name, view(data)) for name, data in members])))
+    return view(join_pieces(archive.build_archive([(name, view(data)) for name, data in members])))
 
 
 def archs(whole: View) -> list[tuple[str | None, list[str]]]:
-    found = [item for item in scan(whole) if isinstance(item, Found)]
+    found = [item for item in scan(whole) if isinstance(item, FoundContainer)]
     return [(item.member, [image.target.arch for image in item.images]) for item in found]
 
 
 def test_all_members_lose_their_device_code_and_others_stay() -> None:
     whole = library((b"a.o", fat()), (b"b.txt", b"text"), (b"a.o", fat()), (b"plain.o", HOST))
-    removal = remove(whole, Selector())
-    after = view(joined(removal.pieces))
-    verify(whole, after)
+    removal = remove_images(whole, Selector())
+    after = view(join_pieces(removal.pieces))
+    verify_edited(whole, after)
     assert archs(after) == []
     assert len(removal.removed) == 8
     assert removal.removed[0].startswith("a.o: 0.0 ")
     assert removal.removed[7].startswith("a.o: 7.0 ")
-    slim = joined(remove(view(fat()), Selector()).pieces)
+    slim = join_pieces(remove_images(view(fat()), Selector()).pieces)
     assert after.tobytes() == library((b"a.o", slim), (b"b.txt", b"text"), (b"a.o", slim), (b"plain.o", HOST)).tobytes()
 
 
 def test_a_selection_leaves_the_other_images_of_a_member() -> None:
     whole = library((b"a.o", fat()), (b"b.o", HOST))
     arch = next(arch for _, found in archs(whole) for arch in found if arch)
-    after = view(joined(remove(whole, Selector(arch=arch)).pieces))
+    after = view(join_pieces(remove_images(whole, Selector(arch=arch)).pieces))
     assert archs(after) == [entry for entry in archs(whole) if entry[1] != [arch]]
 
 
 def test_all_but_one_arch_go_and_what_has_no_arch_stays() -> None:
     (arch, *others) = [arch for _, found in archs(view(fat())) for arch in found]
     assert "" in others
-    after = view(joined(remove(view(fat()), Selector(arch=f"!{arch}")).pieces))
+    after = view(join_pieces(remove_images(view(fat()), Selector(arch=f"!{arch}")).pieces))
     assert [found for _, found in archs(after)] == [[arch], [""]]
 
 
 def test_containers_are_counted_over_all_members_as_inspect_does() -> None:
     whole = library((b"a.o", fat()), (b"b.o", fat()))
-    after = view(joined(remove(whole, Selector(container=5)).pieces))
+    after = view(join_pieces(remove_images(whole, Selector(container=5)).pieces))
     assert [member for member, _ in archs(after)] == ["a.o"] * 4 + ["b.o"] * 3
 
 
 def test_archives_in_archives_are_edited_too() -> None:
     inner = library((b"a.o", fat()), (b"b.o", HOST)).tobytes()
     whole = library((b"in.a", inner), (b"c.o", HOST))
-    removal = remove(whole, Selector())
-    after = view(joined(removal.pieces))
-    verify(whole, after)
+    removal = remove_images(whole, Selector())
+    after = view(join_pieces(removal.pieces))
+    verify_edited(whole, after)
     assert archs(after) == []
     assert removal.removed[0].startswith("in.a(a.o): 0.0 ")
 
 
 def test_nothing_selected_says_what_is_there() -> None:
     with pytest.raises(NothingSelected, match="matches --arch=sm_1; architectures present: "):
-        remove(library((b"a.o", fat())), Selector(arch="sm_1"))
+        remove_images(library((b"a.o", fat())), Selector(arch="sm_1"))
     with pytest.raises(NothingSelected, match="no image to remove"):
-        remove(view(GNU), Selector())
+        remove_images(view(GNU), Selector())
 
 
 @pytest.mark.parametrize(
@@ -103,8 +105,8 @@ def test_a_member_that_cannot_be_edited_refuses_the_whole(name: bytes, data: byt
     whole = library((b"a.o", fat()), (b"text", b"text"))
     longer = view(whole.tobytes() + member(name + b"/", data))
     with pytest.raises((HostError, UsageError), match=words):
-        remove(longer, Selector())
-    assert joined(remove(longer, Selector(container=0)).pieces).endswith(member(name + b"/", data))
+        remove_images(longer, Selector())
+    assert join_pieces(remove_images(longer, Selector(container=0)).pieces).endswith(member(name + b"/", data))
 
 
 @pytest.mark.parametrize(
@@ -112,10 +114,10 @@ def test_a_member_that_cannot_be_edited_refuses_the_whole(name: bytes, data: byt
 )
 def test_hosts_that_are_never_edited_say_so_for_every_edit(data: bytes) -> None:
     for change in (
-        lambda: remove(view(data), Selector()),
-        lambda: embed(view(data), [FOUR]),
-        lambda: embed(view(data), [FOUR], format="cuda-fatbin"),
-        lambda: editor(view(data)).edit(view(data), {1: [b""]}),
+        lambda: remove_images(view(data), Selector()),
+        lambda: embed_container(view(data), [FOUR]),
+        lambda: embed_container(view(data), [FOUR], format="cuda-fatbin"),
+        lambda: editor_for(view(data)).edit(view(data), {1: [b""]}),
     ):
         with pytest.raises(HostError, match="not edited"):
             change()
@@ -126,7 +128,7 @@ def test_a_damaged_member_refuses_the_whole() -> None:
     at = broken.find(b"\x10\xff\x10\xad")
     broken[at + 0x40 : at + 0x48] = b"\xff" * 8
     with pytest.raises(FormatError, match="nothing was removed") as caught:
-        remove(library((b"a.o", fat()), (b"b.o", bytes(broken))), Selector())
+        remove_images(library((b"a.o", fat()), (b"b.o", bytes(broken))), Selector())
     assert "libx.a(b.o)" in caught.value.chain
 
 
@@ -136,39 +138,43 @@ def test_archives_nested_too_deeply_are_refused(monkeypatch: pytest.MonkeyPatch)
     for _ in range(3):
         data = GNU + member(b"in.a/", data)
     with pytest.raises(LimitExceeded, match="nested too deeply"):
-        remove(view(data), Selector())
+        remove_images(view(data), Selector())
 
 
 def test_an_archive_itself_has_no_place_for_a_container() -> None:
     whole = library((b"a.o", fat()))
-    for change in (lambda: embed(whole, [FOUR]), lambda: replace(whole, view(FOUR))):
+    for change in (lambda: embed_container(whole, [FOUR]), lambda: replace_container(whole, view(FOUR))):
         with pytest.raises(HostError, match=r"one of them is edited at a time; write libx.a\(MEMBER\)"):
             change()
 
 
 def test_verify_refuses_members_that_are_no_sound_edit() -> None:
     whole = library((b"a.o", fat()), (b"b.txt", b"text"))
-    verify(whole, whole)
+    verify_edited(whole, whole)
     for number, content in ((0, HOST[:-1] + b"?"), (1, b"TEXT"), (1, b"longer text"), (0, b"")):
         with pytest.raises(HostError):
-            verify(whole, view(joined(archive.rewrite(whole, {number: [content]}))))
+            verify_edited(whole, view(join_pieces(archive.rewrite(whole, {number: [content]}))))
     with pytest.raises(HostError, match="other members"):
-        verify(whole, view(whole.tobytes().replace(b"0           0     0     644", b"9           0     0     644")))
+        verify_edited(
+            whole, view(whole.tobytes().replace(b"0           0     0     644", b"9           0     0     644"))
+        )
 
 
 def test_verify_looks_into_archives_in_archives() -> None:
     inner = library((b"a.o", fat()), (b"b.txt", b"text"))
     whole = library((b"in.a", inner.tobytes()))
-    slim = joined(remove(inner, Selector()).pieces)
-    verify(whole, view(joined(archive.rewrite(whole, {0: [slim]}))))
+    slim = join_pieces(remove_images(inner, Selector()).pieces)
+    verify_edited(whole, view(join_pieces(archive.rewrite(whole, {0: [slim]}))))
     with pytest.raises(HostError):
-        verify(whole, view(joined(archive.rewrite(whole, {0: [slim.replace(b"text", b"TEXT")]}))))
+        verify_edited(whole, view(join_pieces(archive.rewrite(whole, {0: [slim.replace(b"text", b"TEXT")]}))))
 
 
 def test_contents_of_untouched_members_are_passed_on_as_views() -> None:
     whole = library((b"a.o", fat()), (b"b.txt", b"text" * 1000))
-    untouched = next(site.data for site in archive.locate(whole) if isinstance(site, Site) and site.member == "b.txt")
-    pieces = list(remove(whole, Selector()).pieces)
+    untouched = next(
+        site.data for site in archive.locate(whole) if isinstance(site, CodeSection) and site.member == "b.txt"
+    )
+    pieces = list(remove_images(whole, Selector()).pieces)
     assert any(
         isinstance(piece, View) and (piece.start, piece.end) == (untouched.start, untouched.end) for piece in pieces
     )
@@ -182,12 +188,12 @@ def test_images_of_a_fat_object_are_looked_at_once_each(
 
         def __instancecheck__(cls, item: object) -> bool:
             Counted.count += 1
-            return isinstance(item, SectionEntry)
+            return isinstance(item, FatObjectEntry)
 
-    monkeypatch.setattr("fatpack.ops.edit.objects.SectionEntry", Counted("SectionEntry", (), {}))
+    monkeypatch.setattr("fatpack.ops.edit.objects.FatObjectEntry", Counted("SectionEntry", (), {}))
     additions: list[tuple[str, list[View]]] = [
         (f"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx{number}", [view(b"x")]) for number in range(100)
     ]
-    whole = view(joined(hosts.objcopy("elf").add_sections(view(HOST), additions)))
-    assert archs(view(joined(remove(whole, Selector(arch="gfx1*")).pieces)))[0][1][0] == "gfx0"
+    whole = view(join_pieces(hosts.get_objcopy("elf").add_sections(view(HOST), additions)))
+    assert archs(view(join_pieces(remove_images(whole, Selector(arch="gfx1*")).pieces)))[0][1][0] == "gfx0"
     assert Counted.count == 100

@@ -7,19 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import FatpackError, FormatError, HostError, UsageError
 from fatpack.hosts import archive
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.address import Place
+from fatpack.ops.choose.address import Location
 from fatpack.ops.choose.presence import NothingSelected
-from fatpack.ops.choose.select import Selector, positions
-from fatpack.ops.edit.meant import everything, look
-from fatpack.ops.edit.substitution import Substitution, as_file, replace
-from fatpack.scanner import Found, FoundImage
+from fatpack.ops.choose.select import Selector, with_positions
+from fatpack.ops.edit.meant import all_items, scan_tree
+from fatpack.ops.edit.substitution import ImageSubstitution, image_as_file, replace_image
+from fatpack.scanner import FoundContainer, FoundImage
+from fatpack.testing.making import join_pieces
 
 CUBIN = (FIXTURES / "cuda" / "cubin" / "tiny.cuda11.8.sm_80.cubin").read_bytes()
 
@@ -57,11 +58,11 @@ def fixture(path: str) -> View:
 
 def library(*names: str) -> View:
     members = [(f"m{number}.o".encode(), fixture(name)) for number, name in enumerate(names)]
-    return view(joined(archive.build(members)), "libx.a")
+    return view(join_pieces(archive.build_archive(members)), "libx.a")
 
 
-def images(whole: View) -> list[tuple[str, Found, FoundImage]]:
-    return [row for row in positions(everything(look(whole))) if "/" not in row[0]]
+def images(whole: View) -> list[tuple[str, FoundContainer, FoundImage]]:
+    return [row for row in with_positions(all_items(scan_tree(whole))) if "/" not in row[0]]
 
 
 def digests(whole: View) -> list[tuple[str, str, dict[str, str], str]]:
@@ -71,7 +72,7 @@ def digests(whole: View) -> list[tuple[str, str, dict[str, str], str]]:
             image.target.canonical,
             image.as_stored.form,
             dict(image.attrs),
-            digest(as_file(found, image).tobytes(), found.format),
+            digest(image_as_file(found, image).tobytes(), found.format),
         )
         for _, found, image in images(whole)
     ]
@@ -91,10 +92,10 @@ def is_host(image: FoundImage) -> bool:
     return image.target.offload == "host"
 
 
-def edited(whole: View, content: bytes, selector: Selector, *, force: bool = False) -> tuple[View, Substitution]:
-    plan = replace(whole, view(content, "new"), selector, force=force)
-    after = view(joined(plan.pieces), "after")
-    plan.check_in(Place(whole, ""))(whole, after)
+def edited(whole: View, content: bytes, selector: Selector, *, force: bool = False) -> tuple[View, ImageSubstitution]:
+    plan = replace_image(whole, view(content, "new"), selector, force=force)
+    after = view(join_pieces(plan.pieces), "after")
+    plan.check_in(Location(whole, ""))(whole, after)
     return after, plan
 
 
@@ -109,7 +110,7 @@ def test_an_image_that_is_replaced_by_itself_leaves_every_byte(whole: View) -> N
     for position, found, image in images(whole):
         if found.container.is_fat_object and is_host(image):
             continue
-        after, plan = edited(whole, as_file(found, image).tobytes(), place_of(position), force=True)
+        after, plan = edited(whole, image_as_file(found, image).tobytes(), place_of(position), force=True)
         assert after.tobytes() == before
         assert plan.changed[0].endswith("→ the same")
 
@@ -121,7 +122,7 @@ def test_an_image_that_is_replaced_by_itself_leaves_every_byte(whole: View) -> N
 def test_other_bytes_change_no_other_image_and_the_old_ones_bring_the_file_back(whole: View) -> None:
     before = digests(whole)
     for number, (position, found, image) in enumerate(images(whole)):
-        old = as_file(found, image).tobytes()
+        old = image_as_file(found, image).tobytes()
         if is_host(image) or not old:
             continue
         new = _other(old, image)
@@ -149,52 +150,52 @@ def _other(old: bytes, image: FoundImage) -> bytes:
 def test_what_an_image_does_not_say_of_its_target_is_refused_with_both_targets() -> None:
     whole = fixture("cuda_fatbin/hosts/single.o")
     with pytest.raises(UsageError, match=r"0\.\d cuda .*sm_90 cubin: the new image is not for that: stored for sm_90"):
-        replace(whole, view(CUBIN, "x.cubin"), Selector(arch="sm_90", form="cubin"))
+        replace_image(whole, view(CUBIN, "x.cubin"), Selector(arch="sm_90", form="cubin"))
 
 
 def test_several_matches_are_listed_and_one_is_asked_for() -> None:
     whole = library("elf/clang-22-hip.o", "elf/clang-22-hip.o")
-    new = as_file(*images(whole)[2][1:])
+    new = image_as_file(*images(whole)[2][1:])
     with pytest.raises(UsageError, match=r"2 images match.*m0\.o: 0\.2 hip.*m1\.o: 1\.2 hip.*every=True"):
-        replace(whole, new, Selector(arch="gfx90a"))
-    assert len(replace(whole, new, Selector(arch="gfx90a"), every=True).changed) == 2
+        replace_image(whole, new, Selector(arch="gfx90a"))
+    assert len(replace_image(whole, new, Selector(arch="gfx90a"), every=True).changed) == 2
 
 
 def test_nothing_that_matches_says_what_is_there() -> None:
     with pytest.raises(NothingSelected, match="no image to replace that matches --arch=gfx1; architectures present"):
-        replace(fixture("elf/clang-22-hip.o"), view(CUBIN), Selector(arch="gfx1"))
+        replace_image(fixture("elf/clang-22-hip.o"), view(CUBIN), Selector(arch="gfx1"))
 
 
 def test_the_hosts_image_of_a_fat_object_is_the_object() -> None:
     with pytest.raises(HostError, match=r"stands for the object itself; extract the device images"):
-        replace(fixture("elf/clang-22-hip-rdc-bundler.o"), view(CUBIN), Selector(offload="host"))
+        replace_image(fixture("elf/clang-22-hip-rdc-bundler.o"), view(CUBIN), Selector(offload="host"))
 
 
 @pytest.mark.parametrize("cut", [70, 1000])
 def test_an_image_that_is_cut_short_is_refused(cut: int) -> None:
     whole = fixture("elf/clang-22-hip.o")
-    data = as_file(*images(whole)[2][1:]).tobytes()
+    data = image_as_file(*images(whole)[2][1:]).tobytes()
     with pytest.raises(FatpackError, match=r"cut short|gfx90a code-object") as caught:
-        replace(whole, view(data[:cut], "x.hsaco"), Selector(arch="gfx90a"))
+        replace_image(whole, view(data[:cut], "x.hsaco"), Selector(arch="gfx90a"))
     assert "force=True" in caught.value.hint
 
 
 def test_another_form_is_refused() -> None:
     with pytest.raises(UsageError, match=r"the image there is code-object, the new one is bytes of no known form"):
-        replace(fixture("elf/clang-22-hip.o"), view(b"text", "x"), Selector(arch="gfx90a"))
+        replace_image(fixture("elf/clang-22-hip.o"), view(b"text", "x"), Selector(arch="gfx90a"))
 
 
 def test_damage_in_the_file_refuses_the_edit() -> None:
     data = bytearray((FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes())
     with pytest.raises(FormatError, match="nothing was replaced"):
-        replace(view(bytes(data[:-100]), "x.fatbin"), view(CUBIN), Selector(arch="sm_80", form="cubin"))
+        replace_image(view(bytes(data[:-100]), "x.fatbin"), view(CUBIN), Selector(arch="sm_80", form="cubin"))
 
 
 def test_a_module_of_a_cir_container_is_replaced_and_the_others_stay() -> None:
     whole = fixture("cir/samples/container_attr_2026.cir")
     rows = images(whole)
     position, found, image = next(row for row in rows if not is_host(row[2]))
-    new = as_file(found, image).tobytes().replace(b"module", b"module ", 1)
+    new = image_as_file(found, image).tobytes().replace(b"module", b"module ", 1)
     after, _ = edited(whole, new, place_of(position))
     now = images(after)
     assert [row[2].target for row in now] == [row[2].target for row in rows]
@@ -204,8 +205,8 @@ def test_a_module_of_a_cir_container_is_replaced_and_the_others_stay() -> None:
 def test_a_result_that_lost_the_member_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = library("elf/clang-22-hip.o", "elf/clang-22-openmp-gfx90a.o")
     inner = next(site for site in archive.locate(whole) if not isinstance(site, Finding))
-    plan = replace(inner.data, as_file(*images(inner.data)[0][1:]), Selector(index=0))
-    monkeypatch.setattr("fatpack.ops.edit.substitution.verify", lambda *_, **__: None)
-    place = Place(whole, "", archives=((whole, 7),))
+    plan = replace_image(inner.data, image_as_file(*images(inner.data)[0][1:]), Selector(index=0))
+    monkeypatch.setattr("fatpack.ops.edit.substitution.verify_edited", lambda *_, **__: None)
+    place = Location(whole, "", archives=((whole, 7),))
     with pytest.raises(HostError, match="it has no member 7"):
         plan.check_in(place)(whole, whole)

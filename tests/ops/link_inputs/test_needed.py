@@ -10,7 +10,7 @@ from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Image, Target
 from fatpack.ops.link_inputs import needed
-from fatpack.ops.link_inputs.grouping import group
+from fatpack.ops.link_inputs.grouping import group_images
 from fatpack.ops.link_inputs.inputs import LinkImage
 from fatpack.symbols.linking import LinkSymbol
 
@@ -36,7 +36,7 @@ def device(text: str, *, arch: str = "gfx90a", offload: str = "hip", is_lazy: bo
 
 def linked(*devices: LinkImage) -> list[list[str]]:
     """Return the images of each group, as their texts."""
-    groups, _ = group(devices, "19")
+    groups, _ = group_images(devices, "19")
     return [[each.image.data.tobytes().decode() for each in found.devices] for found in groups]
 
 
@@ -58,7 +58,7 @@ def test_kernels_are_linked_if_nothing_knows_them_and_hidden_functions_are_not()
 
 
 def test_images_for_targets_that_nothing_else_is_for_stay_behind() -> None:
-    groups, left = group([wants("-a"), device("a", arch="gfx908")], "19")
+    groups, left = group_images([wants("-a"), device("a", arch="gfx908")], "19")
     assert [len(each.devices) for each in groups] == [1]
     assert len(left) == 1
 
@@ -73,9 +73,11 @@ def test_an_image_joins_the_compatible_groups_that_want_it() -> None:
 
 def test_work_grows_with_the_symbols_and_not_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    is_needed = needed._Joining._is_needed
+    is_needed = needed._LazyImageJoin._is_needed
     monkeypatch.setattr(
-        needed._Joining, "_is_needed", lambda self, number, key: asked.append(number) or is_needed(self, number, key)
+        needed._LazyImageJoin,
+        "_is_needed",
+        lambda self, number, key: asked.append(number) or is_needed(self, number, key),
     )
     count = 400
     chain = [device(f"f{number} -f{number + 1}") for number in reversed(range(count))]

@@ -13,9 +13,9 @@ from tests.builders.link_lines import AMD, HOST
 from tests.reference import llvm_tool, run
 
 import fatpack
-from fatpack.ops.link_inputs.inputs import Inputs
-from fatpack.ops.link_inputs.plan import plan
-from fatpack.ops.link_inputs.words import read
+from fatpack.ops.link_inputs.inputs import LinkInputFiles
+from fatpack.ops.link_inputs.plan import plan_link
+from fatpack.ops.link_inputs.words import parse_link_line
 
 pytestmark = pytest.mark.slow
 
@@ -93,9 +93,9 @@ def _upstream(folder: Path, words: list[str]) -> list[Link] | None:
 
 
 def _ours(words: list[str]) -> list[Link]:
-    line = read(words)
-    with Inputs(line) as opened:
-        made = plan(line, opened, "19")
+    line = parse_link_line(words)
+    with LinkInputFiles(line) as opened:
+        made = plan_link(line, opened, "19")
         links = []
         for each in made.groups:
             stems = [

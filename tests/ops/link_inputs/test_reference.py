@@ -13,9 +13,9 @@ from tests.builders import link_lines
 from tests.reference import llvm_tool, run
 
 import fatpack
-from fatpack.ops.link_inputs.inputs import Inputs
-from fatpack.ops.link_inputs.plan import plan
-from fatpack.ops.link_inputs.words import read
+from fatpack.ops.link_inputs.inputs import LinkInputFiles
+from fatpack.ops.link_inputs.plan import plan_link
+from fatpack.ops.link_inputs.words import parse_link_line
 
 #: what the device link of a target is called by its driver: triple, architecture, and the files that it links
 Link = tuple[str, str, list[tuple[str, bytes]]]
@@ -86,10 +86,10 @@ def upstream(folder: Path, version: str, words: Sequence[str]) -> list[Link]:
 
 def ours(folder: Path, version: str, words: Sequence[str]) -> list[Link]:
     """Return the same of ours; files are named as clang-linker-wrapper would name them."""
-    line = read((), words)
+    line = parse_link_line((), words)
     links = []
-    with Inputs(line) as opened:
-        made = plan(line, opened, version)
+    with LinkInputFiles(line) as opened:
+        made = plan_link(line, opened, version)
         for each in made.groups:
             files = []
             for device in each.devices:

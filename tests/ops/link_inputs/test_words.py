@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.ops.link_inputs.words import Word, path_of, read
+from fatpack.ops.link_inputs.words import LinkWord, find_link_file, parse_link_line
 
 
 def test_whole_archive_counts_for_what_follows_it() -> None:
-    line = read(["a.a", "--whole-archive", "b.a", "-lc", "-no-whole-archive", "d.a"])
+    line = parse_link_line(["a.a", "--whole-archive", "b.a", "-lc", "-no-whole-archive", "d.a"])
     assert [(word.text, word.is_library, word.is_whole) for word in line.words] == [
         ("a.a", False, False),
         ("b.a", False, True),
@@ -21,18 +21,18 @@ def test_whole_archive_counts_for_what_follows_it() -> None:
 
 
 def test_whole_archive_of_the_command_counts_for_the_words_of_a_linker() -> None:
-    assert read(["--whole-archive"], ["a.a"]).words == (Word("a.a", False, True, is_required=False),)
+    assert parse_link_line(["--whole-archive"], ["a.a"]).words == (LinkWord("a.a", False, True, is_required=False),)
 
 
 @pytest.mark.parametrize("words", [["-Lx"], ["-L", "x"], ["--library-path=x"], ["-libpath:x"]])
 def test_a_folder_has_several_spellings(words: list[str]) -> None:
-    assert read(words).folders == ("x",)
+    assert parse_link_line(words).folders == ("x",)
 
 
 def test_other_options_are_refused_in_front_of_the_words_of_a_linker_and_passed_by_among_them() -> None:
     with pytest.raises(UsageError, match=r"-z is no option of a link line; .*--whole-archive"):
-        read(["-z"])
-    line = read([], ["-z", "relro", "-o", "a.out", "--library=m", "a.o"])
+        parse_link_line(["-z"])
+    line = parse_link_line([], ["-z", "relro", "-o", "a.out", "--library=m", "a.o"])
     assert line.passed_by == ("-z", "-o", "a.out", "--library=m")
     assert [word.text for word in line.words] == ["relro", "a.o"]
 
@@ -40,41 +40,41 @@ def test_other_options_are_refused_in_front_of_the_words_of_a_linker_and_passed_
 @pytest.mark.parametrize("word", ["-L", "-l", "-o"])
 def test_a_line_does_not_end_with_half_an_option(word: str) -> None:
     with pytest.raises(UsageError, match=f"{word} is the last word of the line"):
-        read([], ["a.o", word])
+        parse_link_line([], ["a.o", word])
 
 
-def _library(name: str) -> Word:
-    return read([f"-l{name}"]).words[0]
+def _library(name: str) -> LinkWord:
+    return parse_link_line([f"-l{name}"]).words[0]
 
 
 def test_a_library_is_the_shared_one_of_the_first_folder_that_has_any(tmp_path: Path) -> None:
     for name in ("one/libx.a", "two/libx.so", "two/libx.a", "two/y.lib", "two/z.o"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    both = read([f"-L{tmp_path}/none", f"-L{tmp_path}/one", f"-L{tmp_path}/two"])
-    assert path_of(_library("x"), both) == f"{tmp_path}/one/libx.a"
-    second = read([f"-L{tmp_path}/two"])
-    assert path_of(_library("x"), second) == f"{tmp_path}/two/libx.so"
-    assert path_of(_library("y.lib"), second) == f"{tmp_path}/two/y.lib"
-    assert path_of(_library(":z.o"), second) == f"{tmp_path}/two/z.o"
-    below = read(["-L=/two"]).replace(root=str(tmp_path))
-    assert path_of(_library("x"), below) == f"{tmp_path}/two/libx.so"
+    both = parse_link_line([f"-L{tmp_path}/none", f"-L{tmp_path}/one", f"-L{tmp_path}/two"])
+    assert find_link_file(_library("x"), both) == f"{tmp_path}/one/libx.a"
+    second = parse_link_line([f"-L{tmp_path}/two"])
+    assert find_link_file(_library("x"), second) == f"{tmp_path}/two/libx.so"
+    assert find_link_file(_library("y.lib"), second) == f"{tmp_path}/two/y.lib"
+    assert find_link_file(_library(":z.o"), second) == f"{tmp_path}/two/z.o"
+    below = parse_link_line(["-L=/two"]).replace(root=str(tmp_path))
+    assert find_link_file(_library("x"), below) == f"{tmp_path}/two/libx.so"
 
 
 def test_a_library_that_is_nowhere_is_an_error_that_says_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"-lx: no libx.so and no libx.a in .*; add -L FOLDER"):
-        path_of(_library("x"), read([f"-L{tmp_path}"]))
+        find_link_file(_library("x"), parse_link_line([f"-L{tmp_path}"]))
     with pytest.raises(UsageError, match=r"-l:x\.a: no x\.a and no -L says where libraries are"):
-        path_of(_library(":x.a"), read([]))
+        find_link_file(_library(":x.a"), parse_link_line([]))
 
 
 def test_the_folders_of_the_system_are_looked_at_behind_those_of_the_line(tmp_path: Path) -> None:
     for name in ("usr/lib/any-linux-gnu/libm.a", "usr/lib/libm.a", "lib64/libother.so", "own/libother.a"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    line = read([], ["-L=/own", f"--sysroot={tmp_path}"])
-    assert path_of(_library("m"), line) == f"{tmp_path}/usr/lib/any-linux-gnu/libm.a"
-    assert path_of(_library("other"), line) == f"{tmp_path}/own/libother.a"
-    assert path_of(_library("other"), line.replace(folders=())) == f"{tmp_path}/lib64/libother.so"
+    line = parse_link_line([], ["-L=/own", f"--sysroot={tmp_path}"])
+    assert find_link_file(_library("m"), line) == f"{tmp_path}/usr/lib/any-linux-gnu/libm.a"
+    assert find_link_file(_library("other"), line) == f"{tmp_path}/own/libother.a"
+    assert find_link_file(_library("other"), line.replace(folders=())) == f"{tmp_path}/lib64/libother.so"
     with pytest.raises(UsageError, match=r"-lnone: .* in =/own, nor in the system's folders \(.*/usr/lib\)"):
-        path_of(_library("none"), line)
+        find_link_file(_library("none"), line)

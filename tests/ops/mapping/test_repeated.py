@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.ops.mapping.repeated import Running, create_output, substituted
+from fatpack.ops.mapping.repeated import RunningPrograms, create_output, substitute
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from fatpack.ops.mapping.repeated import Running, create_output, substituted
     ],
 )
 def test_marks_stand_for_values(word: str, values: dict[str, str], expected: str) -> None:
-    assert substituted(word, values) == expected
+    assert substitute(word, values) == expected
 
 
 def test_names_of_outputs_are_new_and_the_files_are_there(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_names_of_outputs_are_new_and_the_files_are_there(tmp_path: Path) -> Non
 def test_programs_run_beside_each_other_and_tell_how_they_ended(tmp_path: Path) -> None:
     ended = []
     script = 'while [ ! -e go ]; do sleep 0.01; done; exit "$0"'
-    with Running(2) as running:
+    with RunningPrograms(2) as running:
         running.start(0, "/bin/sh", ["sh", "-c", f"cd {tmp_path}; {script}", "3"])
         running.start(1, "/bin/sh", ["sh", "-c", f"touch {tmp_path}/go; kill -9 $$"])
         while len(ended) < 2:
@@ -52,7 +52,7 @@ def test_programs_run_beside_each_other_and_tell_how_they_ended(tmp_path: Path) 
 
 
 def test_what_cannot_be_run_is_an_error_and_leaves_the_rest() -> None:
-    with Running(2) as running:
+    with RunningPrograms(2) as running:
         running.start(0, "/bin/sh", ["sh", "-c", "exit 4"])
         with pytest.raises(FileNotFoundError):
             running.start(1, "/no/program", ["program"])
@@ -61,7 +61,7 @@ def test_what_cannot_be_run_is_an_error_and_leaves_the_rest() -> None:
 
 def test_nothing_runs_when_the_block_ends_early(tmp_path: Path) -> None:
     started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), Running(1) as running:
+    with pytest.raises(KeyboardInterrupt), RunningPrograms(1) as running:
         running.start(0, "/bin/sh", ["sh", "-c", "exec sleep 60"])
         (process,) = running._numbers
         raise KeyboardInterrupt

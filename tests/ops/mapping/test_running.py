@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import CommandFailed
-from fatpack.ops.mapping.running import Programs
+from fatpack.ops.mapping.running import ProcessPool
 
 
 def python(text: str) -> list[str]:
@@ -20,14 +20,14 @@ def python(text: str) -> list[str]:
 
 
 def test_what_a_program_says_is_kept_on_both_streams() -> None:
-    with Programs() as programs:
+    with ProcessPool() as programs:
         said = programs.run(python("import sys; print('out', flush=True); print('err', file=sys.stderr)"), "0.0")
     assert said.text.split() == ["out", "err"]
     assert said.dropped == 0
 
 
 def test_of_much_the_end_is_kept_and_the_rest_is_counted() -> None:
-    with Programs() as programs:
+    with ProcessPool() as programs:
         said = programs.run(python("print('x' * 1_000_000 + 'end', end='')"), "0.0")
     assert said.text.endswith("xend")
     assert len(said.text) + said.dropped == 1_000_003
@@ -35,25 +35,28 @@ def test_of_much_the_end_is_kept_and_the_rest_is_counted() -> None:
 
 
 def test_a_program_that_fails_is_named_with_its_image_and_what_it_said() -> None:
-    with Programs() as programs, pytest.raises(CommandFailed, match=r"0\.1 cuda: .* ended with exit code 3") as caught:
+    with (
+        ProcessPool() as programs,
+        pytest.raises(CommandFailed, match=r"0\.1 cuda: .* ended with exit code 3") as caught,
+    ):
         programs.run(python("import sys; print('because'); sys.exit(3)"), "0.1 cuda")
     assert (caught.value.returncode, caught.value.said.strip(), caught.value.words) == (3, "because", "0.1 cuda")
 
 
 def test_a_program_that_a_signal_ends_is_told_by_its_name() -> None:
-    with Programs() as programs, pytest.raises(CommandFailed, match="was ended by SIGABRT"):
+    with ProcessPool() as programs, pytest.raises(CommandFailed, match="was ended by SIGABRT"):
         programs.run(python("import os; os.abort()"), "0.0")
 
 
 def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
-    with Programs() as programs, pytest.raises(FileNotFoundError):
+    with ProcessPool() as programs, pytest.raises(FileNotFoundError):
         programs.run(["/no/such/program"], "0.0")
 
 
 def test_programs_get_nothing_on_stdin_and_the_environment_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OWN", "kept")
     text = "import os, sys; print(repr(sys.stdin.read()), os.environ['OWN'], os.getcwd())"
-    with Programs() as programs:
+    with ProcessPool() as programs:
         assert programs.run(python(text), "0.0").text.split() == ["''", "kept", os.getcwd()]
 
 
@@ -69,7 +72,7 @@ def test_leaving_the_block_ends_programs_and_what_they_started(tmp_path: Path) -
         except CommandFailed as error:
             errors.append(error)
 
-    with Programs() as programs:
+    with ProcessPool() as programs:
         thread = threading.Thread(target=run)
         thread.start()
         while not note.exists() or not note.read_text():

@@ -11,9 +11,9 @@ import fatpack as library
 from fatpack.errors import HostError
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.plan import plan
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.plan import plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
 
 
 def view(data: bytes) -> View:
@@ -36,19 +36,19 @@ def cuda(kept: bytes, *others: int) -> bytes:
 @pytest.mark.parametrize("after", [b"code\0", b"code\0\0\0\0", b"cod", b"code of another"])
 def test_an_image_of_a_bundle_keeps_its_length(after: bytes) -> None:
     before = view(bundle(b"code", "gfx906"))
-    made = plan(before, Wishes(drop=("gfx906",)))
-    check_of(made)(before, view(bundle(b"code")))
+    made = plan_slim(before, SlimOptions(drop=("gfx906",)))
+    verifier_for(made)(before, view(bundle(b"code")))
     with pytest.raises(HostError, match="not what was meant: the bytes of gfx942"):
-        check_of(made)(before, view(bundle(after)))
+        verifier_for(made)(before, view(bundle(after)))
 
 
 @pytest.mark.parametrize(("tail", "is_meant"), [(b"", True), (b"\0" * 9, True), (b"//", False), (b"\0" * 40, False)])
 def test_zeros_may_follow_an_image_of_a_fat_binary(tail: bytes, is_meant: bool) -> None:
     before = view(cuda(ptx(), 90))
-    made = plan(before, Wishes(drop=("compute_90",)))
+    made = plan_slim(before, SlimOptions(drop=("compute_90",)))
     after = view(cuda(ptx() + tail))
     if is_meant:
-        check_of(made)(before, after)
+        verifier_for(made)(before, after)
     else:
         with pytest.raises(HostError, match="not what was meant: the bytes of compute_80"):
-            check_of(made)(before, after)
+            verifier_for(made)(before, after)

@@ -17,12 +17,12 @@ from fatpack import proof
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.io.source import View
 from fatpack.ops.slim import folders
-from fatpack.ops.slim.facts import Described, described
-from fatpack.ops.slim.folders import Folder
-from fatpack.ops.slim.members import Library
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.ops.slim.facts import SlimmedFile, plan_with_digests
+from fatpack.ops.slim.folders import FolderJob
+from fatpack.ops.slim.members import PackageLibrary
+from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.record import Record
-from fatpack.target.machine import devices as devices_named
+from fatpack.target.machine import parse_devices as devices_named
 
 LIBRARY = b"\x7fELF" + b"code" * 9 + bytes(3000)
 FILES = {
@@ -68,11 +68,11 @@ def slim(
     output: Path | None,
     *,
     in_place: bool = False,
-    slimming: Callable[[View], Shorter | Described] = shorter,
+    slimming: Callable[[View], Shorter | SlimmedFile] = shorter,
     **more: bool,
-) -> tuple[list[Library], list[str]]:
+) -> tuple[list[PackageLibrary], list[str]]:
     notes: list[str] = []
-    work = Folder(str(path), None if output is None else str(output), in_place, **more)
+    work = FolderJob(str(path), None if output is None else str(output), in_place, **more)
     return list(work.slim(slimming, notes)), notes
 
 
@@ -281,14 +281,14 @@ def test_what_is_not_proved_does_not_take_the_place_of_a_library(
     library = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
     (tmp_path / "lib").mkdir()
     path = tmp_path / "lib" / "libtwo.so"
-    wishes = Wishes(devices=devices_named(["sm_90"]))
+    wishes = SlimOptions(devices=devices_named(["sm_90"]))
     for is_wrong in (True, False):
         path.write_bytes(library)
         if is_wrong:
-            verdict = proof.verify(view_of(library), view_of(library[:48] + b"\1" + library[49:]))
+            verdict = proof.prove(view_of(library), view_of(library[:48] + b"\1" + library[49:]))
             assert not verdict.is_proved
-            monkeypatch.setattr(proof, "verify", lambda _before, _after, verdict=verdict: verdict)
-        found, _ = slim(tmp_path / "lib", None, in_place=True, slimming=lambda view: described(view, wishes))
+            monkeypatch.setattr(proof, "prove", lambda _before, _after, verdict=verdict: verdict)
+        found, _ = slim(tmp_path / "lib", None, in_place=True, slimming=lambda view: plan_with_digests(view, wishes))
         assert (path.read_bytes() == library) is is_wrong
         assert [type(item.error) for item in found] == ([HostError] if is_wrong else [type(None)])
         monkeypatch.undo()

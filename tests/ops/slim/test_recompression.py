@@ -5,15 +5,16 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.plan import plan
-from fatpack.ops.slim.wishes import Wishes
-from fatpack.scanner import Found, scan
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.plan import plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
@@ -25,7 +26,7 @@ def view(data: bytes, name: str = "x") -> View:
 
 
 def images(data: bytes) -> list[tuple[str, str | None, bytes]]:
-    found = [item for item in scan(view(data)) if isinstance(item, Found)]
+    found = [item for item in scan(view(data)) if isinstance(item, FoundContainer)]
     return [
         (image.target.arch, image.compression, image.data.tobytes().rstrip(b"\0"))
         for one in found
@@ -34,9 +35,9 @@ def images(data: bytes) -> list[tuple[str, str | None, bytes]]:
 
 
 def slimmed(data: bytes, **wishes: object) -> bytes:
-    made = plan(view(data), Wishes(**wishes))
-    after = joined(made.pieces)
-    check_of(made)(view(data), view(after))
+    made = plan_slim(view(data), SlimOptions(**wishes))
+    after = join_pieces(made.pieces)
+    verifier_for(made)(view(data), view(after))
     return after
 
 
@@ -74,7 +75,7 @@ def test_a_bundle_becomes_a_compressed_one_and_a_plain_one_again(method: str) ->
 
 
 def test_what_a_method_needs_is_said() -> None:
-    assert "CUDA 12.4" in " ".join(plan(view(FATBIN), Wishes(recompress="zstd")).notes)
-    made = plan(view(FATBIN), Wishes(recompress="zlib"))
+    assert "CUDA 12.4" in " ".join(plan_slim(view(FATBIN), SlimOptions(recompress="zstd")).notes)
+    made = plan_slim(view(FATBIN), SlimOptions(recompress="zlib"))
     assert not made.is_changed
     assert "cannot be compressed by zlib" in " ".join(made.notes)

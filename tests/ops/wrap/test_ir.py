@@ -12,7 +12,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run
 
 import fatpack
-from fatpack.ops.wrap.ir.text import array, name, spelled
+from fatpack.ops.wrap.ir.text import constant_array, global_name, quote_bytes
 
 FATBIN = FIXTURES / "cuda_fatbin" / "v130_size.fatbin"
 BUNDLE = FIXTURES / "clang_bundle" / "llvm-22-hip.bundle"
@@ -140,7 +140,12 @@ def test_hosts_without_bounds_of_entries_are_refused(host: str) -> None:
 
 
 def test_bytes_and_names_are_spelled_as_llvm_does() -> None:
-    assert spelled(b'a"\\\n\x7f\xff ~') == "a\\22\\5C\\0A\\7F\\FF ~"
-    assert [name(text) for text in (".a_b$c-1", "a b", "1a", "\1x")] == ["@.a_b$c-1", '@"a b"', '@"1a"', '@"\\01x"']
-    assert b"".join(array([b"\0", b"\0"], 2)) == b"[2 x i8] zeroinitializer"
-    assert b"".join(array([b"\0", b"a"], 2)) == b'[2 x i8] c"\\00a"'
+    assert quote_bytes(b'a"\\\n\x7f\xff ~') == "a\\22\\5C\\0A\\7F\\FF ~"
+    assert [global_name(text) for text in (".a_b$c-1", "a b", "1a", "\1x")] == [
+        "@.a_b$c-1",
+        '@"a b"',
+        '@"1a"',
+        '@"\\01x"',
+    ]
+    assert b"".join(constant_array([b"\0", b"\0"], 2)) == b"[2 x i8] zeroinitializer"
+    assert b"".join(constant_array([b"\0", b"a"], 2)) == b'[2 x i8] c"\\00a"'

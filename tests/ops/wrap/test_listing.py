@@ -13,12 +13,12 @@ from elftools.elf.relocation import RelocationSection
 from tests.reference import package, run
 
 from fatpack.ops.wrap.code.eh_frame import eh_frame
-from fatpack.ops.wrap.code.listing import FUNCTIONS, Fixup, assembled
-from fatpack.ops.wrap.code.program import Program, binary_program, descriptor_program, fatbin_program
+from fatpack.ops.wrap.code.listing import FUNCTIONS, LinkerFixup, assemble
+from fatpack.ops.wrap.code.program import RegistrationCode, binary_program, descriptor_program, fatbin_program
 from fatpack.ops.wrap.code.windows_unwind import windows_unwind
 from fatpack.ops.wrap.objects.coff import _RELOCATIONS
 from fatpack.ops.wrap.objects.elf import _BEFORE_END, MACHINES
-from fatpack.ops.wrap.registration import entries_of
+from fatpack.ops.wrap.registration import entry_layout
 
 TRIPLES = {
     "x86_64": "x86_64-unknown-linux-gnu",
@@ -26,10 +26,10 @@ TRIPLES = {
     "x86_64-windows": "x86_64-pc-windows-msvc",
 }
 PROGRAMS = {
-    "cuda": lambda processor: fatbin_program(processor, "cuda", entries_of("cuda", 22).fields),
-    "hip": lambda processor: fatbin_program(processor, "hip", entries_of("hip", 22).fields),
-    "cuda 19": lambda processor: fatbin_program(processor, "cuda", entries_of("cuda", 19).fields),
-    "hip 19": lambda processor: fatbin_program(processor, "hip", entries_of("hip", 19).fields),
+    "cuda": lambda processor: fatbin_program(processor, "cuda", entry_layout("cuda", 22).fields),
+    "hip": lambda processor: fatbin_program(processor, "hip", entry_layout("hip", 22).fields),
+    "cuda 19": lambda processor: fatbin_program(processor, "cuda", entry_layout("cuda", 19).fields),
+    "hip 19": lambda processor: fatbin_program(processor, "hip", entry_layout("hip", 19).fields),
     "openmp": lambda processor: descriptor_program(processor, "__tgt", at_exit=True),
     "sycl 22": lambda processor: descriptor_program(processor, "__sycl", at_exit=False),
     "sycl 23": lambda processor: binary_program(processor, "__sycl", 0x1234ABCD),
@@ -37,7 +37,7 @@ PROGRAMS = {
 each_program = pytest.mark.parametrize("kind", PROGRAMS)
 
 
-def assembly(program: Program, processor: str) -> str:
+def assembly(program: RegistrationCode, processor: str) -> str:
     """Return the right column of a listing, with its labels, as llvm-mc takes it."""
     begin, end = (".seh_proc {}", ".seh_endproc") if "windows" in processor else (".cfi_startproc", ".cfi_endproc")
     align = ".p2align 4, 0x90" if "x86" in processor else ".p2align 2"
@@ -56,7 +56,7 @@ def assembly(program: Program, processor: str) -> str:
     return "\n".join((*lines, end, ""))
 
 
-def made(program: Program, processor: str, tmp_path: Path) -> bytes:
+def made(program: RegistrationCode, processor: str, tmp_path: Path) -> bytes:
     """Return the object that llvm-mc makes of the assembly."""
     source, target = tmp_path / "a.s", tmp_path / "a.o"
     source.write_text(assembly(program, processor))
@@ -91,7 +91,7 @@ def test_elf_code_is_what_llvm_mc_makes_of_its_assembly(processor: str, kind: st
     functions = {item.name: item.offset for item in code.functions}
     numbers = MACHINES[processor].relocations
 
-    def expected(fixup: Fixup) -> tuple[int, int, str, int]:
+    def expected(fixup: LinkerFixup) -> tuple[int, int, str, int]:
         addend = fixup.addend + _BEFORE_END.get(fixup.kind, 0)
         # The assembler refers to local functions by their section.
         symbol, addend = (
@@ -136,13 +136,13 @@ def test_coff_code_is_what_llvm_mc_makes_of_its_assembly(kind: str, tmp_path: Pa
 )
 def test_mistakes_in_listings_are_errors(listing: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        assembled(listing, {}, align=16, padding=b"\x90")
+        assemble(listing, {}, align=16, padding=b"\x90")
 
 
 def test_jumps_go_to_the_places_that_they_name() -> None:
     listing = "register:\n0f 84 <local32 done>  je done\nagain:\n90  nop\ne9 <local32 again>  jmp again\ndone:\nc3  ret"
-    code = assembled(listing, {}, align=16, padding=b"\x90")
+    code = assemble(listing, {}, align=16, padding=b"\x90")
     assert code.data.hex(" ") == "0f 84 06 00 00 00 90 e9 fa ff ff ff c3"
     listing = "register:\n01 00 00 54 <branch19 done>  b.ne done\n00 00 00 14 <branch26 register>  b register\ndone:\n"
-    code = assembled(listing, {}, align=4, padding=b"\0")
+    code = assemble(listing, {}, align=4, padding=b"\0")
     assert code.data.hex(" ") == "41 00 00 54 ff ff ff 17"

@@ -12,10 +12,10 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import package, run
 
 import fatpack
-from fatpack.ops.wrap.given import Given, taken
-from fatpack.ops.wrap.host import host_of
-from fatpack.ops.wrap.objects.contents import parts_of
-from fatpack.ops.wrap.registration import Content, Descriptor, FreshNames, entries_of
+from fatpack.ops.wrap.given import WrapInput, plan_registration
+from fatpack.ops.wrap.host import parse_host
+from fatpack.ops.wrap.objects.contents import build_object
+from fatpack.ops.wrap.registration import OpenmpDescriptor, RegisteredContent, UniqueNames, entry_layout
 
 ELF_HOSTS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-unknown-freebsd14", "arm64-linux-gnu")
 COFF_HOSTS = ("x86_64-pc-windows-msvc", "x86_64-w64-windows-gnu", "x86_64-w64-mingw32")
@@ -126,8 +126,8 @@ def test_sections_are_named_for_who_links() -> None:
 
 
 def _parts(host: str) -> object:
-    content = Content((b"image",), ((0, 5),))
-    return parts_of(Descriptor((content,), entries_of("openmp", 22)), host_of(host))
+    content = RegisteredContent((b"image",), ((0, 5),))
+    return build_object(OpenmpDescriptor((content,), entry_layout("openmp", 22)), parse_host(host))
 
 
 def test_a_relocatable_link_gets_another_section() -> None:
@@ -140,16 +140,16 @@ def test_images_are_not_copied_before_they_are_written(tmp_path: Path) -> None:
     path = tmp_path / "some.fatbin"
     path.write_bytes(INPUTS["cuda"][0].read_bytes())
     from fatpack.io.sources.opening import open_source
-    from fatpack.ops.wrap.wrap import wrap
+    from fatpack.ops.wrap.wrap import wrap_files
 
     with open_source(path) as source:
         view = source.view()
         for host in HOSTS:
-            assert any(piece is view for piece in wrap("cuda", [Given("x", view)], host_triple=host).pieces)
+            assert any(piece is view for piece in wrap_files("cuda", [WrapInput("x", view)], host_triple=host).pieces)
 
 
 def test_names_that_are_taken_get_numbers_that_count_the_module() -> None:
-    fresh = FreshNames()
+    fresh = UniqueNames()
     assert [fresh(name) for name in ("a", "b", "a", "b", "a", "c")] == ["a", "b", "a.1", "b.2", "a.3", "c"]
 
 
@@ -172,8 +172,8 @@ def test_an_offload_binary_of_several_images_is_one_content() -> None:
     from fatpack.io.sources.memory import BytesSource
 
     data = output.getvalue()
-    found = taken("openmp", [Given("x", BytesSource(data).view())], llvm=23)
-    assert isinstance(found.registration, Descriptor)
+    found = plan_registration("openmp", [WrapInput("x", BytesSource(data).view())], llvm=23)
+    assert isinstance(found.registration, OpenmpDescriptor)
     (content,) = found.registration.contents
     assert [data[begin:end] for begin, end in content.images] == [b"one", b"two"]
     assert found.image_count == 2

@@ -23,8 +23,8 @@ from fatpack.cli import main
 from fatpack.errors import BadValue, LimitExceeded, Unsupported
 from fatpack.proof import packages
 from fatpack.proof.packages import conda
-from fatpack.proof.packages.verdict import PackageVerdict
-from fatpack.report.schemas import text as schema_text
+from fatpack.proof.packages.verdict import PackageProofResult
+from fatpack.report.schemas import schema_text
 
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
 FILES = {"lib/libtwo.so.1": LIBRARY, "site-packages/a.py": b"value = 1\n", "lib/plain.so": b"plain"}
@@ -83,8 +83,8 @@ def both(suffix: str, tmp_path: Path) -> tuple[Path, Path]:
     return old, tmp_path / "dist" / f"demo-1.5-sm90_h12_0{suffix}"
 
 
-def proof_of(before: bytes, after: bytes) -> PackageVerdict:
-    return packages.verify(view_of(before, "before"), view_of(after, "after"))
+def proof_of(before: bytes, after: bytes) -> PackageProofResult:
+    return packages.prove_package(view_of(before, "before"), view_of(after, "after"))
 
 
 def test_what_slimming_makes_is_proved(both: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,7 +234,7 @@ def test_files_with_the_same_bytes_are_told_at_once(
     suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = package(suffix, info() | FILES)
-    monkeypatch.setattr(conda, "verify", None)
+    monkeypatch.setattr(conda, "prove_conda", None)
     for name in ("a", "b"):
         (tmp_path / f"{name}{suffix}").write_bytes(data)
     proof = tmp_path / "proof.json"

@@ -17,9 +17,9 @@ from fatpack.cli import main
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.ops.slim.wheels import headers
 from fatpack.proof import packages
-from fatpack.proof.ledger import Ledger
+from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.packages import describing, wheels
-from fatpack.proof.packages.verdict import PackageVerdict
+from fatpack.proof.packages.verdict import PackageProofResult
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 FILES = {
@@ -39,8 +39,8 @@ def slimmed(tmp_path: Path, *naming: str) -> tuple[bytes, bytes]:
     return old.read_bytes(), new.read_bytes()
 
 
-def proof_of(before: bytes, after: bytes) -> PackageVerdict:
-    return wheels.verify(view_of(before, "before"), view_of(after, "after"))
+def proof_of(before: bytes, after: bytes) -> PackageProofResult:
+    return wheels.prove_wheel(view_of(before, "before"), view_of(after, "after"))
 
 
 @pytest.mark.parametrize(
@@ -280,13 +280,13 @@ def test_a_name_that_is_there_twice_is_a_difference() -> None:
 
 def test_a_wheel_with_names_as_condas_is_proved_as_a_wheel() -> None:
     data = build.wheel({**FILES, "pkg-data/__init__.py": b"", "pkg-data.tar.zst": b"no archive"})
-    assert packages.verify(view_of(data, "before"), view_of(data, "after")).kind == "wheel"
+    assert packages.prove_package(view_of(data, "before"), view_of(data, "after")).kind == "wheel"
 
 
 @pytest.mark.parametrize("wheel", [build.WHEEL, b"Wheel-Version: 1.0\r\nTag: py3-none-any", b"Build: 0\n", b""])
 def test_the_build_tag_that_slimming_writes_is_proved(wheel: bytes) -> None:
-    ledger = Ledger()
-    after = headers.with_value(wheel, "Build", "1sm", behind="Tag")
+    ledger = DifferenceLog()
+    after = headers.with_header_value(wheel, "Build", "1sm", behind="Tag")
     describing.compare_wheel("WHEEL", wheel.decode(), after.decode(), ledger)
     assert ledger.differences == []
 

@@ -10,30 +10,30 @@ from tests.builders import linked_elf
 from tests.builders.linked_elf import entry, fatbin
 
 from fatpack.io.sources.memory import BytesSource
-from fatpack.proof import verify
-from fatpack.proof.verdict import Difference, Verdict
-from fatpack.report.answers.certificate import record, render
-from fatpack.report.schemas import text
+from fatpack.proof import prove
+from fatpack.proof.verdict import Difference, ProofResult
+from fatpack.report.answers.certificate import certificate_record, render_certificate
+from fatpack.report.schemas import schema_text
 
 SM80, SM90 = entry(2, 80, b"\x7fELF" + bytes(600)), entry(2, 90, b"\x7fELF" + bytes(80))
 LIBRARY = linked_elf.build([fatbin(SM80, SM90), fatbin(SM80)])
 SLIM = linked_elf.shrunk(LIBRARY, [fatbin(SM90), fatbin()])
 
 
-def verdict(after: bytes) -> Verdict:
-    return verify(BytesSource(LIBRARY.data, "lib.so").view(), BytesSource(after, "slim.so").view())
+def verdict(after: bytes) -> ProofResult:
+    return prove(BytesSource(LIBRARY.data, "lib.so").view(), BytesSource(after, "slim.so").view())
 
 
 def test_a_certificate_says_what_is_in_both_files() -> None:
-    document = record(verdict(SLIM), "1.2")
-    jsonschema.validate(document, json.loads(text("certificate")))
+    document = certificate_record(verdict(SLIM), "1.2")
+    jsonschema.validate(document, json.loads(schema_text("certificate")))
     assert document["proved"] and not document["differences"]
     assert document["before"]["sha256"] == hashlib.sha256(LIBRARY.data).hexdigest()
     assert document["after"] == {"name": "slim.so", "size": len(SLIM), "sha256": hashlib.sha256(SLIM).hexdigest()}
     assert [item["sha256"] for item in document["kept"]] == [hashlib.sha256(SM90[64:]).hexdigest()]
     assert [item["sha256"] for item in document["dropped"]] == [hashlib.sha256(SM80[64:]).hexdigest()] * 2
     assert [item["fate"] for item in document["containers"]] == ["reduced", "emptied"]
-    assert document == record(verdict(SLIM), "1.2")
+    assert document == certificate_record(verdict(SLIM), "1.2")
 
 
 def test_what_differs_is_named() -> None:
@@ -41,17 +41,17 @@ def test_what_differs_is_named() -> None:
     lie = bytearray(LIBRARY.data)
     lie[at] ^= 1
     found = verdict(bytes(lie))
-    document = record(found, "1.2")
-    jsonschema.validate(document, json.loads(text("certificate")))
+    document = certificate_record(found, "1.2")
+    jsonschema.validate(document, json.loads(schema_text("certificate")))
     assert not document["proved"] and document["difference_count"] == 1
     assert [item["address"] for item in document["differences"]] == [at]
-    lines = list(render(found))
+    lines = list(render_certificate(found))
     assert lines[0] == "slim.so is not lib.so with less device code:"
     assert f"at address {at:#x}" in lines[1] and "expected 64" in lines[1] and "found 65" in lines[1]
 
 
 def test_the_text_says_what_was_proved() -> None:
-    lines = list(render(verdict(SLIM)))
+    lines = list(render_certificate(verdict(SLIM)))
     assert lines[0] == "slim.so is lib.so with less device code, and nothing else"
     assert "2 containers, 2 changed or moved" in lines[1]
 
@@ -60,10 +60,10 @@ def test_of_another_program_a_sentence_says_what_differs() -> None:
     kinds = ("file header", "flags of a loaded segment", "program headers but PT_LOAD", "x", "y", "z")
     differences = tuple(Difference(what, 64, None, "0" * 99, "\033") for what in kinds)
     found = verdict(SLIM).replace(is_proved=False, differences=differences, difference_count=26)
-    assert list(render(found)) == [
+    assert list(render_certificate(found)) == [
         "slim.so is another program than lib.so, and not the same with less device code",
         "26 differences: file header, flags of a loaded segment, program headers but PT_LOAD and 3 other things; "
         "--json lists them",
     ]
-    few = list(render(found.replace(differences=differences[:2], difference_count=2)))
+    few = list(render_certificate(found.replace(differences=differences[:2], difference_count=2)))
     assert few[1] == f"  file header at address 0x40: expected {'0' * 49}…, found \\x1b"

@@ -15,8 +15,8 @@ from tests.builders.kpack_site import Site, sound
 
 from fatpack.cli import main
 from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import inspection
-from fatpack.report.schemas import text
+from fatpack.report.inspection import make_file_record
+from fatpack.report.schemas import schema_text
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def site(tmp_path: Path) -> Site:
 
 def kpack(path: Path | bytes) -> dict[str, Any]:
     with open_source(path) as source:
-        record = inspection(source.view())
+        record = make_file_record(source.view())
     found: dict[str, Any] = record["kpack"]
-    jsonschema.validate({"schema": "fatpack.inspect/1", "files": [record]}, json.loads(text("inspect")))
+    jsonschema.validate({"schema": "fatpack.inspect/1", "files": [record]}, json.loads(schema_text("inspect")))
     return found
 
 
@@ -158,8 +158,8 @@ def test_a_manifest_is_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> 
     assert lines[0].endswith("x.kpm: manifest of kpack archives, x, 123 B")
     assert lines[1:] == ["  gfx90a   a.kpack  2.05 kB  2 code objects", "  gfx1100  b.kpack"]
     with open_source(path) as source:
-        record = inspection(source.view())
-    jsonschema.validate({"schema": "fatpack.inspect/1", "files": [record]}, json.loads(text("inspect")))
+        record = make_file_record(source.view())
+    jsonschema.validate({"schema": "fatpack.inspect/1", "files": [record]}, json.loads(schema_text("inspect")))
     assert [row["arch"] for row in record["manifest"]["files"]] == ["gfx90a", "gfx1100"]
 
 

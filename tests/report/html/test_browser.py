@@ -13,11 +13,11 @@ from tests.report.html.test_page import HOSTILE as HOSTILE_NAMES
 from tests.report.html.test_page import hostile_map, hostile_overview
 
 import fatpack
-from fatpack.answers.overview.collecting import overview_of
+from fatpack.answers.overview.collecting import build_overview
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.io.sources.opening import open_source
-from fatpack.report.bytes_text import labels
-from fatpack.report.html.page import page
+from fatpack.report.bytes_text import file_labels
+from fatpack.report.html.page import render_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.reference]
 
@@ -184,7 +184,7 @@ def test_the_tooltip_says_what_the_title_of_the_part_does(chromium: Any, page_fi
 
 def test_the_byte_map_names_each_field_as_inspect_does(chromium: Any, page_file: Path) -> None:
     with open_source(str(FATBIN)) as source:
-        names = [label.name for label in labels(source.view()) if label.kind == "field"]
+        names = [label.name for label in file_labels(source.view()) if label.kind == "field"]
     with Opened(chromium, page_file) as opened:
         shown = opened.tab.eval_on_selector_all(
             "#map .b-field title", "all => all.map((node) => node.textContent.split('\\n')[0])"
@@ -239,8 +239,8 @@ def test_the_matrix_shows_what_the_records_say(chromium: Any, page_file: Path, t
         rows.append(ImageRow(row="image", size=100, stored_size=10, containers=0, **place))
         rows += [KernelRow(row="kernel", kernel=name, code_size=10, **place) for name in names]
     rows.append(ImageRow(row="file", path="lib.so", exit_code=0, file_size=200, searched="places"))
-    overview = overview_of(rows)
-    (tmp_path / "matrix.html").write_text("".join(page(overview, ["lib.so"], None, "0")), "utf-8")
+    overview = build_overview(rows)
+    (tmp_path / "matrix.html").write_text("".join(render_page(overview, ["lib.so"], None, "0")), "utf-8")
     with Opened(chromium, tmp_path / "matrix.html") as opened:
         heads = [text.strip() for text in opened.tab.locator(".matrix th.col").all_inner_texts()]
         assert heads == list(overview.coverage[0].columns)
@@ -299,7 +299,7 @@ def test_colours_of_the_legend_are_those_of_the_pictures(
 
 def test_hostile_names_stay_names(chromium: Any, tmp_path: Path) -> None:
     (tmp_path / "hostile.html").write_text(
-        "".join(page(hostile_overview(), HOSTILE_NAMES, hostile_map(), "0")), "utf-8"
+        "".join(render_page(hostile_overview(), HOSTILE_NAMES, hostile_map(), "0")), "utf-8"
     )
     with Opened(chromium, tmp_path / "hostile.html") as opened:
         assert opened.asked == [(tmp_path / "hostile.html").as_uri()]

@@ -13,20 +13,21 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.overview.collecting import overview_of
-from fatpack.answers.overview.records import Overview
+from fatpack.answers.overview.collecting import build_overview
+from fatpack.answers.overview.records import ReportResult
 from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
-from fatpack.model import Label, Span
-from fatpack.report.answers.overview import code, escaped, markdown
-from fatpack.report.html.page import page
+from fatpack.model import Label
+from fatpack.report.answers.overview import escape_markdown, markdown_code, render_markdown
+from fatpack.report.html.page import render_page
 from fatpack.report.pictures import regions
-from fatpack.report.pictures.byte_grid import byte_grid
+from fatpack.report.pictures.byte_grid import draw_byte_grid
 from fatpack.report.pictures.colours import FAMILIES
-from fatpack.report.pictures.coverage import coverage
-from fatpack.report.pictures.drawing import alone
-from fatpack.report.pictures.regions import ByteMap, Region, byte_map
-from fatpack.report.pictures.treemap import treemap
+from fatpack.report.pictures.coverage import draw_coverage
+from fatpack.report.pictures.drawing import standalone_svg
+from fatpack.report.pictures.regions import ByteRegion, FileRegions, file_regions
+from fatpack.report.pictures.treemap import draw_treemap
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -73,7 +74,7 @@ class Strict(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
 
-def hostile_overview() -> Overview:
+def hostile_overview() -> ReportResult:
     rows: list[ImageRow | KernelRow] = []
     for number, text in enumerate(HOSTILE):
         for arch in ("sm_90", text):
@@ -87,17 +88,17 @@ def hostile_overview() -> Overview:
                 for name in names[: 7 - number % 2]
             ]
         rows.append(ImageRow(row="file", path=f"{text}/{text}", error=text, host=text, exit_code=3, findings=(text,)))
-    return overview_of(rows)
+    return build_overview(rows)
 
 
-def hostile_map() -> ByteMap:
-    parts = [Region(n * 10, 10, text, text, text, "field", 1, text, text) for n, text in enumerate(HOSTILE)]
-    return ByteMap(HOSTILE[0], 10 * len(parts), "fields", tuple(parts), len(parts), tuple(parts))
+def hostile_map() -> FileRegions:
+    parts = [ByteRegion(n * 10, 10, text, text, text, "field", 1, text, text) for n, text in enumerate(HOSTILE)]
+    return FileRegions(HOSTILE[0], 10 * len(parts), "fields", tuple(parts), len(parts), tuple(parts))
 
 
 @pytest.fixture(scope="module")
 def hostile() -> str:
-    return "".join(page(hostile_overview(), HOSTILE, hostile_map(), "0"))
+    return "".join(render_page(hostile_overview(), HOSTILE, hostile_map(), "0"))
 
 
 def test_hostile_names_are_text_and_nothing_else(hostile: str) -> None:
@@ -131,11 +132,11 @@ def test_the_policy_allows_this_style_and_this_script_alone(hostile: str) -> Non
 
 def test_pictures_of_hostile_names_are_xml() -> None:
     overview = hostile_overview()
-    pictures = [treemap(overview, is_stored=True), treemap(overview, is_stored=False)]
-    pictures += [coverage(overview), byte_grid(hostile_map())]
+    pictures = [draw_treemap(overview, is_stored=True), draw_treemap(overview, is_stored=False)]
+    pictures += [draw_coverage(overview), draw_byte_grid(hostile_map())]
     for picture in pictures:
         assert picture is not None
-        root = ET.fromstring(alone(picture, FAMILIES).encode())
+        root = ET.fromstring(standalone_svg(picture, FAMILIES).encode())
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert {node.tag.rpartition("}")[2] for node in root.iter()} <= {
             "svg",
@@ -179,7 +180,7 @@ class AsGitHub(HTMLParser):
 @pytest.mark.reference
 def test_markdown_of_hostile_names_is_names_and_tables_to_github() -> None:
     overview = hostile_overview()
-    text = markdown(overview, [HOSTILE[0]])
+    text = render_markdown(overview, [HOSTILE[0]])
     read = AsGitHub(text)
     allowed = "h3 h4 p strong em ul li table thead tbody tr th td code details summary"
     assert read.tags <= {*allowed.split()}
@@ -198,7 +199,7 @@ def test_markdown_of_hostile_names_is_names_and_tables_to_github() -> None:
     "name", ["@octocat", "#12", "https://example.invalid", "www.example.invalid", "a|b", "`", "``a"]
 )
 def test_a_name_is_one_piece_of_code_to_github(name: str) -> None:
-    table = AsGitHub(f"| a | b |\n|---|---|\n| {code(name)} | {escaped(name)} |\n")
+    table = AsGitHub(f"| a | b |\n|---|---|\n| {markdown_code(name)} | {escape_markdown(name)} |\n")
     assert table.rows == [2, 2] and table.coded == [name]
     assert not table.tags & {"a", "em", "strong", "img"}
     text = "".join(table.plain).split("\n")
@@ -214,41 +215,41 @@ def test_a_name_of_a_million_characters_is_cut_and_counted() -> None:
         rows.append(ImageRow(row="image", size=900, stored_size=9, containers=0, member=long, sha256="a", **place))
         rows.append(KernelRow(row="kernel", kernel=long, code_size=500, code_sha256="b", **place))
     rows.append(ImageRow(row="file", path="lib.so", exit_code=0, file_size=900, searched="places"))
-    overview = overview_of(rows)
-    region = Region(0, 10, long, long, long, "field", 1, "sm_90", "sm9")
-    map = ByteMap("lib.so", 10, "fields", (region,), 1, (region,))
-    text = "".join(page(overview, ["lib.so"], map, "0"))
+    overview = build_overview(rows)
+    region = ByteRegion(0, 10, long, long, long, "field", 1, "sm_90", "sm9")
+    map = FileRegions("lib.so", 10, "fields", (region,), 1, (region,))
+    text = "".join(render_page(overview, ["lib.so"], map, "0"))
     Strict(text)
     assert len(text) < 100_000
     assert "(1,000,002 characters)" in text
-    assert len(markdown(overview, ["lib.so"])) < 10_000
-    for picture in (treemap(overview, is_stored=True), coverage(overview), byte_grid(map)):
+    assert len(render_markdown(overview, ["lib.so"])) < 10_000
+    for picture in (draw_treemap(overview, is_stored=True), draw_coverage(overview), draw_byte_grid(map)):
         assert picture is not None and len(picture) < 10_000
 
 
 def test_a_page_of_nothing_says_so() -> None:
-    overview = overview_of([ImageRow(row="file", path="a.txt", exit_code=0, file_size=3)])
-    read = Strict("".join(page(overview, ["a.txt"], None, "0")))
+    overview = build_overview([ImageRow(row="file", path="a.txt", exit_code=0, file_size=3)])
+    read = Strict("".join(render_page(overview, ["a.txt"], None, "0")))
     assert "No device code was found." in read.texts
 
 
 @pytest.mark.parametrize("name", ["cuda_fatbin/recorded/v130_none.fatbin", "elf/clang-22-openmp-gfx90a.o"])
 def test_regions_cover_each_byte_once(name: str) -> None:
     with open_source(str(FIXTURES / name)) as source:
-        found = byte_map(source.view(), {})
+        found = file_regions(source.view(), {})
     at = 0
     for region in found.regions:
         assert region.start == at
         at += region.size
     assert at == found.size == (FIXTURES / name).stat().st_size
-    assert found.level == "fields" or found.labels > regions.MOST_REGIONS
+    assert found.level == "fields" or found.labels > regions.MAX_REGIONS
 
 
 def test_a_large_file_has_coarser_regions(monkeypatch: pytest.MonkeyPatch) -> None:
     path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
-    monkeypatch.setattr(regions, "MOST_REGIONS", 12)
+    monkeypatch.setattr(regions, "MAX_REGIONS", 12)
     with open_source(str(path)) as source:
-        found = byte_map(source.view(), {})
+        found = file_regions(source.view(), {})
     assert found.level != "fields"
     assert len(found.regions) <= 12
     assert sum(region.size for region in found.regions) == found.size
@@ -256,11 +257,11 @@ def test_a_large_file_has_coarser_regions(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_regions_beyond_every_level_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [Label(Span(n, n + 1, ("x",)), f"part {n}") for n in range(100)]
-    monkeypatch.setattr(regions, "MOST_REGIONS", 12)
-    monkeypatch.setattr(regions, "labels", lambda view: made)
+    monkeypatch.setattr(regions, "MAX_REGIONS", 12)
+    monkeypatch.setattr(regions, "file_labels", lambda view: made)
     path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
     with open_source(str(path)) as source:
-        found = byte_map(source.view(), {})
+        found = file_regions(source.view(), {})
         assert sum(region.size for region in found.regions) == len(source.view())
     assert len(found.regions) == 13
 

@@ -7,15 +7,15 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.report.pictures.squarified import Box, tiles
+from fatpack.report.pictures.squarified import Rectangle, squarify
 
 SIZES = st.lists(st.integers(0, 10**12), min_size=1, max_size=30)
 
 
 @given(SIZES, st.integers(1, 2000), st.integers(1, 2000))
 def test_areas_are_proportional_and_tile_the_box(sizes: list[int], width: int, height: int) -> None:
-    box = Box(3.0, 5.0, width, height)
-    placed = tiles(box, sizes)
+    box = Rectangle(3.0, 5.0, width, height)
+    placed = squarify(box, sizes)
     whole = sum(sizes)
     for tile, size in zip(placed, sizes, strict=True):
         wanted = box.area * size / whole if whole else 0.0
@@ -29,10 +29,10 @@ def test_areas_are_proportional_and_tile_the_box(sizes: list[int], width: int, h
 
 
 def test_equal_sizes_make_squares_of_a_square() -> None:
-    placed = tiles(Box(0, 0, 100, 100), [1, 1, 1, 1])
+    placed = squarify(Rectangle(0, 0, 100, 100), [1, 1, 1, 1])
     assert {(tile.width, tile.height) for tile in placed} == {(50, 50)}
 
 
 def test_order_of_tiles_is_the_order_of_sizes() -> None:
-    small, large = tiles(Box(0, 0, 100, 10), [1, 3])
+    small, large = squarify(Rectangle(0, 0, 100, 10), [1, 3])
     assert (small.area, large.area) == (250, 750)

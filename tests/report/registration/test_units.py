@@ -14,11 +14,11 @@ from tests.laws.rooms import FIXTURES
 from fatpack.cli import main
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import inspection
-from fatpack.report.registration.units import lines, registers
-from fatpack.report.schemas import text as schema_text
-from fatpack.runtime.evidence.memory import Memory, Section
-from fatpack.runtime.evidence.strings import standing_in
+from fatpack.report.inspection import make_file_record
+from fatpack.report.registration.units import has_registration, registration_lines
+from fatpack.report.schemas import schema_text
+from fatpack.runtime.evidence.memory import HostMemory, MemorySection
+from fatpack.runtime.evidence.strings import names_in_strings
 
 
 def shown(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -59,7 +59,7 @@ def test_members_have_a_line_each_or_one_together(tmp_path: Path, capsys: pytest
 
 def test_the_record_has_the_same_in_numbers() -> None:
     with open_source(str(FIXTURES / "elf" / "clang-22-hip.o")) as source:
-        record = inspection(source.view())
+        record = make_file_record(source.view())
     jsonschema.validate(
         {"schema": "fatpack.inspect/1", "files": [json.loads(json.dumps(record))]}, json.loads(schema_text("inspect"))
     )
@@ -72,7 +72,7 @@ def test_the_record_has_the_same_in_numbers() -> None:
         "records": 1,
         "by": "clang calls",
     }
-    assert list(lines([unit], "")) == ["registered: 1 kernel, by clang calls"]
+    assert list(registration_lines([unit], "")) == ["registered: 1 kernel, by clang calls"]
 
 
 def test_without_capstone_names_in_data_are_likely_registered(
@@ -92,8 +92,10 @@ def test_without_capstone_names_in_data_are_likely_registered(
 
 def test_names_share_their_ends() -> None:
     view = BytesSource(b"\1\2x_kernel\0other\0").view()
-    memory = Memory(view, "x86-64", 8, [Section(1, ".rodata", 0, len(view), view, False)], [], is_windows=False)
-    assert standing_in(memory, ["kernel", "x_kernel", "other", "kern"]) == ["kernel", "other", "x_kernel"]
+    memory = HostMemory(
+        view, "x86-64", 8, [MemorySection(1, ".rodata", 0, len(view), view, False)], [], is_windows=False
+    )
+    assert names_in_strings(memory, ["kernel", "x_kernel", "other", "kern"]) == ["kernel", "other", "x_kernel"]
 
 
 def test_entries_that_nobody_registers_are_declared() -> None:
@@ -105,9 +107,9 @@ def test_entries_that_nobody_registers_are_declared() -> None:
         "models": ["cuda"],
         "by": "clang ≥ 21 entries",
     }
-    is_registered = registers([{"code": "FP3049"}])
-    assert not is_registered and registers([{"code": "FP3047"}])
+    is_registered = has_registration([{"code": "FP3049"}])
+    assert not is_registered and has_registration([{"code": "FP3047"}])
     expected = "declared, and registered by nobody: 2 kernels, 1 variable, by clang ≥ 21 entries"
-    assert list(lines([record], "", is_registered=is_registered)) == [expected]
-    (line,) = lines([record | {"by": "clang calls"}], "", is_registered=is_registered)
+    assert list(registration_lines([record], "", is_registered=is_registered)) == [expected]
+    (line,) = registration_lines([record | {"by": "clang calls"}], "", is_registered=is_registered)
     assert line.startswith("registered: ")

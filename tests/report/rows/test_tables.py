@@ -13,9 +13,9 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.facts.columns import ImageRow, KernelRow, columns, json_schema
+from fatpack.facts.columns import ImageRow, KernelRow, json_schema, list_columns
 from fatpack.report.rows.texts import csv_lines, json_lines
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.schemas import schema_text
 
 FATBIN = FIXTURES / "cuda_fatbin" / "recorded" / "v130_default.fatbin"
 
@@ -76,24 +76,24 @@ def test_no_cell_of_a_csv_is_a_formula() -> None:
 
 def test_parquet_gives_back_the_rows(tmp_path: Path) -> None:
     pq = reference.package("pyarrow.parquet")
-    from fatpack.report.rows.parquet import joined, parquet_pieces, without
+    from fatpack.report.rows.parquet import parquet_from_values, parquet_pieces, parquet_without
 
     images = list(fatpack.rows(FATBIN, kernels=True, digests=True))
     path = tmp_path / "x.parquet"
     path.write_bytes(b"".join(parquet_pieces(images, ImageRow)))
     assert pq.read_table(path).to_pylist() == [row.to_dict() for row in images]
     assert pq.read_schema(path).metadata[b"fatpack.schema"] == b"fatpack.rows/1"
-    assert pq.read_schema(path).names == [name for name, _, _ in columns(ImageRow)]
-    path.write_bytes(b"".join(joined([*(row.values() for row in images), HOSTILE.values()], ImageRow)))
+    assert pq.read_schema(path).names == [name for name, _, _ in list_columns(ImageRow)]
+    path.write_bytes(b"".join(parquet_from_values([*(row.values() for row in images), HOSTILE.values()], ImageRow)))
     *same, hostile = pq.read_table(path).to_pylist()
     assert same == [row.to_dict() for row in images]
     assert (hostile["path"], hostile["size"]) == ("a\\xff.so", (1 << 63) - 1)
-    left = b"".join(without(str(path), [str(FATBIN)], ImageRow))
+    left = b"".join(parquet_without(str(path), [str(FATBIN)], ImageRow))
     path.write_bytes(left)
     assert pq.read_table(path).to_pylist() == [hostile]
     path.write_bytes(left[:-4])
     with pytest.raises(fatpack.FormatError, match="no part of a survey"):
-        b"".join(without(str(path), [], ImageRow))
+        b"".join(parquet_without(str(path), [], ImageRow))
     assert pq.read_table(io.BytesIO(b"".join(parquet_pieces([], KernelRow)))).num_rows == 0
 
 

@@ -10,16 +10,17 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.builders import elf
-from tests.laws.rooms import FIXTURES, view_of
+from tests.laws.rooms import FIXTURES
 
 from fatpack import codec
 from fatpack.cli import main
 from fatpack.formats.cuda_fatbin.reading import inflate
 from fatpack.hosts import archive
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.report.inspection import inspection
-from fatpack.report.schemas import text as schema_text
-from fatpack.report.several.sums import KEYS, sums, table_lines
+from fatpack.report.inspection import make_file_record
+from fatpack.report.schemas import schema_text
+from fatpack.report.several.sums import KEYS, compute_totals, totals_table
+from fatpack.testing.making import make_view
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 COMPRESSED = FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle"
@@ -56,19 +57,19 @@ def test_images_of_an_arch_are_added_over_all_files() -> None:
         file("one", container(100, image("a", 30, 20), image("b", 60, 60))),
         file("two", container(10, image("a", 5, 5))),
     ]
-    result = sums(files, ["arch"])
+    result = compute_totals(files, ["arch"])
     assert [(row["arch"], row["images"], row["stored_size"], row["size"]) for row in result["rows"]] == [
         ("b", 1, 60, 60),
         ("a", 2, 25, 35),
     ]
     assert (result["total"]["stored_size"], result["total"]["size"]) == (85, 95)
-    assert [row["file"] for row in sums(files, ["file"])["rows"]] == ["one", "two"]
+    assert [row["file"] for row in compute_totals(files, ["file"])["rows"]] == ["one", "two"]
 
 
 def test_forms_of_one_arch_are_counted_separately() -> None:
-    result = sums([file("one", container(90, image("a", 30, 30), image("a", 50, 50, form="ptx")))], ["arch"])
+    result = compute_totals([file("one", container(90, image("a", 30, 30), image("a", 50, 50, form="ptx")))], ["arch"])
     assert [(row["arch"], row["form"], row["images"]) for row in result["rows"]] == [("a", "ptx", 1), ("a", "cubin", 1)]
-    assert [line.split()[-2:] for line in table_lines(result)][1:] == [["a", "ptx"], ["a", "cubin"], ["B", "total"]]
+    assert [line.split()[-2:] for line in totals_table(result)][1:] == [["a", "ptx"], ["a", "cubin"], ["B", "total"]]
 
 
 def test_several_keys_make_a_row_for_each_of_their_combinations() -> None:
@@ -76,14 +77,14 @@ def test_several_keys_make_a_row_for_each_of_their_combinations() -> None:
         file("one", container(100, image("a", 30, 20), image("b", 60, 60))),
         file("two", container(10, image("a", 5, 5))),
     ]
-    result = sums(files, ["arch", "file"])
+    result = compute_totals(files, ["arch", "file"])
     assert [(row["arch"], row["file"], row["stored_size"]) for row in result["rows"]] == [
         ("b", "one", 60),
         ("a", "one", 20),
         ("a", "two", 5),
     ]
     assert list(result["rows"][0])[:3] == ["arch", "form", "file"]
-    assert list(sums(files, ["file", "arch"])["rows"][0])[:3] == ["file", "arch", "form"]
+    assert list(compute_totals(files, ["file", "arch"])["rows"][0])[:3] == ["file", "arch", "form"]
 
 
 def test_tables_have_groups_and_name_a_package_once() -> None:
@@ -91,7 +92,7 @@ def test_tables_have_groups_and_name_a_package_once() -> None:
         file("d/x.whl!lib/a.so", container(20, image("sm_90", 5, 5), image("sm_90", 9, 9, form="ptx"))),
         file("d/x.whl!lib/b.so", container(70, image("sm_80", 50, 50), image("gfx90a", 8, 8, form="code-object"))),
     ]
-    lines = list(table_lines(sums(files, ["file", "arch"])))
+    lines = list(totals_table(compute_totals(files, ["file", "arch"])))
     assert lines[0] == "in d/x.whl!lib/"
     assert [line.split()[5:] for line in lines[2:]] == [
         ["b.so", "sm_80", "cubin"],
@@ -100,21 +101,21 @@ def test_tables_have_groups_and_name_a_package_once() -> None:
         ["sm_90", "cubin"],
         ["total"],
     ]
-    lines = list(table_lines(sums(files, ["arch", "file"])))
+    lines = list(totals_table(compute_totals(files, ["arch", "file"])))
     assert [line.split()[5:] for line in lines[2:-1]] == [
         ["sm_80", "cubin", "b.so"],
         ["compute_90", "ptx", "a.so"],
         ["sm_90", "cubin", "a.so"],
         ["gfx90a", "code-object", "b.so"],
     ]
-    (one,) = [line for line in table_lines(sums(files[:1], ["file"])) if line.endswith("a.so")]
+    (one,) = [line for line in totals_table(compute_totals(files[:1], ["file"])) if line.endswith("a.so")]
     assert one.split()[-1] == "lib/a.so"
 
 
 def test_the_empty_entry_of_the_host_is_no_image() -> None:
     host = image("", 0, 0, triple="x86_64", offload="host", form="empty")
     code = image("", 7, 7, triple="x86_64", offload="host", form="object")
-    result = sums([file("one", container(100, host, image("a", 30, 30), code))], ["arch"])
+    result = compute_totals([file("one", container(100, host, image("a", 30, 30), code))], ["arch"])
     assert [(row["arch"], row["images"]) for row in result["rows"]] == [("a", 1), ("x86_64", 1)]
     assert result["total"]["images"] == 2
 
@@ -127,22 +128,22 @@ def test_the_marker_of_the_host_in_a_fat_object_is_no_image(run: Run) -> None:
 
 def test_a_compressed_container_is_shared_out_by_inflated_size() -> None:
     files = [file("one", container(40, image("a", 300, None), image("b", 100, None)))]
-    result = sums(files, ["arch"])
+    result = compute_totals(files, ["arch"])
     assert {row["arch"]: row["stored_size"] for row in result["rows"]} == {"a": 30, "b": 10}
 
 
 def test_what_holds_containers_is_not_counted_itself() -> None:
     inner = container(80, image("x", 40, 40), image("y", 30, 30))
     outer = image("wrapped", 80, 20, containers=[inner], compression="zstd")
-    result = sums([file("one", container(100, outer))], ["arch"])
+    result = compute_totals([file("one", container(100, outer))], ["arch"])
     assert {row["arch"]: (row["stored_size"], row["size"]) for row in result["rows"]} == {"x": (11, 40), "y": (8, 30)}
 
 
 def test_kernels_are_ordered_by_their_code() -> None:
     files = [file("one", container(9, image("a", 9, 9, ("k", "m")), image("b", 9, 9, ("m",))))]
-    rows = sums(files, ["kernel"])["rows"]
+    rows = compute_totals(files, ["kernel"])["rows"]
     assert [(row["kernel"], row["images"], row["code_size"]) for row in rows] == [("m", 2, 30), ("k", 1, 10)]
-    rows = sums(files, ["arch", "kernel"])["rows"]
+    rows = compute_totals(files, ["arch", "kernel"])["rows"]
     assert [(row["arch"], row["kernel"], row["code_size"]) for row in rows] == [
         ("a", "m", 20),
         ("a", "k", 10),
@@ -158,8 +159,8 @@ def test_images_without_a_container_count(run: Run, tmp_path: Path, by: str) -> 
     alone = json.loads(run("inspect", "--by", by, "--json", *cubins))
     assert alone["total"] == {"images": len(cubins), "stored_size": sum(sizes), "size": sum(sizes)}
     archive_file = tmp_path / "libk.a"
-    members = [(path.name.encode(), view_of(path.read_bytes())) for path in cubins]
-    archive_file.write_bytes(PiecesSource(list(archive.build(members)), "libk.a").view().tobytes())
+    members = [(path.name.encode(), make_view(path.read_bytes())) for path in cubins]
+    archive_file.write_bytes(PiecesSource(list(archive.build_archive(members)), "libk.a").view().tobytes())
     together = json.loads(run("inspect", "--by", by, "--json", archive_file))
     assert together["total"] == alone["total"]
     if by == "arch":
@@ -177,7 +178,7 @@ def test_the_command_prints_a_table_and_json(run: Run) -> None:
     assert result["schema"] == "fatpack.sums/1"
     assert {Path(row["file"]) for row in result["rows"]} == {PLAIN, COMPRESSED}
     assert result["total"]["images"] == sum(row["images"] for row in result["rows"])
-    assert list(table_lines(result))[-1].endswith("total")
+    assert list(totals_table(result))[-1].endswith("total")
 
 
 @pytest.mark.parametrize("by", [("arch",), ("kernel",), ("file",), ("arch", "file"), ("kernel", "arch", "file")])
@@ -253,10 +254,10 @@ def test_a_library_of_fat_binaries_is_added_up_from_its_tables(
     hosted = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"
     found = json.loads(run("inspect", "--json", "--by", by, library, hosted))
     assert inflations == []
-    whole = [inspection(view_of(path.read_bytes(), str(path))) for path in (library, hosted)]
+    whole = [make_file_record(make_view(path.read_bytes(), str(path))) for path in (library, hosted)]
     assert inflations
     assert len(whole[0]["containers"]) == len(fatbins)
-    assert found == sums(whole, [by])
+    assert found == compute_totals(whole, [by])
 
 
 def test_the_sums_by_kernel_take_inflating(run: Run, inflations: list[str]) -> None:

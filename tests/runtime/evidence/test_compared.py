@@ -13,8 +13,8 @@ from tests.runtime.evidence.test_programs import RUNTIME
 import fatpack
 from fatpack.cli import main
 from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration as record_of
-from fatpack.runtime.evidence.compared import missing
+from fatpack.report.registration.records import registration_record as record_of
+from fatpack.runtime.evidence.compared import missing_kernels
 
 pytestmark = pytest.mark.reference
 
@@ -27,8 +27,8 @@ def codes(path: Path) -> list[str]:
 
 
 def test_only_what_others_have_is_missing_somewhere() -> None:
-    assert missing({"sm_80": {"a", "b"}, "sm_90": {"a"}}, {"a", "b", "c"}) == {"b": ["sm_90"]}
-    assert missing({"sm_80": {"a", "b"}, "sm_90": {"a"}, "": {"b"}}, {"a", "b"}) == {}
+    assert missing_kernels({"sm_80": {"a", "b"}, "sm_90": {"a"}}, {"a", "b", "c"}) == {"b": ["sm_90"]}
+    assert missing_kernels({"sm_80": {"a", "b"}, "sm_90": {"a"}, "": {"b"}}, {"a", "b"}) == {}
 
 
 def test_a_kernel_that_one_architecture_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,10 +10,10 @@ from tests import reference
 
 import fatpack
 from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration as record_of
+from fatpack.report.registration.records import registration_record as record_of
 from fatpack.runtime.evidence import judging
-from fatpack.runtime.evidence.facts import Evidence
-from fatpack.scanner.visit import host_of
+from fatpack.runtime.evidence.facts import RegistrationEvidence
+from fatpack.scanner.visit import detect_host
 
 pytestmark = pytest.mark.reference
 
@@ -66,10 +66,10 @@ declare void @__sycl_register_lib(ptr)
 """
 
 
-def evidence_of(path: Path) -> Evidence:
+def evidence_of(path: Path) -> RegistrationEvidence:
     with open_source(str(path)) as source:
         view = source.view()
-        evidence, _ = judging.read(view, host_of(view))
+        evidence, _ = judging.read_evidence(view, detect_host(view))
     assert evidence is not None
     return evidence
 

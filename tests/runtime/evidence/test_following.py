@@ -10,37 +10,37 @@ import pytest
 from tests import reference
 
 from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.evidence.memory import Section
+from fatpack.runtime.evidence.memory import MemorySection
 from fatpack.runtime.evidence.programs import unwinding
 from fatpack.runtime.evidence.programs.code import search
-from fatpack.runtime.evidence.programs.code.a64 import A64
-from fatpack.runtime.evidence.programs.code.program import Program
-from fatpack.runtime.evidence.programs.code.sites import Calls
-from fatpack.runtime.evidence.programs.code.state import STACK, State
-from fatpack.runtime.evidence.programs.code.x86_runs import Runs
+from fatpack.runtime.evidence.programs.code.a64 import Aarch64Follower
+from fatpack.runtime.evidence.programs.code.program import LinkedProgram
+from fatpack.runtime.evidence.programs.code.sites import ProgramCalls
+from fatpack.runtime.evidence.programs.code.state import STACK, RegisterState
+from fatpack.runtime.evidence.programs.code.x86_runs import InstructionRuns
 
 CODE, DATA = 0x10000, 0x900000
 FUNCTION = CODE + 0x4000
 
 
-def program(code: bytes, machine: str = "x86-64", *, is_windows: bool = False) -> Program:
+def program(code: bytes, machine: str = "x86-64", *, is_windows: bool = False) -> LinkedProgram:
     code = code.ljust(0x5000, b"\x90")
     data = b"name\0".ljust(64, b"\0")
     view = BytesSource(code + data).view()
     sections = [
-        Section(1, ".text", CODE, len(code), view.slice(0, len(code)), True),
-        Section(2, ".rodata", DATA, len(data), view.slice(len(code), len(data)), False),
+        MemorySection(1, ".text", CODE, len(code), view.slice(0, len(code)), True),
+        MemorySection(2, ".rodata", DATA, len(data), view.slice(len(code), len(data)), False),
     ]
-    made = Program(view, machine, 8, sections, is_windows=is_windows)
+    made = LinkedProgram(view, machine, 8, sections, is_windows=is_windows)
     made.set_starts([CODE, FUNCTION])
     return made
 
 
-def called(made: Program, start: int = CODE) -> list[tuple[int | None, ...]]:
+def called(made: LinkedProgram, start: int = CODE) -> list[tuple[int | None, ...]]:
     """Return the arguments of all calls of a function by another."""
     function = made.function_at(start)
     assert function is not None
-    return [call.arguments for call in Calls(made).calls_of(function) if call.target == FUNCTION]
+    return [call.arguments for call in ProgramCalls(made).calls_of(function) if call.target == FUNCTION]
 
 
 #: bytes that each case has
@@ -48,7 +48,7 @@ STEP = 256
 
 
 @lru_cache
-def cases(target: str) -> Program:
+def cases(target: str) -> LinkedProgram:
     """Return a program with all cases for a machine, one after the other."""
     texts = [text for text, _, _ in CASES[target].values()]
     code = assembled("".join(f".p2align 8\n{text}\n" for text in texts), target)
@@ -140,10 +140,10 @@ def test_runs_are_read_as_they_are_followed() -> None:
         lea d(%rip), %rdi; call f
     """
     code = assembled(text, "x86_64-linux-gnu")
-    runs = Runs(code, CODE, (7, 6, 2, 1), lambda _: None)
+    runs = InstructionRuns(code, CODE, (7, 6, 2, 1), lambda _: None)
     section = program(code).sections[0]
     start, found = 0, []
-    for at, after, _ in search.calls(program(code), section, 0, len(code), [FUNCTION]):
+    for at, after, _ in search.find_calls(program(code), section, 0, len(code), [FUNCTION]):
         found.append(runs.values(start, at - CODE))
         start = after - CODE
     assert found == [list(each[:4]) for each in called(program(code))]
@@ -155,8 +155,8 @@ def test_runs_are_read_as_they_are_followed() -> None:
 
 def test_a_run_with_an_unknown_instruction_is_not_read() -> None:
     code = b"\x48\x8d\x3d\0\0\0\0" + b"\x0f\x01\xd0" + b"\xe8\0\0\0\0"
-    assert Runs(code, 0, (7,), lambda _: None).values(0, 10) is None
-    assert Runs(code, 0, (7,), lambda _: None).values(10, 10) == [None]
+    assert InstructionRuns(code, 0, (7,), lambda _: None).values(0, 10) is None
+    assert InstructionRuns(code, 0, (7,), lambda _: None).values(10, 10) == [None]
 
 
 @pytest.mark.parametrize("machine", ["x86-64", "aarch64"])
@@ -182,7 +182,7 @@ def test_the_search_finds_every_call(machine: str) -> None:
             continue
         expected |= {(CODE + at, to)} if to in targets else set()
     made = program(bytes(code), machine)
-    found = search.calls(made, made.sections[0], 0, len(code), targets)
+    found = search.find_calls(made, made.sections[0], 0, len(code), targets)
     assert {(at, to) for at, _, to in found} == expected
     assert len(expected) > 100
 
@@ -195,11 +195,11 @@ def test_the_search_finds_addresses_that_are_made_of_two_instructions(distance: 
     adrp = 0x90000008 | (page & 3) << 29 | page >> 2 << 5
     code[at : at + 8] = struct.pack("<II", adrp, 0x91000108 | (target & 0xFFF) << 10)
     made = program(bytes(code), "aarch64")
-    assert (CODE + at, target) in set(search.references(made, [target]))
+    assert (CODE + at, target) in set(search.find_code_references(made, [target]))
 
 
 def test_ways_that_meet_hold_what_they_agree_on() -> None:
-    state = State((0, 1), (0, 1), 31)
+    state = RegisterState((0, 1), (0, 1), 31)
     state.put(0, 5)
     state.put(19, 6)
     state.store(STACK + 8, 8, 7)
@@ -219,11 +219,11 @@ def test_frames_are_walked_where_no_table_of_them_is() -> None:
         place = DATA + len(frames) + 8
         frames += struct.pack("<IIiI", 0x14, len(frames) + 4, start - place, 16) + bytes(8)
     view = BytesSource(frames + bytes(4)).view()
-    section = Section(1, ".eh_frame", DATA, len(view), view, False)
-    made = Program(view, "x86-64", 8, [section], is_windows=False)
-    assert list(unwinding.starts(made)) == [CODE, FUNCTION]
+    section = MemorySection(1, ".eh_frame", DATA, len(view), view, False)
+    made = LinkedProgram(view, "x86-64", 8, [section], is_windows=False)
+    assert list(unwinding.function_starts(made)) == [CODE, FUNCTION]
 
 
 def test_code_that_is_no_code_ends() -> None:
     made = program(random.Random(3).randbytes(0x4000), "aarch64")
-    A64(made).follow(random.Random(4).randbytes(0x4000), CODE)
+    Aarch64Follower(made).follow(random.Random(4).randbytes(0x4000), CODE)

@@ -15,9 +15,9 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.runtime.evidence import judging
 from fatpack.runtime.evidence.programs.code import sites
-from fatpack.runtime.evidence.programs.code.state import STACK, State
-from fatpack.runtime.evidence.units import RegisteringUnit
-from fatpack.scanner.visit import host_of
+from fatpack.runtime.evidence.programs.code.state import STACK, RegisterState
+from fatpack.runtime.evidence.units import RegistrationCounts
+from fatpack.scanner.visit import detect_host
 
 HOSTS = ("single.o", "clang_win.obj", "clang_win.dll", "libtwo.so", "libtwo.stripped.so", "k1.rdc.o", "dlink.o")
 
@@ -34,20 +34,20 @@ def test_any_damage_gives_an_answer(name: str) -> None:
             at = chance.randrange(len(data) - 8)
             data[at : at + 8] = chance.choice((bytes(8), b"\xff" * 8, b"\x7f" * 8, chance.randbytes(8)))
         view = BytesSource(bytes(data)).view()
-        host = host_of(view)
+        host = detect_host(view)
         if host in ("elf", "coff"):
             assert all(
-                isinstance(item, Finding | RegisteringUnit)
-                for item in judging.judged(view, host, lambda: {"": {"kernel"}})
+                isinstance(item, Finding | RegistrationCounts)
+                for item in judging.registration_findings(view, host, lambda: {"": {"kernel"}})
             )
         if host in ("elf", "coff", "pe"):
             assert all(
-                isinstance(item, Finding | RegisteringUnit)
-                for item in judging.judged(view, host, lambda: {"": {"kernel"}})
+                isinstance(item, Finding | RegistrationCounts)
+                for item in judging.registration_findings(view, host, lambda: {"": {"kernel"}})
             )
-            evidence, _ = judging.read(view, host)
+            evidence, _ = judging.read_evidence(view, host)
             if evidence is not None:
-                assert all(item.code for item in judging.verdicts_of(evidence, {"": {"kernel"}}))
+                assert all(item.code for item in judging.findings_from_evidence(evidence, {"": {"kernel"}}))
 
 
 def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> None:
@@ -58,7 +58,7 @@ def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> N
     at = host.section_field(section.index, "size")
     data[at : at + 8] = (1 << 62).to_bytes(8, "little")
     try:
-        evidence, _ = judging.read(BytesSource(bytes(data)).view(), "elf")
+        evidence, _ = judging.read_evidence(BytesSource(bytes(data)).view(), "elf")
     except FormatError:  # pragma: no cover
         pytest.fail("what is damaged raises nothing here")
     assert evidence is not None
@@ -100,11 +100,11 @@ def test_headers_that_share_their_bytes_are_read_once(elf_type: int, kind: int, 
     pytest.importorskip("capstone")
     data = shared(200, elf_type, kind)
     source = Reading(data)
-    found = list(judging.judged(source.view(), "elf", lambda: {"": {"kernel"}}))
+    found = list(judging.registration_findings(source.view(), "elf", lambda: {"": {"kernel"}}))
     assert source.count < 16 * len(data)
     assert [item.code for item in found] == codes
     source = Reading(data)
-    judging.read(source.view(), "elf")
+    judging.read_evidence(source.view(), "elf")
     assert source.count < 16 * len(data)
 
 
@@ -118,7 +118,7 @@ def test_sections_that_lie_over_each_other_are_kept_once() -> None:
         )
     data = over_each_other(built.build(), 3, 100)
     source = Reading(data)
-    assert [item.code for item in judging.judged(source.view(), "elf", lambda: None)] == ["FP3041"]
+    assert [item.code for item in judging.registration_findings(source.view(), "elf", lambda: None)] == ["FP3041"]
     assert source.count < 16 * len(data)
 
 
@@ -142,7 +142,7 @@ def test_what_limits_leave_out_is_said(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_jumps_without_end_cost_their_bytes() -> None:
-    state = State((0,), (0,), 31)
+    state = RegisterState((0,), (0,), 31)
     for place in range(2 * 256):
         state.store(STACK + 8 * place, 8, place)
     assert len(state.places) == 256

@@ -16,10 +16,10 @@ from tests.runtime.evidence.test_described import ARM, LINUX, WINDOWS, openmp_ho
 
 import fatpack
 from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration as record_of
-from fatpack.runtime.evidence.entries import Entry
+from fatpack.report.registration.records import registration_record as record_of
+from fatpack.runtime.evidence.entries import OffloadEntry
 from fatpack.runtime.evidence.objects import reading
-from fatpack.scanner.visit import host_of
+from fatpack.scanner.visit import detect_host
 
 pytestmark = pytest.mark.reference
 
@@ -45,10 +45,10 @@ def codes(path: Path) -> list[str]:
         return sorted({item.code for item in file.findings})
 
 
-def entries(path: Path) -> list[Entry]:
+def entries(path: Path) -> list[OffloadEntry]:
     with open_source(str(path)) as source:
         view = source.view()
-        return reading.evidence(reading.read(view, host_of(view))).entries
+        return reading.object_evidence(reading.read_object(view, detect_host(view))).entries
 
 
 def expected(name: str, code: str, found: list[str], *, is_optimised: bool) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.evidence.memory import Memory, Section, Symbol
+from fatpack.runtime.evidence.memory import HostMemory, MemorySection, MemorySymbol
 
 
 def test_no_function_lies_over_another_however_many_names_it_has() -> None:
     view = BytesSource(bytes(64)).view()
     symbols = [
-        Symbol(f"f{at}_{number}", at, 0, is_function=True, is_defined=True, is_local=False)
+        MemorySymbol(f"f{at}_{number}", at, 0, is_function=True, is_defined=True, is_local=False)
         for at in (0, 16, 48)
         for number in range(12)
     ]
-    memory = Memory(view, "x86-64", 8, [Section(1, ".text", 0, 64, view, True)], symbols, is_windows=False)
+    memory = HostMemory(view, "x86-64", 8, [MemorySection(1, ".text", 0, 64, view, True)], symbols, is_windows=False)
     assert [(each.start, each.end, each.name) for each in memory.functions] == [
         (0, 16, "f0_0"),
         (16, 48, "f16_0"),

@@ -13,8 +13,8 @@ from tests.builders import registration
 
 from fatpack.cli import main
 from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration as record_of
-from fatpack.report.schemas import text as schema_text
+from fatpack.report.registration.records import registration_record as record_of
+from fatpack.report.schemas import schema_text
 from fatpack.runtime.evidence.programs.code import x86
 
 pytestmark = pytest.mark.reference

@@ -12,7 +12,7 @@ from tests.builders import registration
 import fatpack
 from fatpack.io.sources.opening import open_source
 from fatpack.runtime.evidence.objects import reading
-from fatpack.scanner.visit import host_of
+from fatpack.scanner.visit import detect_host
 
 pytestmark = pytest.mark.reference
 
@@ -30,7 +30,7 @@ def codes(path: Path) -> list[str]:
 def registered(path: Path) -> set[str]:
     with open_source(str(path)) as source:
         view = source.view()
-        return set(reading.evidence(reading.read(view, host_of(view))).kernels)
+        return set(reading.object_evidence(reading.read_object(view, detect_host(view))).kernels)
 
 
 def check(folder: Path, model: str, target: str, level: tuple[str, ...]) -> None:

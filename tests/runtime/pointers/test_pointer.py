@@ -10,11 +10,11 @@ from tests.builders import elf as build
 from tests.builders import pe as build_pe
 
 from fatpack import hosts
-from fatpack.hosts import Site
+from fatpack.hosts import CodeSection
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.pointers.open import program
-from fatpack.runtime.pointers.pointer import NULL_POINTER, UNKNOWN_POINTER, Loaded, Pointer
+from fatpack.runtime.pointers.open import open_pointers
+from fatpack.runtime.pointers.pointer import NULL_POINTER, UNKNOWN_POINTER, LoadedRanges, Pointer
 
 #: (bits, order) → machine, and its types of relocation: base added, whole pointer to a symbol
 MACHINES = {(64, "little"): (62, 8, 1), (32, "little"): (3, 8, 1), (64, "big"): (22, 12, 22), (32, "big"): (20, 22, 1)}
@@ -28,7 +28,7 @@ def followed(data: bytes, host: str, index: int, offsets: list[int]) -> list[Poi
     """Return what pointers in the section of that number lead to."""
     view = view_of(data)
     start, end, name, _ = next(row for row in hosts.sections(host, view) if row[3] == index)
-    return program(view, host).pointers(Site(view.slice(start, end - start, name), name, index), offsets)
+    return open_pointers(view, host).pointers(CodeSection(view.slice(start, end - start, name), name, index), offsets)
 
 
 @pytest.mark.parametrize("kind", MACHINES)
@@ -138,7 +138,7 @@ def test_relocations_of_many_blocks_are_read_to_the_last(monkeypatch: pytest.Mon
 
 
 def test_loaded_ranges_leave_out_what_the_file_does_not_have() -> None:
-    loaded = Loaded([(0x1000, 16, 100, 1), (0x2000, 16, 990, 2), (0x3000, 0, 0, 3)], 1000)
+    loaded = LoadedRanges([(0x1000, 16, 100, 1), (0x2000, 16, 990, 2), (0x3000, 0, 0, 3)], 1000)
     assert loaded.at(0x100F) == Pointer("inside", 0x100F, 115, 1, 1)
     assert [loaded.at(address).kind for address in (0xFFF, 0x1010, 0x2000, 0x3000, 1 << 63)] == ["outside"] * 5
 
@@ -191,6 +191,6 @@ def test_any_cut_or_flip_gives_pointers_or_an_error_of_ours(bits: int) -> None:
         for damaged in (good[:at], good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :]):
             view = view_of(damaged)
             try:
-                program(view, "elf").pointers(Site(view_of(bytes(16)), ".pointers", pointers), [0, 8])
+                open_pointers(view, "elf").pointers(CodeSection(view_of(bytes(16)), ".pointers", pointers), [0, 8])
             except FatpackError:
                 pass

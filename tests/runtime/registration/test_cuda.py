@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 ABSOLUTE, RELATIVE = 1, 8
 MAGIC = 0x466243B1
@@ -48,7 +48,7 @@ def library(
     return elf.build()
 
 
-def items(data: bytes, *, deep: bool = False) -> list[Found | Finding]:
+def items(data: bytes, *, deep: bool = False) -> list[FoundContainer | Finding]:
     return list(scan(BytesSource(data, "x.so").view(), deep=deep))
 
 
@@ -57,7 +57,7 @@ def findings_of(data: bytes) -> list[tuple[str, str]]:
 
 
 def places(data: bytes, *, deep: bool = False) -> list[tuple[str | None, int]]:
-    found = [item for item in items(data, deep=deep) if isinstance(item, Found)]
+    found = [item for item in items(data, deep=deep) if isinstance(item, FoundContainer)]
     return [(item.section, item.container.span.start) for item in found]
 
 
@@ -188,7 +188,7 @@ def test_a_fat_binary_elsewhere_is_found_by_its_record(name: str) -> None:
     assert places(data)[2:] == [(name, at)]
     assert findings_of(data) == []
     assert places(data, deep=True) == places(data)
-    (last,) = [item for item in items(data) if isinstance(item, Found) and item.section == name]
+    (last,) = [item for item in items(data) if isinstance(item, FoundContainer) and item.section == name]
     assert (last.view.tobytes(), last.index) == (FATBIN, 4)
     assert [image.form for image in last.images] == ["ptx"]
 
@@ -199,7 +199,7 @@ def test_a_cubin_that_a_record_registers_without_a_fat_binary_is_found() -> None
     data = library([0x10000, 0x10000 + STEP, 0x40018], others=others)
     ((code, message),) = findings_of(data)
     assert (code, message[:9]) == ("FP3034", "record 2 ")
-    (last,) = [item for item in items(data) if isinstance(item, Found) and item.section == ".rodata"]
+    (last,) = [item for item in items(data) if isinstance(item, FoundContainer) and item.section == ".rodata"]
     assert (last.format, last.view.tobytes()) == ("bare-image", cubin)
     assert [(image.form, image.target.arch) for image in last.images] == [("cubin", "sm_90")]
     assert places(data, deep=True) == places(data)

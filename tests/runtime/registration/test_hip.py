@@ -11,7 +11,7 @@ from tests.builders import pe as build_pe
 
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 ABSOLUTE, RELATIVE = 1, 8
 HIPF, HIPK = 0x48495046, 0x4B504948
@@ -46,7 +46,7 @@ def findings_of(data: bytes) -> list[tuple[str, str]]:
 
 def test_a_record_for_every_bundle_is_nothing_to_tell() -> None:
     data = library([0x10000, 0x11000])
-    assert sum(isinstance(item, Found) for item in scan(BytesSource(data).view())) == 2
+    assert sum(isinstance(item, FoundContainer) for item in scan(BytesSource(data).view())) == 2
     assert findings_of(data) == []
 
 

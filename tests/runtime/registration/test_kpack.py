@@ -6,26 +6,26 @@ import msgpack
 import pytest
 from tests.builders import elf as build
 from tests.builders.kpack_host import REFERENCE, library, record, reference, windows_library
-from tests.laws.rooms import view_of
 
 from fatpack.model import Finding
 from fatpack.runtime.registration import hip
-from fatpack.runtime.registration.kpack import Marker
+from fatpack.runtime.registration.kpack import KpackMarker
 from fatpack.scanner import scan
+from fatpack.testing.making import make_view
 
 PATHS = ("../.kpack/x_lib_@GFXARCH@.kpack", "/opt/x.kpack")
 
 
-def markers(data: bytes, host: str = "elf") -> list[Marker]:
-    found = list(hip.markers(view_of(data), host))
+def markers(data: bytes, host: str = "elf") -> list[KpackMarker]:
+    found = list(hip.kpack_markers(make_view(data), host))
     assert not [item for item in found if isinstance(item, Finding)]
-    return [item for item in found if isinstance(item, Marker)]
+    return [item for item in found if isinstance(item, KpackMarker)]
 
 
 def findings(data: bytes) -> list[Finding]:
     """Return what a scan of the whole file finds, which are the findings of reading the markers alone too."""
-    found = [item for item in scan(view_of(data)) if isinstance(item, Finding) and item.code != "FP3004"]
-    alone = [item for item in hip.markers(view_of(data), "elf") if isinstance(item, Finding)]
+    found = [item for item in scan(make_view(data)) if isinstance(item, Finding) and item.code != "FP3004"]
+    alone = [item for item in hip.kpack_markers(make_view(data), "elf") if isinstance(item, Finding)]
     assert found == alone
     return found
 
@@ -49,12 +49,12 @@ def test_a_marker_says_where_it_stands() -> None:
 def test_images_of_windows_have_markers_too() -> None:
     (found,) = markers(windows_library(), "pe")
     assert (found.key, found.reference.search_paths) == ("bin/x.dll#7", ("../.kpack/x_lib_@GFXARCH@.kpack",))
-    assert [item.code for item in scan(view_of(windows_library())) if isinstance(item, Finding)] == ["FP3004"]
+    assert [item.code for item in scan(make_view(windows_library())) if isinstance(item, Finding)] == ["FP3004"]
 
 
 def test_a_program_whose_code_was_moved_is_told_so_and_nothing_else() -> None:
     """What is left of ``.hip_fatbin`` has a size and no bytes, which is right then."""
-    (found,) = scan(view_of(library()))
+    (found,) = scan(make_view(library()))
     assert isinstance(found, Finding)
     assert (found.code, found.severity) == ("FP3004", "note")
 
@@ -63,7 +63,7 @@ def test_a_file_of_debug_information_is_still_told() -> None:
     elf = build.Elf(type=build.SHARED)
     for name in (".hip_fatbin", ".rocm_kpack_ref"):
         elf.add(name, type=build.NOBITS, size=4096, flags=build.ALLOC)
-    assert next(item.code for item in scan(view_of(elf.build())) if isinstance(item, Finding)) == "FP2003"
+    assert next(item.code for item in scan(make_view(elf.build())) if isinstance(item, Finding)) == "FP2003"
 
 
 def test_bytes_that_are_no_text_are_kept() -> None:
@@ -103,7 +103,9 @@ def test_a_pointer_to_nothing_is_told_at_its_record(to: int, words: str) -> None
     assert found.span.start == build.section_field(data, 2, "offset") + 24
     assert words in found.message
     assert found.message.startswith("record 1 of .hipFatBinSegment")
-    assert [item.key for item in hip.markers(view_of(data), "elf") if isinstance(item, Marker)] == ["lib/libx.so#0"]
+    assert [item.key for item in hip.kpack_markers(make_view(data), "elf") if isinstance(item, KpackMarker)] == [
+        "lib/libx.so#0"
+    ]
 
 
 GOOD = msgpack.packb({"kernel_name": "x", "kpack_search_paths": ["y"]})
@@ -140,4 +142,4 @@ def test_no_more_markers_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch
 
 def test_a_program_with_bundles_has_no_markers() -> None:
     assert markers(library(records=b"")) == []
-    assert list(hip.markers(view_of(b"\0" * 64), "raw")) == []
+    assert list(hip.kpack_markers(make_view(b"\0" * 64), "raw")) == []

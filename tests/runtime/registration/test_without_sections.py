@@ -15,9 +15,9 @@ from tests.runtime.registration.test_hip import record as hip_record
 from fatpack.cli.tools.llvm.stored_images import llvm_images
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
-from fatpack.scanner.visit import SECTIONS, first
-from fatpack.scanner.walk import listed
+from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner.visit import SEARCH_SECTIONS, start_scan
+from fatpack.scanner.walk import scan_limited
 
 LOAD, DYNAMIC = 1, 2
 READ, WRITE = 4, 6
@@ -58,14 +58,14 @@ def at(number: int) -> int:
     return BASE + 4096 + 4096 * number
 
 
-def items(data: bytes, *, deep: bool = False) -> list[Found | Finding]:
+def items(data: bytes, *, deep: bool = False) -> list[FoundContainer | Finding]:
     """Return what records lead to; a scan would search the whole file where that is nothing."""
     view = BytesSource(data, "x.so").view()
-    return list(scan(view, deep=True) if deep else listed(first(view, SECTIONS)))
+    return list(scan(view, deep=True) if deep else scan_limited(start_scan(view, SEARCH_SECTIONS)))
 
 
 def found(data: bytes, *, deep: bool = False) -> list[tuple[str, int]]:
-    containers = [item for item in items(data, deep=deep) if isinstance(item, Found)]
+    containers = [item for item in items(data, deep=deep) if isinstance(item, FoundContainer)]
     assert {(item.host, item.section, item.index) for item in containers} <= {("elf", None, None)}
     return [(item.container.format, item.container.span.start) for item in containers]
 
@@ -135,10 +135,10 @@ def test_other_words_and_orders(bits: int, order: str) -> None:
 @pytest.mark.parametrize("damage", [{"shentsize": 33}, {"shnum": 60000}, {"shoff": 1 << 40}])
 def test_a_damaged_section_table_is_told_and_gone_round(damage: dict[str, int]) -> None:
     data = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.stripped.so").read_bytes()
-    whole = [item.view.tobytes() for item in items(data) if isinstance(item, Found)]
+    whole = [item.view.tobytes() for item in items(data) if isinstance(item, FoundContainer)]
     ((name, value),) = damage.items()
     damaged = build.with_header(data, name, value)
-    assert [item.view.tobytes() for item in items(damaged) if isinstance(item, Found)] == whole
+    assert [item.view.tobytes() for item in items(damaged) if isinstance(item, FoundContainer)] == whole
     (finding,) = [item for item in items(damaged) if isinstance(item, Finding)]
     assert finding.code == "FP1001"
     assert "deep=True" in finding.hint

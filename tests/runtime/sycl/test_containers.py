@@ -14,19 +14,21 @@ from fatpack.io import limits
 from fatpack.io.budget import Budget
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 ONE, TWO = spirv(20, 1), spirv(50, 2)
 LARGE = spirv(50_000, 3)
 
 
-def read(data: bytes | BytesSource) -> tuple[list[Found], list[Finding]]:
+def read(data: bytes | BytesSource) -> tuple[list[FoundContainer], list[Finding]]:
     source = data if isinstance(data, BytesSource) else BytesSource(data, "x.so")
     items = list(scan(source.view()))
-    return [item for item in items if isinstance(item, Found)], [item for item in items if isinstance(item, Finding)]
+    return [item for item in items if isinstance(item, FoundContainer)], [
+        item for item in items if isinstance(item, Finding)
+    ]
 
 
-def images(found: list[Found]) -> list[bytes]:
+def images(found: list[FoundContainer]) -> list[bytes]:
     return [image.data.tobytes() for container in found for image in container.images]
 
 

@@ -14,18 +14,20 @@ from tests.builders.sycl import MACHINES, packed, spirv
 import fatpack
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 ONE, LARGE = spirv(20, 1), spirv(5000, 2)
 IMAGES = ONE + packed(LARGE)
 
 
-def read(data: bytes) -> tuple[list[Found], list[Finding]]:
+def read(data: bytes) -> tuple[list[FoundContainer], list[Finding]]:
     items = list(scan(BytesSource(data, "x").view()))
-    return [item for item in items if isinstance(item, Found)], [item for item in items if isinstance(item, Finding)]
+    return [item for item in items if isinstance(item, FoundContainer)], [
+        item for item in items if isinstance(item, Finding)
+    ]
 
 
-def listed(found: list[Found]) -> list[tuple[str, bytes]]:
+def listed(found: list[FoundContainer]) -> list[tuple[str, bytes]]:
     return [(image.target.triple, image.data.tobytes()) for item in found for image in item.images]
 
 

@@ -17,7 +17,7 @@ import fatpack
 from fatpack import formats
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 IMAGE = spirv(20, 1)
 IMAGES, STRINGS, RECORDS = 0x40010000, 0x40020000, 0x40030000
@@ -35,8 +35,8 @@ SHOWN = {
 
 def entries(data: bytes) -> list[dict[str, object]]:
     """Return what is described of the images of all containers."""
-    found = [item for item in scan(BytesSource(data, "x").view()) if isinstance(item, Found)]
-    described = [formats.room(item.container.format).describe(item.container) for item in found]
+    found = [item for item in scan(BytesSource(data, "x").view()) if isinstance(item, FoundContainer)]
+    described = [formats.get_format(item.container.format).describe(item.container) for item in found]
     return [entry for item in described for entry in item["entries"]]  # type: ignore[attr-defined]
 
 

@@ -14,8 +14,8 @@ from tests.survey.conftest import Read, expected
 
 from fatpack.cli import main
 from fatpack.facts.options import RowOptions
-from fatpack.survey.driver import survey
-from fatpack.survey.manifest import Totals
+from fatpack.survey.driver import run_survey
+from fatpack.survey.manifest import PlanTotals
 from fatpack.survey.task import TaskOptions
 
 
@@ -32,19 +32,19 @@ def cluster() -> Iterator[Any]:
 def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     cluster: Any, many: Path, tmp_path: Path, read: Read
 ) -> None:
-    from fatpack.survey.engines.dask import Dask
+    from fatpack.survey.engines.dask import DaskEngine
 
     out = tmp_path / "out"
     options = TaskOptions(RowOptions(), "parquet")
     victims = [worker.pid for worker in list(cluster.workers.values())[:1]]
 
-    def kill_in_the_middle(done: int, totals: Totals) -> None:
+    def kill_in_the_middle(done: int, totals: PlanTotals) -> None:
         if done == 20 and victims:
             os.kill(victims.pop(), signal.SIGKILL)
 
     reference.package("pyarrow")
-    with Dask(options, cluster.scheduler_address) as engine:
-        summary = survey([str(many)], str(out), options, engine, progress=kill_in_the_middle, part_files=30)
+    with DaskEngine(options, cluster.scheduler_address) as engine:
+        summary = run_survey([str(many)], str(out), options, engine, progress=kill_in_the_middle, part_files=30)
     assert not victims
     assert (summary.files, summary.errors, summary.exit_code) == (122, 0, 3)
     assert read(out) == expected(many)
@@ -61,7 +61,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reference.package("distributed")
-    monkeypatch.setattr("fatpack.survey.engines.dask._PATIENCE", 1)
+    monkeypatch.setattr("fatpack.survey.engines.dask._DASK_PATIENCE", 1)
     out = str(tmp_path / "out")
     assert main(["survey", str(many), "-o", out, "--engine=dask", "--address=tcp://127.0.0.1:1"]) == 5
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("fatpack: error")]

@@ -11,21 +11,21 @@ import pytest
 from tests.survey.conftest import Read, expected
 
 from fatpack.facts.options import RowOptions
-from fatpack.survey.driver import survey
-from fatpack.survey.engines.local import Local
-from fatpack.survey.task import Result, Task, TaskOptions
+from fatpack.survey.driver import run_survey
+from fatpack.survey.engines.local import LocalEngine
+from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
 
 OPTIONS = TaskOptions(RowOptions(), "jsonl")
 
 
-class Killing(Local):
+class Killing(LocalEngine):
     """Kills the process that has a task, as often as it is told."""
 
     def __init__(self, path: str, times: int) -> None:
         super().__init__(OPTIONS, 2)
         self._path, self._times = path, times
 
-    def _start(self, task: Task) -> None:
+    def _start(self, task: SurveyTask) -> None:
         super()._start(task)
         if self._times and task.path.endswith(self._path):
             self._times -= 1
@@ -38,7 +38,7 @@ def test_a_process_that_is_killed_loses_no_row(times: int, many: Path, tmp_path:
     # Whether the result is there before the signal is the system's to say: both are right.
     out = tmp_path / "out"
     with Killing("/3/3.bin", times) as engine:
-        summary = survey([str(many)], str(out), OPTIONS, engine)
+        summary = run_survey([str(many)], str(out), OPTIONS, engine)
     rows, wanted = read(out), expected(many)
     reasons = [row["error"] for row in rows if row["error"]]
     assert reasons in ([], [f"{many}/3/3.bin: the process that read it ended by signal 9, 2 times"])
@@ -51,35 +51,35 @@ def test_a_process_that_is_killed_loses_no_row(times: int, many: Path, tmp_path:
 
 
 def test_a_process_that_is_idle_when_it_ends_is_replaced(many: Path) -> None:
-    def tasks() -> Iterator[Task]:
+    def tasks() -> Iterator[SurveyTask]:
         for number in range(6):
             for worker in engine._idle:
                 os.kill(worker.process.pid or 0, signal.SIGKILL)
                 worker.process.join()
-            yield Task(number, str(many / "0" / "0.bin"))
+            yield SurveyTask(number, str(many / "0" / "0.bin"))
 
-    with Local(OPTIONS, 1) as engine:
-        results: list[Result] = list(engine.results(tasks()))
+    with LocalEngine(OPTIONS, 1) as engine:
+        results: list[TaskResult] = list(engine.results(tasks()))
     assert [result.has_error for result in results] == [False] * 6
 
 
 def test_no_more_tasks_are_taken_than_there_are_processes(many: Path) -> None:
     taken = 0
 
-    def tasks() -> Iterator[Task]:
+    def tasks() -> Iterator[SurveyTask]:
         nonlocal taken
         for number in range(20):
             taken += 1
-            yield Task(number, str(many / "0" / "0.bin"))
+            yield SurveyTask(number, str(many / "0" / "0.bin"))
 
-    with Local(OPTIONS, 2) as engine:
+    with LocalEngine(OPTIONS, 2) as engine:
         for number, _ in enumerate(engine.results(tasks())):
             assert taken <= number + 3
 
 
 def test_a_worker_whose_driver_was_killed_ends_without_a_word(many: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with Local(OPTIONS, 1) as engine:
-        engine._start(Task(0, str(many / "0" / "0.bin")))
+    with LocalEngine(OPTIONS, 1) as engine:
+        engine._start(SurveyTask(0, str(many / "0" / "0.bin")))
         ((worker, _),) = engine._busy.values()
         engine._busy.clear()
         worker.connection.close()

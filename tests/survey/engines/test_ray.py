@@ -15,8 +15,8 @@ from tests.survey.conftest import Read, expected
 
 from fatpack.cli import main
 from fatpack.facts.options import RowOptions
-from fatpack.survey.driver import survey
-from fatpack.survey.manifest import Totals
+from fatpack.survey.driver import run_survey
+from fatpack.survey.manifest import PlanTotals
 from fatpack.survey.task import TaskOptions
 
 #: Without it, Ray sends what it is used for to its makers.
@@ -56,21 +56,21 @@ def _workers() -> list[int]:
 def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     ray_here: None, many: Path, tmp_path: Path, read: Read
 ) -> None:
-    from fatpack.survey.engines.ray import Ray
+    from fatpack.survey.engines.ray import RayEngine
 
     out = tmp_path / "out"
     options = TaskOptions(RowOptions(), "parquet")
     killed: list[int] = []
 
-    def kill_in_the_middle(done: int, totals: Totals) -> None:
+    def kill_in_the_middle(done: int, totals: PlanTotals) -> None:
         if done >= 20 and not killed:
             for number in _workers()[:1]:
                 os.kill(number, signal.SIGKILL)
                 killed.append(number)
 
     reference.package("pyarrow")
-    with Ray(options, "") as engine:
-        summary = survey([str(many)], str(out), options, engine, progress=kill_in_the_middle, part_files=30)
+    with RayEngine(options, "") as engine:
+        summary = run_survey([str(many)], str(out), options, engine, progress=kill_in_the_middle, part_files=30)
     assert killed
     assert (summary.files, summary.errors, summary.exit_code) == (122, 0, 3)
     assert read(out) == expected(many)

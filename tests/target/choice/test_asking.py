@@ -5,23 +5,27 @@ from __future__ import annotations
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.target.choice.answer import Candidate
-from fatpack.target.choice.asking import Choice, Images, ask, needs, states
-from fatpack.target.choice.settings import VARIABLES, Settings, with_variables
-from fatpack.target.choice.vendors import vendor_of
-from fatpack.target.devices import device
+from fatpack.target.choice.answer import CandidateImage
+from fatpack.target.choice.asking import CandidateSet, DeviceSelection, required_cuda, select_image, target_id_states
+from fatpack.target.choice.settings import VARIABLES, RuntimeSettings, with_variables
+from fatpack.target.choice.vendors import image_vendor
+from fatpack.target.devices import parse_device
 
 
-def cubins(*names: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate("cubin", f"sm_{name}", "nvptx64-nvidia-cuda") for name in names)
+def cubins(*names: str) -> tuple[CandidateImage, ...]:
+    return tuple(CandidateImage("cubin", f"sm_{name}", "nvptx64-nvidia-cuda") for name in names)
 
 
-def ptx(name: str, version: tuple[int, int] | None = None) -> Candidate:
-    return Candidate("ptx", f"sm_{name}", "nvptx64-nvidia-cuda", version)
+def ptx(name: str, version: tuple[int, int] | None = None) -> CandidateImage:
+    return CandidateImage("ptx", f"sm_{name}", "nvptx64-nvidia-cuda", version)
 
 
-def cuda(*images: Candidate, on: str, settings: Settings | None = None, is_bare: bool = False) -> Choice:
-    (choice,) = ask(Images(images, "cuda", is_bare=is_bare), device(on), settings or Settings())
+def cuda(
+    *images: CandidateImage, on: str, settings: RuntimeSettings | None = None, is_bare: bool = False
+) -> DeviceSelection:
+    (choice,) = select_image(
+        CandidateSet(images, "cuda", is_bare=is_bare), parse_device(on), settings or RuntimeSettings()
+    )
     return choice
 
 
@@ -33,16 +37,16 @@ def test_which_of_several_that_run_is_taken_does_not_matter() -> None:
 
 
 def test_if_one_of_those_that_may_be_taken_fails_nobody_knows() -> None:
-    choice = cuda(*cubins("80"), ptx("86", (9, 4)), on="sm_86", settings=Settings(driver=(12, 2)))
+    choice = cuda(*cubins("80"), ptx("86", (9, 4)), on="sm_86", settings=RuntimeSettings(driver=(12, 2)))
     assert choice.outcome == "unknown"
     assert choice.error is None
 
 
 def test_whether_orin_takes_desktop_cubins_is_not_known_for_new_drivers() -> None:
-    assert cuda(*cubins("80"), on="sm_87", settings=Settings(driver=(12, 9))).outcome == "fails"
-    choice = cuda(*cubins("80"), on="sm_87", settings=Settings(driver=(13, 0)))
+    assert cuda(*cubins("80"), on="sm_87", settings=RuntimeSettings(driver=(12, 9))).outcome == "fails"
+    choice = cuda(*cubins("80"), on="sm_87", settings=RuntimeSettings(driver=(13, 0)))
     assert (choice.outcome, choice.rule) == ("unknown", "C3")
-    both = cuda(*cubins("80"), ptx("80"), on="sm_87", settings=Settings(driver=(13, 0)))
+    both = cuda(*cubins("80"), ptx("80"), on="sm_87", settings=RuntimeSettings(driver=(13, 0)))
     assert both.outcome == "compiles"  # whichever is taken runs
 
 
@@ -52,7 +56,7 @@ def test_a_cubin_for_the_old_name_of_thor() -> None:
 
 
 def test_relocatable_ptx_is_no_candidate() -> None:
-    choice = cuda(Candidate("relocatable-ptx", "sm_80"), on="sm_90")
+    choice = cuda(CandidateImage("relocatable-ptx", "sm_80"), on="sm_90")
     assert choice.outcome == "fails"
     assert choice.judgements[0].rule == "C11"
 
@@ -63,23 +67,23 @@ def test_text_without_a_container_goes_to_the_compiler() -> None:
 
 
 def test_each_state_of_a_device_has_an_answer() -> None:
-    images = Images((Candidate("code-object", "gfx90a:xnack-"),), "hip")
-    choices = {one.state: one.outcome for one in ask(images, device("gfx90a"), Settings())}
+    images = CandidateSet((CandidateImage("code-object", "gfx90a:xnack-"),), "hip")
+    choices = {one.state: one.outcome for one in select_image(images, parse_device("gfx90a"), RuntimeSettings())}
     assert choices["gfx90a:sramecc+:xnack-"] == "runs"
     assert choices["gfx90a:sramecc+:xnack+"] == "fails"
 
 
 def test_hsa_xnack_fixes_the_state() -> None:
-    assert states(device("gfx90a:sramecc+"), Settings(xnack="+")) == ("gfx90a:sramecc+:xnack+",)
-    assert states(device("gfx1030"), Settings(xnack="+")) == ("gfx1030",)
+    assert target_id_states(parse_device("gfx90a:sramecc+"), RuntimeSettings(xnack="+")) == ("gfx90a:sramecc+:xnack+",)
+    assert target_id_states(parse_device("gfx1030"), RuntimeSettings(xnack="+")) == ("gfx1030",)
 
 
 def test_an_override_is_never_counted_as_fitting() -> None:
-    images = Images((Candidate("code-object", "gfx1030"),), "hip")
-    (choice,) = ask(images, device("gfx1031"), Settings(override="gfx1030"))
+    images = CandidateSet((CandidateImage("code-object", "gfx1030"),), "hip")
+    (choice,) = select_image(images, parse_device("gfx1031"), RuntimeSettings(override="gfx1030"))
     assert (choice.outcome, choice.rule, choice.image) == ("unknown", "H9", 0)
-    own = Images((Candidate("code-object", "gfx1031"),), "hip")
-    (hidden,) = ask(own, device("gfx1031"), Settings(override="gfx1030"))
+    own = CandidateSet((CandidateImage("code-object", "gfx1031"),), "hip")
+    (hidden,) = select_image(own, parse_device("gfx1031"), RuntimeSettings(override="gfx1030"))
     assert (hidden.outcome, hidden.error) == ("fails", ("hip", 200))
 
 
@@ -88,20 +92,22 @@ def test_an_override_is_never_counted_as_fitting() -> None:
     [(1, None, "fails"), (2, (6, 2), "runs"), (3, (7, 2), "runs"), (3, (6, 4), "unknown"), (3, None, "runs")],
 )
 def test_compressed_bundles_have_versions(version: int, rocm: tuple[int, int] | None, outcome: str) -> None:
-    images = Images((Candidate("code-object", "gfx1030"),), "hip", bundle_version=version)
-    (choice,) = ask(images, device("gfx1030"), Settings(rocm=rocm))
+    images = CandidateSet((CandidateImage("code-object", "gfx1030"),), "hip", bundle_version=version)
+    (choice,) = select_image(images, parse_device("gfx1030"), RuntimeSettings(rocm=rocm))
     assert choice.outcome == outcome
 
 
 def test_kpack_asks_for_the_most_specific_name() -> None:
-    images = Images((Candidate("code-object", "gfx942"), Candidate("code-object", "gfx942:xnack-")), is_kpack=True)
-    choices = {one.state: one.image for one in ask(images, device("gfx942:sramecc+"), Settings())}
+    images = CandidateSet(
+        (CandidateImage("code-object", "gfx942"), CandidateImage("code-object", "gfx942:xnack-")), is_kpack=True
+    )
+    choices = {one.state: one.image for one in select_image(images, parse_device("gfx942:sramecc+"), RuntimeSettings())}
     assert choices == {"gfx942:sramecc+:xnack+": 0, "gfx942:sramecc+:xnack-": 1}
 
 
 def test_native_code_without_a_device_list_may_fail() -> None:
-    images = Images((Candidate("", "", "spir64_gen-unknown-unknown"),), "sycl")
-    (choice,) = ask(images, device("pvc"), Settings())
+    images = CandidateSet((CandidateImage("", "", "spir64_gen-unknown-unknown"),), "sycl")
+    (choice,) = select_image(images, parse_device("pvc"), RuntimeSettings())
     assert (choice.outcome, choice.rule) == ("unknown", "Y2")
 
 
@@ -116,20 +122,22 @@ def test_native_code_without_a_device_list_may_fail() -> None:
     ],
 )
 def test_vendors(triple: str, arch: str, vendor: str) -> None:
-    assert vendor_of(triple, arch) == vendor
+    assert image_vendor(triple, arch) == vendor
 
 
 def test_what_driver_an_image_needs() -> None:
-    assert needs(ptx("80", (8, 2))) == (12, 2)
-    assert needs(Candidate("ptx", "sm_80", "", (8, 2), "zstd")) == (12, 4)
-    assert needs(cubins("80")[0]) is None
-    assert needs(ptx("80", (99, 0))) is None
+    assert required_cuda(ptx("80", (8, 2))) == (12, 2)
+    assert required_cuda(CandidateImage("ptx", "sm_80", "", (8, 2), "zstd")) == (12, 4)
+    assert required_cuda(cubins("80")[0]) is None
+    assert required_cuda(ptx("80", (99, 0))) is None
 
 
 def test_variables_are_read() -> None:
     text = ("CUDA_FORCE_JIT=1", "CUDA_DISABLE_PTX_JIT=1", "HIP_FORCE_SPIRV_CODEOBJECT=1", "HSA_XNACK=1")
-    settings = with_variables(Settings(), (*text, "HSA_OVERRIDE_GFX_VERSION=9.0.10"))
-    assert settings == Settings(forces_ptx=True, disables_ptx=True, forces_spirv=True, xnack="+", override="gfx90a")
+    settings = with_variables(RuntimeSettings(), (*text, "HSA_OVERRIDE_GFX_VERSION=9.0.10"))
+    assert settings == RuntimeSettings(
+        forces_ptx=True, disables_ptx=True, forces_spirv=True, xnack="+", override="gfx90a"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +145,7 @@ def test_variables_are_read() -> None:
 )
 def test_wrong_variables_are_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        with_variables(Settings(), [text])
+        with_variables(RuntimeSettings(), [text])
     assert text.partition("=")[0] in str(caught.value)
     assert VARIABLES
 
@@ -165,23 +173,23 @@ def test_labels_decide_what_is_taken() -> None:
     assert (choice.outcome, choice.image) == ("compiles", 1)
 
 
-def hip(image: Candidate, on: str, settings: Settings | None = None) -> Choice:
-    return ask(Images((image,), "hip"), device(on), settings or Settings())[0]
+def hip(image: CandidateImage, on: str, settings: RuntimeSettings | None = None) -> DeviceSelection:
+    return select_image(CandidateSet((image,), "hip"), parse_device(on), settings or RuntimeSettings())[0]
 
 
 def test_the_header_of_a_code_object_decides_when_it_is_loaded() -> None:
-    choice = hip(Candidate("code-object", "gfx1100", holds="gfx1030"), "gfx1100")
+    choice = hip(CandidateImage("code-object", "gfx1100", holds="gfx1030"), "gfx1100")
     assert (choice.outcome, choice.rule, choice.error) == ("fails", "H5", ("hip", 209))
-    same = Candidate("code-object", "gfx1030:xnack+", holds="gfx1030")
+    same = CandidateImage("code-object", "gfx1030:xnack+", holds="gfx1030")
     assert hip(same, "gfx1030").rule == "H3"  # its label is invalid, and is what is asked first
 
 
 def test_code_objects_of_version_6_need_a_newer_rocm_for_any_processor() -> None:
-    image = Candidate("code-object", "gfx1100", code_object=6)
-    choice = hip(image, "gfx1100", Settings(rocm=(6, 2)))
+    image = CandidateImage("code-object", "gfx1100", code_object=6)
+    choice = hip(image, "gfx1100", RuntimeSettings(rocm=(6, 2)))
     assert (choice.outcome, choice.rule) == ("fails", "H13")
-    assert hip(image, "gfx1100", Settings(rocm=(6, 3))).outcome == "runs"
-    assert hip(image.replace(code_object=5), "gfx1100", Settings(rocm=(6, 2))).outcome == "runs"
+    assert hip(image, "gfx1100", RuntimeSettings(rocm=(6, 3))).outcome == "runs"
+    assert hip(image.replace(code_object=5), "gfx1100", RuntimeSettings(rocm=(6, 2))).outcome == "runs"
 
 
 def test_bitcode_for_openmp_is_not_known_to_run() -> None:
@@ -189,8 +197,8 @@ def test_bitcode_for_openmp_is_not_known_to_run() -> None:
         ("amdgcn-amd-amdhsa", "gfx90a", "gfx90a:sramecc+:xnack-"),
         ("nvptx64-nvidia-cuda", "sm_80", "sm_90"),
     ):
-        images = Images((Candidate("bitcode", arch, triple),), "openmp")
-        (choice,) = ask(images, device(on), Settings())
+        images = CandidateSet((CandidateImage("bitcode", arch, triple),), "openmp")
+        (choice,) = select_image(images, parse_device(on), RuntimeSettings())
         assert (choice.outcome, choice.rule) == ("unknown", "M4")
 
 

@@ -15,7 +15,7 @@ import re
 import pytest
 
 from fatpack.target.choice import cuda, hip, openmp, sycl
-from fatpack.target.choice.answer import Answer, Candidate
+from fatpack.target.choice.answer import CandidateImage, SelectionResult
 from fatpack.target.nvidia import parse_nvidia
 
 #: number | images | device; settings | expected | rule, mark
@@ -163,7 +163,7 @@ def rows(table: str) -> list[tuple[str, ...]]:
     return [tuple(cell.strip() for cell in line.split("|")) for line in table.strip().splitlines()]
 
 
-def spelled(answer: Answer, names: list[str], errors: dict[str, str]) -> str:
+def spelled(answer: SelectionResult, names: list[str], errors: dict[str, str]) -> str:
     image = "" if answer.image is None else names[answer.image]
     if answer.outcome == "compiles":
         return f"({image})"
@@ -171,12 +171,12 @@ def spelled(answer: Answer, names: list[str], errors: dict[str, str]) -> str:
     return f"{image} {error}".strip() if answer.outcome == "fails" else image
 
 
-def candidate(text: str) -> Candidate:
+def candidate(text: str) -> CandidateImage:
     name, _, more = text.partition("@")
     kind, arch = re.fullmatch(r"([pL]?)(.*)", name).groups()  # type: ignore[union-attr]
     version = tuple(map(int, more.split("."))) if kind == "p" and more else None
     form = {"p": "ptx", "L": "ltoir", "": "cubin"}[kind]
-    return Candidate(form, f"sm_{arch}", ptx_version=version, compression=more if kind == "" and more else None)  # type: ignore[arg-type]
+    return CandidateImage(form, f"sm_{arch}", ptx_version=version, compression=more if kind == "" and more else None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("number", "images", "device", "expected", "evidence"), rows(CUDA))
@@ -186,7 +186,7 @@ def test_the_driver_takes_an_entry(number: str, images: str, device: str, expect
     assert arch
     driver = tuple(map(int, setting.removeprefix("driver ").split("."))) if setting.startswith("driver") else None
     names = images.split()
-    answer = cuda.choose(
+    answer = cuda.select_cuda_image(
         [candidate(name) for name in names],
         arch,
         driver,  # type: ignore[arg-type]
@@ -209,8 +209,10 @@ def test_the_hip_runtime_takes_an_entry(number: str, images: str, device: str, e
     device, _, setting = device.partition("; ")
     names = images.split()
     rocm = (6, 2) if setting == "rocm 6.2" else None
-    answer = hip.choose([Candidate("", name) for name in names], device, rocm, forces_spirv=setting == "force")
-    assert spelled(answer, names, {"error": hip.ERROR, "HSA": "HSA_STATUS"}) == expected
+    answer = hip.select_hip_image(
+        [CandidateImage("", name) for name in names], device, rocm, forces_spirv=setting == "force"
+    )
+    assert spelled(answer, names, {"error": hip.HIP_ERROR, "HSA": "HSA_STATUS"}) == expected
 
 
 @pytest.mark.parametrize(("number", "images", "device", "expected", "evidence"), rows(OPENMP))
@@ -220,9 +222,9 @@ def test_the_plugins_of_openmp_take_an_image(
     is_nvidia = not device.startswith("gfx")
     triple = "nvptx64-nvidia-cuda" if is_nvidia else "amdgcn-amd-amdhsa"
     names = images.split()
-    candidates = [Candidate("cubin", f"sm_{name}" if is_nvidia else name, triple) for name in names]
-    answer = openmp.choose(candidates, f"sm_{device.replace('.', '')}" if is_nvidia else device)
-    assert spelled(answer, names, {"error": openmp.ERROR, "209": cuda.ERRORS[209]}) == expected
+    candidates = [CandidateImage("cubin", f"sm_{name}" if is_nvidia else name, triple) for name in names]
+    answer = openmp.select_openmp_image(candidates, f"sm_{device.replace('.', '')}" if is_nvidia else device)
+    assert spelled(answer, names, {"error": openmp.OPENMP_ERROR, "209": cuda.ERRORS[209]}) == expected
 
 
 @pytest.mark.parametrize(("number", "images", "devices", "expected", "evidence"), rows(HIP_DEVICES))
@@ -230,8 +232,8 @@ def test_the_hip_runtime_serves_devices_in_order(
     number: str, images: str, devices: str, expected: str, evidence: str
 ) -> None:
     names = images.split()
-    answers = hip.choose_all([Candidate("", name) for name in names], devices.split())
-    assert ", ".join(spelled(answer, names, {"error": hip.ERROR}) for answer in answers) == expected
+    answers = hip.select_hip_images([CandidateImage("", name) for name in names], devices.split())
+    assert ", ".join(spelled(answer, names, {"error": hip.HIP_ERROR}) for answer in answers) == expected
 
 
 @pytest.mark.parametrize(("number", "images", "device", "expected", "evidence"), rows(SYCL))
@@ -241,15 +243,15 @@ def test_the_adapters_of_sycl_take_an_image(
     adapter, name = device.split()
     names = images.split()
     parts = [text.partition(":") for text in names]
-    answer = sycl.choose([Candidate("", arch, triple) for triple, _, arch in parts], name, adapter)
-    assert spelled(answer, names, {"error": sycl.ERROR}) == expected
+    answer = sycl.select_sycl_image([CandidateImage("", arch, triple) for triple, _, arch in parts], name, adapter)
+    assert spelled(answer, names, {"error": sycl.SYCL_ERROR}) == expected
     assert answer.is_certain is (number != "114")  # its architecture is not looked at: it may fail
 
 
 def test_opencl_takes_the_last_spirv() -> None:
-    images = [Candidate("", "", "spir64-unknown-unknown"), Candidate("", "", "spir64")]
-    assert sycl.choose(images, "pvc", "opencl-gpu").image == 1
-    assert sycl.choose(images, "pvc", "level-zero").image == 0
+    images = [CandidateImage("", "", "spir64-unknown-unknown"), CandidateImage("", "", "spir64")]
+    assert sycl.select_sycl_image(images, "pvc", "opencl-gpu").image == 1
+    assert sycl.select_sycl_image(images, "pvc", "level-zero").image == 0
 
 
 def test_every_case_is_here() -> None:

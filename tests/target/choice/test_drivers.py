@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.target.choice.drivers import branches, cuda_of, first_with, version
+from fatpack.target.choice.drivers import driver_branches, driver_cuda, first_branch_with, parse_version
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,18 @@ from fatpack.target.choice.drivers import branches, cuda_of, first_with, version
     ],
 )
 def test_a_driver_has_the_version_of_its_branch(text: str, expected: tuple[int, int]) -> None:
-    assert cuda_of(text) == expected
+    assert driver_cuda(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "534", "99999", "abc", "12.2"])
 def test_a_driver_of_no_known_branch_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no branch that is known") as caught:
-        cuda_of(text)
+        driver_cuda(text)
     assert "cuda='12.2'" in str(caught.value.hint)
 
 
 def test_newer_branches_have_newer_versions_and_every_line_has_a_source() -> None:
-    rows = branches()
+    rows = driver_branches()
     assert all(older.branch < newer.branch and older.cuda <= newer.cuda for older, newer in pairwise(rows))
     assert all(row.source and row.first.startswith(f"{row.branch}.") for row in rows)
     numbers = [number for row in rows for number in (row.branch, *row.windows)]
@@ -42,18 +42,18 @@ def test_newer_branches_have_newer_versions_and_every_line_has_a_source() -> Non
 
 
 def test_the_first_branch_with_a_version() -> None:
-    found = first_with((12, 4))
+    found = first_branch_with((12, 4))
     assert found is not None
     assert found.branch == 550
-    assert first_with((99, 0)) is None
+    assert first_branch_with((99, 0)) is None
 
 
 @pytest.mark.parametrize(("text", "expected"), [("12.2", (12, 2)), ("13", (13, 0)), ("12.2.140", (12, 2))])
 def test_versions_are_read(text: str, expected: tuple[int, int]) -> None:
-    assert version(text) == expected
+    assert parse_version(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "x", "12.", "1.2.3.4", "-1", "²"])
 def test_what_is_no_version_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no CUDA version"):
-        version(text)
+        parse_version(text)

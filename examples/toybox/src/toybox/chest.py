@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.errors import Truncated
-from fatpack.hosts import Site
+from fatpack.hosts import CodeSection
 from fatpack.layout import Field, Layout
 from fatpack.model import Label
 
@@ -27,7 +27,7 @@ HEADER = Layout(
 )
 LAYOUTS = (HEADER,)
 
-DOC = Doc(
+DOC = FormatInfo(
     name=NAME,
     title="Toychest",
     description="The host of this example.",
@@ -44,8 +44,8 @@ def detect(view: View) -> bool:
     return view.head(0, 8) == STARTS[0]
 
 
-def locate(view: View) -> Iterator[Site]:
-    yield Site(view.slice(HEADER.size, _size(view)), section="toys", index=0)
+def locate(view: View) -> Iterator[CodeSection]:
+    yield CodeSection(view.slice(HEADER.size, _size(view)), section="toys", index=0)
 
 
 def labels(view: View) -> Iterator[Label]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.errors import BadValue, Truncated
 from fatpack.layout import Field, Layout
 from fatpack.model import Container, Image, Label, Target
@@ -38,7 +38,7 @@ RECORD = Layout(
 )
 LAYOUTS = (HEADER, RECORD)
 
-DOC = Doc(
+DOC = FormatInfo(
     name=NAME,
     title="Toybox",
     description="The container of this example.",

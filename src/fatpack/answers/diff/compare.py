@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import starmap, zip_longest
 
-from fatpack.answers.diff.facts import NEEDS, ArchDiff, Diff, KernelDiff, LibraryDiff, Sizes, Unread
-from fatpack.answers.diff.matching import matched, name_of, path_of
+from fatpack.answers.diff.facts import NEEDS, ArchDiff, CodeSizes, DiffResult, KernelDiff, LibraryDiff, UnreadFile
+from fatpack.answers.diff.matching import library_path, match_libraries, pair_name
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import Literal, TypeVar
 
-    from fatpack.answers.diff.reading import Content, ImageFacts, ImagePlace, KernelFacts, LibraryFacts, Side
+    from fatpack.answers.diff.reading import ImageContent, ImageFacts, ImageKey, KernelFacts, LibraryFacts, Release
 
     T = TypeVar("T")
 
     # arch, form, offload
     Use = tuple[str, str, str]
-    Contents = Mapping[tuple[str, ImagePlace], Content]
+    Contents = Mapping[tuple[str, ImageKey], ImageContent]
 
 
 class _Group(Record):
@@ -47,11 +47,11 @@ class _Pair(Record):
     groups: tuple[_Group, ...]
 
 
-def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
+def compare_releases(old: Release, new: Release, *, kernels: bool = False) -> DiffResult:
     """Return what differs. Raises FatpackError and OSError for a name that cannot be opened; files in it are unread."""
     sides = old.libraries(), new.libraries()
     unread = [
-        Unread(side, item.path, item.problem, item.exit_code)
+        UnreadFile(side, item.path, item.problem, item.exit_code)
         for side, libraries in zip(_SIDES, sides, strict=True)
         for item in libraries
         if item.problem
@@ -59,7 +59,7 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
     # What could not be read stands for its counterpart, of which nobody knows whether it was lost.
     pairs = [
         _Pair(left, right, _groups(left, right))
-        for left, right in starmap(_formed, matched(*sides))
+        for left, right in starmap(_formed, match_libraries(*sides))
         if all(item is None or item.images for item in (left, right))
     ]
     names = kernels or _are_small(sides)
@@ -69,7 +69,7 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
     libraries = tuple(
         LibraryDiff(
             "added" if pair.old is None else "lost" if pair.new is None else "both",
-            name_of(pair.old, pair.new),
+            pair_name(pair.old, pair.new),
             pair.old.path if pair.old else None,
             pair.new.path if pair.new else None,
             pair.old.size if pair.old else None,
@@ -78,7 +78,7 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
             packed_new.get(pair.new.path) if pair.new else None,
             archs,
             _moved(pair, archs, contents_old, contents_new),
-            path_of(pair.old) if pair.old else None,
+            library_path(pair.old) if pair.old else None,
         )
         for pair in pairs
         for archs in (
@@ -87,7 +87,7 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
             ),
         )
     )
-    return Diff(old.name, new.name, libraries, tuple(unread), kernels, old.unlooked, new.unlooked)
+    return DiffResult(old.name, new.name, libraries, tuple(unread), kernels, old.unlooked, new.unlooked)
 
 
 #: LIMIT: bytes of a file whose kernels are read by name, where it is compared with one other, and nobody asked for it.
@@ -178,7 +178,7 @@ def _containers(library: LibraryFacts, contents: Contents) -> Counter[tuple[Hash
     return Counter(map(tuple, found.values()))
 
 
-def _key(library: LibraryFacts, image: ImageFacts) -> tuple[str, ImagePlace]:
+def _key(library: LibraryFacts, image: ImageFacts) -> tuple[str, ImageKey]:
     return library.path, image.place
 
 
@@ -274,27 +274,29 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
     )
 
 
-def _contents(library: LibraryFacts | None, images: Sequence[ImageFacts], contents: Contents) -> list[Content | None]:
+def _contents(
+    library: LibraryFacts | None, images: Sequence[ImageFacts], contents: Contents
+) -> list[ImageContent | None]:
     return [contents.get((library.path, image.place)) if library else None for image in images]
 
 
-def _sizes(images: Iterable[ImageFacts]) -> Sizes:
-    return sum((Sizes(image.stored, image.size) for image in images), Sizes())
+def _sizes(images: Iterable[ImageFacts]) -> CodeSizes:
+    return sum((CodeSizes(image.stored, image.size) for image in images), CodeSizes())
 
 
-def _is_told(content: Content | None) -> bool:
+def _is_told(content: ImageContent | None) -> bool:
     """Return whether digests say all that an image does."""
     return content is not None and content.variables is not None and all(item.digest for item in content.kernels)
 
 
-def _does(content: Content | None) -> Hashable:
+def _does(content: ImageContent | None) -> Hashable:
     """Return what an image does, as its digests say it; None where they do not."""
     if content is None or not _is_told(content):
         return None
     return content.variables, tuple(sorted((item.plain, item.digest or b"") for item in content.kernels))
 
 
-def _kernels(old: Sequence[Content | None], new: Sequence[Content | None]) -> tuple[KernelDiff, ...]:
+def _kernels(old: Sequence[ImageContent | None], new: Sequence[ImageContent | None]) -> tuple[KernelDiff, ...]:
     """Return the kernels that differ, in the order of their names; of several with one name, one for one as stored."""
     there, again = _by_name(old), _by_name(new)
     found: list[KernelDiff] = []
@@ -310,7 +312,7 @@ def _kernels(old: Sequence[Content | None], new: Sequence[Content | None]) -> tu
     return tuple(found)
 
 
-def _by_name(contents: Iterable[Content | None]) -> dict[str, list[KernelFacts]]:
+def _by_name(contents: Iterable[ImageContent | None]) -> dict[str, list[KernelFacts]]:
     found: dict[str, list[KernelFacts]] = {}
     for content in contents:
         for kernel in content.kernels if content else ():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.facts.unlooked import Unlooked
+from fatpack.errors import pluralize
+from fatpack.facts.unlooked import Skipped
 from fatpack.record import Record
-from fatpack.result import SHOWN, Result, plain
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
 
-    Kind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
+    DiffKind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
 
 #: The version of :meth:`Diff.to_dict`.
 SCHEMA = "fatpack.diff/1"
@@ -36,14 +36,14 @@ NEEDS = (
 )
 
 
-class Sizes(Record):
+class CodeSizes(Record):
     """Bytes of device code: as they are stored in the files, and after decompression."""
 
     stored: int = 0
     size: int = 0
 
-    def __add__(self, other: Sizes) -> Sizes:
-        return Sizes(self.stored + other.stored, self.size + other.size)
+    def __add__(self, other: CodeSizes) -> CodeSizes:
+        return CodeSizes(self.stored + other.stored, self.size + other.size)
 
 
 class KernelDiff(Record):
@@ -79,8 +79,8 @@ class ArchDiff(Record):
     changed: int = 0
     repacked: int = 0
     rebuilt: int = 0
-    old: Sizes = Sizes()
-    new: Sizes = Sizes()
+    old: CodeSizes = CodeSizes()
+    new: CodeSizes = CodeSizes()
     variables: bool = False
     kernels: tuple[KernelDiff, ...] | None = None
 
@@ -117,7 +117,7 @@ class LibraryDiff(Record):
         return self.kind == "both" and not self.moved and all(arch.is_same for arch in self.archs)
 
 
-class Unread(Record):
+class UnreadFile(Record):
     """A file that could not be read, or not to its end, and why; ``exit_code`` is that of ``fatpack inspect``."""
 
     side: Literal["old", "new"]
@@ -126,7 +126,7 @@ class Unread(Record):
     exit_code: int
 
 
-class Diff(Result):
+class DiffResult(Result):
     """What differs between two releases; ``old`` and ``new`` are what was named, libraries in the order of names.
 
     ``old_unlooked`` and ``new_unlooked`` are what was met in them and not looked into.
@@ -135,10 +135,10 @@ class Diff(Result):
     old: str
     new: str
     libraries: tuple[LibraryDiff, ...]
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadFile, ...] = ()
     with_kernels: bool = False
-    old_unlooked: Unlooked = Unlooked()
-    new_unlooked: Unlooked = Unlooked()
+    old_unlooked: Skipped = Skipped()
+    new_unlooked: Skipped = Skipped()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -179,9 +179,9 @@ class Diff(Result):
     @property
     def exit_code(self) -> int:
         """1 for a difference, that of the worst file where one could not be read, else 0."""
-        from fatpack.outcomes import FINDINGS, FINE, worst
+        from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 
-        return worst((FINDINGS if self.differs else FINE, *(item.exit_code for item in self.unread)))
+        return worst_exit_code((FINDINGS if self.differs else FINE, *(item.exit_code for item in self.unread)))
 
     @property
     def verdict(self) -> str:
@@ -192,13 +192,15 @@ class Diff(Result):
         """Return the verdict with the kinds of differences, then the libraries that differ, the first few."""
         differing = [item for item in self.libraries if not item.is_same]
         kinds = ", ".join(self.kinds) or "no difference"
-        first = f"{self.verdict}: {kinds}; {len(differing)} of {counted(len(self.libraries), 'library')}"
-        named = [f"{'differs' if item.kind == 'both' else item.kind}: {item.name}" for item in differing[:SHOWN]]
-        if len(differing) > SHOWN:
-            named.append(f"{len(differing) - SHOWN} more in libraries")
-        return (first, *named, *(f"not read: {item.path}: {item.problem}" for item in self.unread[:SHOWN]))
+        first = f"{self.verdict}: {kinds}; {len(differing)} of {pluralize(len(self.libraries), 'library')}"
+        named = [
+            f"{'differs' if item.kind == 'both' else item.kind}: {item.name}" for item in differing[:MAX_PROBLEM_LINES]
+        ]
+        if len(differing) > MAX_PROBLEM_LINES:
+            named.append(f"{len(differing) - MAX_PROBLEM_LINES} more in libraries")
+        return (first, *named, *(f"not read: {item.path}: {item.problem}" for item in self.unread[:MAX_PROBLEM_LINES]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, with the schema's version: what ``fatpack diff --json`` prints."""
-        document = {"schema": SCHEMA, **plain(self), "kinds": list(self.kinds), "differs": self.differs}
+        document = {"schema": SCHEMA, **to_plain_data(self), "kinds": list(self.kinds), "differs": self.differs}
         return {**document, "exit_code": self.exit_code}

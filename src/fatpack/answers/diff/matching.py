@@ -30,7 +30,7 @@ _PYTHON = re.compile(r"\.(?:cpython-\d+|cp\d+|abi3)(?:-[\w-]+)?(?=\.(?:so|pyd)$)
 _COMPARED = 4096
 
 
-def matched(
+def match_libraries(
     old: Sequence[LibraryFacts], new: Sequence[LibraryFacts]
 ) -> list[tuple[LibraryFacts | None, LibraryFacts | None]]:
     """Return pairs of libraries, with None for what one side lacks, in the order of their names.
@@ -41,7 +41,7 @@ def matched(
         return [(old[0], new[0])]
     pairs: list[tuple[LibraryFacts | None, LibraryFacts | None]] = []
     left, right = list(old), list(new)
-    for key in (path_of, _content, _stem, _last):
+    for key in (library_path, _content, _stem, _last):
         there, again = _by(left, key), _by(right, key)
         found = [pair for name in there.keys() & again.keys() for pair in _paired(there[name], again[name])]
         pairs += found
@@ -53,16 +53,16 @@ def matched(
     return sorted(pairs, key=_order)
 
 
-def name_of(old: LibraryFacts | None, new: LibraryFacts | None) -> str:
+def pair_name(old: LibraryFacts | None, new: LibraryFacts | None) -> str:
     """Return what a pair is called: its path in NEW, that in OLD where it is lost."""
     library = new or old
     assert library is not None
-    return path_of(library)
+    return library_path(library)
 
 
 def _order(pair: tuple[LibraryFacts | None, LibraryFacts | None]) -> tuple[str, str]:
     # The same for both directions of a comparison.
-    names = sorted(path_of(library) for library in pair if library is not None)
+    names = sorted(library_path(library) for library in pair if library is not None)
     return names[0], names[-1]
 
 
@@ -83,8 +83,8 @@ def _paired(old: Sequence[LibraryFacts], new: Sequence[LibraryFacts]) -> list[tu
     if len(old) * len(new) > _COMPARED:
         return []
     ranks: dict[tuple[int, int], list[tuple[LibraryFacts, LibraryFacts]]] = {}
-    for one in sorted(old, key=path_of):
-        for other in sorted(new, key=path_of):
+    for one in sorted(old, key=library_path):
+        for other in sorted(new, key=library_path):
             ranks.setdefault((_shared(one, other), _common(one.parts, other.parts)), []).append((one, other))
     pairs: list[tuple[LibraryFacts, LibraryFacts]] = []
     taken: set[int] = set()
@@ -126,7 +126,7 @@ def _content(library: LibraryFacts) -> Hashable:
     return tuple(sorted((image.arch, image.form, image.digest or b"") for image in library.images))
 
 
-def path_of(library: LibraryFacts) -> str:
+def library_path(library: LibraryFacts) -> str:
     """Return the path of a library below what was named."""
     return "/".join(library.parts)
 

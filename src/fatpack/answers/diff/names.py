@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fatpack.words.demangling import demangled
+from fatpack.words.demangling import demangle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.diff.facts import ArchDiff, Diff
+    from fatpack.answers.diff.facts import ArchDiff, DiffResult
 
 
-def with_demangled(diff: Diff) -> Diff:
+def with_demangled_kernels(diff: DiffResult) -> DiffResult:
     """Return a comparison whose kernels have their demangled names. Raises Unsupported where nothing demangles."""
     archs = (arch for library in diff.libraries for arch in library.archs)
-    names = demangled(kernel.name for arch in archs for kernel in arch.kernels or ())
+    names = demangle(kernel.name for arch in archs for kernel in arch.kernels or ())
     libraries = (
         library.replace(archs=tuple(_renamed(arch, names) for arch in library.archs)) for library in diff.libraries
     )

@@ -12,33 +12,33 @@ from fatpack.answers.diff.facts import NEEDS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.facts.options import RowOptions
-from fatpack.facts.packages import rows_of_leaf
-from fatpack.facts.unlooked import ToItsEnd, unlooked_of
-from fatpack.images.code import without_unit
-from fatpack.io.budget import Budget, budget_now
-from fatpack.io.sources.opening import is_tree, located, open_source
-from fatpack.outcomes import exit_code, message
+from fatpack.facts.packages import read_file_rows
+from fatpack.facts.unlooked import CompletenessCheck, make_skipped
+from fatpack.images.code import strip_unit_suffix
+from fatpack.io.budget import Budget, current_budget
+from fatpack.io.sources.opening import is_tree, open_source, resolve_url
+from fatpack.outcomes import error_message, exit_code
 from fatpack.record import Record
-from fatpack.trees.leaves import Counts, Rules
-from fatpack.trees.paths import made_of_paths
+from fatpack.trees.leaves import Filter, SkipCounts
+from fatpack.trees.paths import map_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from fatpack.facts.unlooked import Unlooked
+    from fatpack.facts.unlooked import Skipped
     from fatpack.io.source import View
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
     from fatpack.trees.paths import Opener
 
     T = TypeVar("T")
 
     #: field → value of a kernel, in the order of :data:`NEEDS`
-    Needs = tuple[int | None, ...]
+    KernelNeeds = tuple[int | None, ...]
 
     #: position, member of an archive, offset in the file or -1
-    ImagePlace = tuple[str, str, int]
+    ImageKey = tuple[str, str, int]
 
 
 class ImageFacts(Record):
@@ -48,7 +48,7 @@ class ImageFacts(Record):
     """
 
     position: str
-    place: ImagePlace
+    place: ImageKey
     arch: str
     form: str
     offload: str
@@ -75,10 +75,10 @@ class KernelFacts(Record):
     name: str
     plain: str
     digest: bytes | None
-    needs: Needs
+    needs: KernelNeeds
 
 
-class Content(Record):
+class ImageContent(Record):
     """What is in an image: the digest of its bytes, that of its variables, and its kernels if they were asked for."""
 
     digest: str | None
@@ -86,7 +86,7 @@ class Content(Record):
     kernels: tuple[KernelFacts, ...]
 
 
-class Side:
+class Release:
     """What was named: a file, folder, wheel, any package, or a URL. It is opened anew for each reading.
 
     ``opener`` opens addresses too, such as ``x.whl!lib/libx.so``, which otherwise are names of files.
@@ -103,18 +103,18 @@ class Side:
         raises: bool = True,
     ) -> None:
         # Without what is secret in a URL.
-        self.name = located(os.fspath(name))
-        self._rules = Rules(tuple(exclude), deep)
+        self.name = resolve_url(os.fspath(name))
+        self._rules = Filter(tuple(exclude), deep)
         self._deep = deep
-        self._budget = budget_now() if budget is None else budget
+        self._budget = current_budget() if budget is None else budget
         self._opener = opener
         self._raises = raises
-        self._counts = Counts()
+        self._counts = SkipCounts()
 
     @property
-    def unlooked(self) -> Unlooked:
+    def unlooked(self) -> Skipped:
         """What was met and not looked into when the libraries were listed."""
-        return unlooked_of(self._counts)
+        return make_skipped(self._counts)
 
     def libraries(self) -> list[LibraryFacts]:
         """Return the files with device code, and those that cannot be read.
@@ -123,8 +123,8 @@ class Side:
         """
         found: list[LibraryFacts] = []
         try:
-            self._counts = Counts()
-            for item in self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True, self._counts):
+            self._counts = SkipCounts()
+            for item in self._made(_LibraryReader(RowOptions(deep=self._deep)), lambda _: True, self._counts):
                 if item is not None:
                     found.append(item)  # what was listed before an error stays
         except UsageError:
@@ -132,10 +132,14 @@ class Side:
         except (FatpackError, OSError) as error:
             if self._raises:
                 raise
-            found.append(LibraryFacts(self.name, (self.name,), 0, problem=message(error), exit_code=exit_code(error)))
+            found.append(
+                LibraryFacts(self.name, (self.name,), 0, problem=error_message(error), exit_code=exit_code(error))
+            )
         return found
 
-    def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, ImagePlace], Content]:
+    def contents(
+        self, wanted: Mapping[str, frozenset[str]], *, kernels: bool
+    ) -> dict[tuple[str, ImageKey], ImageContent]:
         """Return what is in images, by path and place; those that cannot be read have no content."""
         if not wanted:
             return {}
@@ -144,8 +148,8 @@ class Side:
         def is_wanted(path: str) -> bool:
             return path in wanted or any(name.startswith(path + "!") for name in folders)
 
-        making = _Reading(dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep))
-        found: dict[tuple[str, ImagePlace], Content] = {}
+        making = _ImageContentReader(dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep))
+        found: dict[tuple[str, ImageKey], ImageContent] = {}
         for item in self._made(making, is_wanted):
             found |= item
         return found
@@ -154,26 +158,28 @@ class Side:
         """Return what each file takes in a zip archive that was named, by its path; {} for anything else."""
         if is_tree(self.name) or not os.path.isfile(self.name):
             return {}
-        from fatpack.packages import room
-        from fatpack.packages.zip.directory import Directory
+        from fatpack.packages import get_package
+        from fatpack.packages.zip.directory import ZipDirectory
 
         try:
             with open_source(self.name, budget=self._budget) as source:
-                if not room("zip").detect(source.view()):
+                if not get_package("zip").detect(source.view()):
                     return {}
-                return {f"{self.name}!{entry.name}": entry.stored_size for entry in Directory(source.view()).entries()}
+                return {
+                    f"{self.name}!{entry.name}": entry.stored_size for entry in ZipDirectory(source.view()).entries()
+                }
         except (FatpackError, OSError):
             return {}
 
     def _made(
-        self, make: Callable[[Leaf], T], is_wanted: Callable[[str], bool], counts: Counts | None = None
+        self, make: Callable[[InputFile], T], is_wanted: Callable[[str], bool], counts: SkipCounts | None = None
     ) -> Iterator[T]:
         unmatched: list[str] = []
-        yield from made_of_paths(
+        yield from map_paths(
             [self.name],
             make,
             self._rules,
-            Counts() if counts is None else counts,
+            SkipCounts() if counts is None else counts,
             unmatched,
             budget=self._budget,
             opener=self._opener,
@@ -186,16 +192,16 @@ class Side:
             raise FileNotFoundError(2, "no file matches", self.name)
 
 
-class _Listing(Record):
+class _LibraryReader(Record):
     """What makes a library of a leaf, None of one without device code."""
 
     options: RowOptions
 
-    def __call__(self, leaf: Leaf) -> LibraryFacts | None:
+    def __call__(self, leaf: InputFile) -> LibraryFacts | None:
         images: list[ImageFacts] = []
         problem, code = "", 0
-        end = ToItsEnd()
-        for row in rows_of_leaf(leaf, self.options):
+        end = CompletenessCheck()
+        for row in read_file_rows(leaf, self.options):
             missed = end.missed(row)
             if missed is not None:
                 problem, code = row.error or missed.problem, missed.exit_code
@@ -205,7 +211,7 @@ class _Listing(Record):
                 try:
                     images.append(_facts(row, leaf.view))
                 except (FatpackError, OSError) as error:
-                    problem, code = message(error), exit_code(error)
+                    problem, code = error_message(error), exit_code(error)
         if not images and not problem:
             return None
         whole = _digest(leaf.view) if leaf.view is not None and any(not image.digest for image in images) else None
@@ -230,7 +236,7 @@ def _form(row: ImageRow) -> str:
     return row.form or ""
 
 
-def _place(row: ImageRow) -> ImagePlace:
+def _place(row: ImageRow) -> ImageKey:
     return row.position or "", row.member or "", -1 if row.offset is None else row.offset
 
 
@@ -243,23 +249,23 @@ def _digest(view: View) -> bytes:
     return made.digest()
 
 
-class _Reading(Record):
+class _ImageContentReader(Record):
     """What reads some images of a leaf: their contents by path and place."""
 
     wanted: dict[str, frozenset[str]]
     options: RowOptions
 
-    def __call__(self, leaf: Leaf) -> dict[tuple[str, ImagePlace], Content]:
-        found: dict[tuple[str, ImagePlace], Content] = {}
+    def __call__(self, leaf: InputFile) -> dict[tuple[str, ImageKey], ImageContent]:
+        found: dict[tuple[str, ImageKey], ImageContent] = {}
         if leaf.view is None or leaf.path not in self.wanted:
             return found
         options = self.options.replace(positions=self.wanted[leaf.path])
         kernels: list[KernelFacts] = []
-        key: tuple[str, ImagePlace] = ("", ("", "", -1))
-        image: Content | None = None
+        key: tuple[str, ImageKey] = ("", ("", "", -1))
+        image: ImageContent | None = None
         # Libraries have the same kernels for many architectures: names and needs are held once.
         known: dict[object, object] = {}
-        for row in rows_of_leaf(leaf, options):
+        for row in read_file_rows(leaf, options):
             if isinstance(row, KernelRow):
                 kernels.append(_kernel(row, known))
                 continue
@@ -267,12 +273,12 @@ class _Reading(Record):
                 found[key] = image.replace(kernels=tuple(kernels))
                 kernels, image = [], None
             if row.row == "image" and not row.containers and row.sha256 is not None:
-                key, image = (leaf.path, _place(row)), Content(row.sha256, row.data_sha256, ())
+                key, image = (leaf.path, _place(row)), ImageContent(row.sha256, row.data_sha256, ())
         return found
 
 
 def _kernel(row: KernelRow, known: dict[object, object]) -> KernelFacts:
     name = row.kernel or ""
-    facts = (name, without_unit(name), tuple(getattr(row, field) for field in NEEDS))
+    facts = (name, strip_unit_suffix(name), tuple(getattr(row, field) for field in NEEDS))
     name, plain, needs = (known.setdefault(item, item) for item in facts)  # type: ignore[assignment]
     return KernelFacts(name, plain, bytes.fromhex(row.code_sha256) if row.code_sha256 else None, needs)  # type: ignore[arg-type]

@@ -5,41 +5,41 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.doctor import known, stated, wheels
-from fatpack.answers.doctor.examining import examine
+from fatpack.answers.doctor.examining import examine_file
 from fatpack.answers.doctor.facts import (
     VERIFIED,
-    Diagnosis,
+    DoctorNotes,
+    DoctorResult,
+    FileReport,
     KnownBug,
-    Notes,
     NotVerified,
-    Patient,
-    Reach,
-    Verified,
+    RelocationReach,
+    VerifiedCount,
 )
 from fatpack.errors import FatpackError, FormatError
-from fatpack.facts.unlooked import unlooked_of
-from fatpack.findings import finding, unread
-from fatpack.io.budget import budget_now
+from fatpack.facts.unlooked import make_skipped
+from fatpack.findings import code_for_error, finding
+from fatpack.io.budget import current_budget
 from fatpack.model import Finding
-from fatpack.outcomes import FINDINGS, FINE, exit_code, message, worst
+from fatpack.outcomes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
 from fatpack.record import Record
-from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, LeafPath, Rules
-from fatpack.trees.paths import made_of_paths
+from fatpack.trees.leaves import SEPARATOR, Filter, InputFile, MemberPath, SkipCounts
+from fatpack.trees.paths import map_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fatpack.answers.doctor.reach import Extent
+    from fatpack.answers.doctor.reach import LoadedExtent
     from fatpack.io.budget import Budget
-    from fatpack.packages.verifying.stated import Stated
+    from fatpack.packages.verifying.stated import StatedFile
     from fatpack.trees.paths import Opener
 
 #: how many paths a known bug names
 _NAMED = 5
 
 
-class LeafResult(Record):
+class FileResult(Record):
     """A leaf that was examined, or a package behind the files in it (``package``).
 
     ``content`` is what a file in a package has, or why that cannot be read, ``record`` the bytes of a file that is
@@ -49,63 +49,65 @@ class LeafResult(Record):
     path: str
     host: str
     size: int | None
-    notes: Notes
-    extent: Extent | None = None
+    notes: DoctorNotes
+    extent: LoadedExtent | None = None
     package: str = ""
-    content: Stated | Finding | None = None
+    content: StatedFile | Finding | None = None
     record: bytes | None = None
     error: str | None = None
     exit_code: int = FINE
 
 
-class _Making(Record):
+class _FileExaminer(Record):
     """What examines a leaf, in this process or another."""
 
     deep: bool
 
-    def __call__(self, leaf: Leaf) -> LeafResult:
-        notes = Notes()
+    def __call__(self, leaf: InputFile) -> FileResult:
+        notes = DoctorNotes()
         notes.extend(leaf.findings)
         if leaf.view is None:
             if leaf.error is None:
-                return LeafResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
+                return FileResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
             return _unread(leaf.path, leaf.error, notes, leaf.package, leaf.size)
         view, content, record = leaf.view, None, None
         is_member = SEPARATOR in leaf.path and hasattr(leaf.path, "names")
         try:
             if is_member:
                 content, record = _content(leaf, notes)
-            found = examine(view, deep=self.deep)
+            found = examine_file(view, deep=self.deep)
         except (FatpackError, OSError) as error:
             return _unread(leaf.path, error, notes, size=leaf.size)
         if isinstance(content, Finding):
             found.notes.drop(content)
         notes.join(found.notes)
-        return LeafResult(leaf.path, found.host, found.size, notes, found.reach, content=content, record=record)
+        return FileResult(leaf.path, found.host, found.size, notes, found.reach, content=content, record=record)
 
 
 def _unread(
-    path: str, error: FatpackError | OSError, notes: Notes, package: str = "", size: int | None = None
-) -> LeafResult:
-    return LeafResult(path, package, size, notes, package=package, error=message(error), exit_code=exit_code(error))
+    path: str, error: FatpackError | OSError, notes: DoctorNotes, package: str = "", size: int | None = None
+) -> FileResult:
+    return FileResult(
+        path, package, size, notes, package=package, error=error_message(error), exit_code=exit_code(error)
+    )
 
 
-def _content(leaf: Leaf, notes: Notes) -> tuple[Stated | Finding, bytes | None]:
+def _content(leaf: InputFile, notes: DoctorNotes) -> tuple[StatedFile | Finding, bytes | None]:
     """Return what the bytes of a file in a package are, or why they are not, and of a RECORD the bytes themselves."""
     assert leaf.view is not None
     source = leaf.view.source
     try:
-        content = wheels.content_of(source)
+        content = wheels.read_member(source)
     except FormatError as error:
-        damage = finding(unread("FP1710", error), leaf.view.span(), error.describe(), error.hint)
+        damage = finding(code_for_error("FP1710", error), leaf.view.span(), error.describe(), error.hint)
         notes.add(damage)
         return damage, None
-    return content, wheels.text_of(source) if wheels.is_record(_names(leaf.path)[1]) else None
+    return content, wheels.read_record(source) if wheels.is_record(_names(leaf.path)[1]) else None
 
 
 def _names(path: str) -> tuple[str, str]:
     """Return the path of the package that a file is in, and its stored name there."""
-    name = path.names[-1] if isinstance(path, LeafPath) else path.rpartition(SEPARATOR)[2]
+    name = path.names[-1] if isinstance(path, MemberPath) else path.rpartition(SEPARATOR)[2]
     return path[: -len(name) - 1], name
 
 
@@ -118,7 +120,7 @@ def diagnose(
     unmatched: list[str] | None = None,
     on_file: Callable[[bool], None] | None = None,
     budget: Budget | None = None,
-) -> Diagnosis:
+) -> DoctorResult:
     """Return how files, folders, patterns, packages and URLs are. Nothing is raised for a file.
 
     ``exclude`` are patterns of files to be left out, ``deep`` searches everything for containers, ``unmatched`` gets
@@ -126,10 +128,10 @@ def diagnose(
     whether it has images. ``opener`` opens addresses,
     such as ``libx.a(m.o)``, which otherwise are names of files.
     """
-    budget = budget_now() if budget is None else budget
-    counts, rules, summing = Counts(), Rules(tuple(exclude), deep), _Summing(budget)
+    budget = current_budget() if budget is None else budget
+    counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget)
     missing: list[str] = [] if unmatched is None else unmatched
-    for result in made_of_paths(paths, _Making(deep), rules, counts, missing, budget=budget, opener=opener):
+    for result in map_paths(paths, _FileExaminer(deep), rules, counts, missing, budget=budget, opener=opener):
         summing.take(result)
         if on_file is not None:
             on_file(result.notes.counts.get("images", 0) > 0)
@@ -139,28 +141,28 @@ def diagnose(
     return summing.diagnosis(counts)
 
 
-class _Summing:
+class _DiagnosisBuilder:
     """A diagnosis in the making: one file after the other."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._notes = Notes()
+        self._notes = DoctorNotes()
         self._files = 0
         self._codes = {FINE}
-        self._patients: list[Patient] = []
-        self._reaches: list[Reach] = []
+        self._patients: list[FileReport] = []
+        self._reaches: list[RelocationReach] = []
         #: what was not verified and why → how much, in which file first, in how many
         self._skipped: dict[tuple[str, str], tuple[int, str, int]] = {}
         #: known bug → evidence, paths
         self._bugs: dict[str, tuple[dict[str, None], list[str], int]] = {}
         #: package → its files, and how many RECORDs it has, with the first of them
-        self._contents: dict[str, dict[str, Stated | Finding]] = {}
+        self._contents: dict[str, dict[str, StatedFile | Finding]] = {}
         self._records: dict[str, tuple[int, bytes | None]] = {}
         self._has_archives = False
         #: outermost package → files of packages in it with which nothing was compared
         self._uncompared: dict[str, int] = {}
 
-    def take(self, result: LeafResult) -> None:
+    def take(self, result: FileResult) -> None:
         """Take up what was found in a file."""
         notes = result.notes
         if result.content is not None:
@@ -183,7 +185,7 @@ class _Summing:
             notes.skip("files or parts of them", "a limit ended the reading, as the findings say")
         self._codes.add(notes.exit_code)
         if state != "healthy":
-            self._patients.append(Patient(result.path, result.size, result.host, state, result.error))
+            self._patients.append(FileReport(result.path, result.size, result.host, state, result.error))
         for (what, why), count in notes.skipped.items():
             self._skip(what, why, count, result.path)
         self._note_bugs(notes, result.path)
@@ -191,16 +193,16 @@ class _Summing:
             extent = result.extent
             archs = tuple(sorted(notes.archs.items(), key=lambda item: -item[1]))
             self._reaches.append(
-                Reach(result.path, extent.is_linked, extent.reached, extent.device, extent.limit, archs)
+                RelocationReach(result.path, extent.is_linked, extent.reached, extent.device, extent.limit, archs)
             )
         notes.skipped, notes.archs, notes.facts, notes.sections = {}, {}, {}, set()
         self._notes.join(notes)
 
-    def _package(self, result: LeafResult) -> None:
+    def _package(self, result: FileResult) -> None:
         """Compare the files of a package with what it says of them; those of packages in it come before it."""
         contents = self._contents.pop(result.path, {})
         count, record = self._records.pop(result.path, (0, None))
-        outermost = result.path.names[0] if isinstance(result.path, LeafPath) else result.path
+        outermost = result.path.names[0] if isinstance(result.path, MemberPath) else result.path
         inner = self._uncompared.pop(outermost, 0)
         if result.package == "zip":
             self._zip(result, contents, count, record)
@@ -210,44 +212,46 @@ class _Summing:
         if result.path != outermost:
             self._uncompared[outermost] = inner
             return
-        if result.error is None and stated.verify(result.path, result.package, result.notes, self._budget):
+        if result.error is None and stated.verify_package(result.path, result.package, result.notes, self._budget):
             return
         inner += len(contents) if result.package != "zip" else 0
         if inner:
             result.notes.skip("files of packages", f"nothing says what they should be: {result.package}", inner)
 
-    def _zip(self, result: LeafResult, contents: dict[str, Stated | Finding], count: int, record: bytes | None) -> None:
+    def _zip(
+        self, result: FileResult, contents: dict[str, StatedFile | Finding], count: int, record: bytes | None
+    ) -> None:
         record = record if count == 1 else None
         if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
             wheels.check_records(result.path, result.size or 0, count, result.notes)
         try:
-            wheels.check(result.path, result.size or 0, contents, record, result.notes, self._budget)
+            wheels.check_zip(result.path, result.size or 0, contents, record, result.notes, self._budget)
         except (FatpackError, OSError) as error:
-            result.notes.skip("files of wheels", message(error))
+            result.notes.skip("files of wheels", error_message(error))
 
     def look_for_archives(self, folder: str) -> None:
         """Check that the programs of a folder find their code, if any of them looks for it in kpack archives."""
         if not self._has_archives:
             return
-        from fatpack.answers.kpack.check import LoaderSettings, check
+        from fatpack.answers.kpack.check import LoaderSettings, check_folder
 
         try:
-            checked = check(folder, LoaderSettings())
+            checked = check_folder(folder, LoaderSettings())
         except (FatpackError, OSError) as error:
-            self._skip("kpack lookups", message(error), 1, folder)
+            self._skip("kpack lookups", error_message(error), 1, folder)
             return
-        notes = Notes()
+        notes = DoctorNotes()
         notes.count(
             "kpack lookups", sum(len(program.markers) for program in checked.folder.programs) * len(checked.devices)
         )
         notes.extend(item for item in checked.findings if item.code.startswith("FP31") and item.code != "FP3110")
         if notes.state != "healthy":
             self._codes.add(notes.exit_code)
-            self._patients.append(Patient(folder, None, "folder", notes.state))
+            self._patients.append(FileReport(folder, None, "folder", notes.state))
         self._note_bugs(notes, folder)
         self._notes.join(notes)
 
-    def _note_bugs(self, notes: Notes, path: str) -> None:
+    def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
         """Note the bugs that findings and facts of a file are evidence of; without any, the table is not read."""
         for bug in known.known_bugs() if notes.findings or notes.facts else ():
             evidence = bug.evidence(notes.findings, notes.facts)
@@ -262,19 +266,21 @@ class _Summing:
         before, first, files = self._skipped.get((what, why), (0, path, 0))
         self._skipped[what, why] = before + count, first, files + 1
 
-    def diagnosis(self, counts: Counts) -> Diagnosis:
+    def diagnosis(self, counts: SkipCounts) -> DoctorResult:
         """Return what all files together are."""
-        for number, what, why in unlooked_of(counts).reasons():
+        for number, what, why in make_skipped(counts).reasons():
             self._skipped[what, why] = number, "", 0
         notes = self._notes
         if not any(count for what, count in notes.counts.items() if what in VERIFIED and what != "files"):
             self._codes.add(FINDINGS)  # that nothing is wrong is not known
-        return Diagnosis(
+        return DoctorResult(
             files=self._files,
             images=notes.counts.get("images", 0),
             inflated=notes.inflated,
             patients=tuple(self._patients),
-            verified=tuple(Verified(what, notes.counts.get(what, 0), notes.wrong.get(what, 0)) for what in VERIFIED),
+            verified=tuple(
+                VerifiedCount(what, notes.counts.get(what, 0), notes.wrong.get(what, 0)) for what in VERIFIED
+            ),
             findings=tuple(notes.findings),
             more=tuple((item.code, item.count) for item in notes.more()),
             known_bugs=tuple(self._known()),
@@ -283,7 +289,7 @@ class _Summing:
                 NotVerified(what, why, count, path, files)
                 for (what, why), (count, path, files) in self._skipped.items()
             ),
-            exit_code=worst(self._codes),
+            exit_code=worst_exit_code(self._codes),
         )
 
     def _known(self) -> Iterator[KnownBug]:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from fatpack import formats, hosts, images
 from fatpack.answers.doctor import naming, reach, rewriting
-from fatpack.answers.doctor.facts import UNJUDGED, Notes
+from fatpack.answers.doctor.facts import UNJUDGED, DoctorNotes
 from fatpack.errors import FormatError, Unsupported
 from fatpack.facts import registration
-from fatpack.facts.launches import launches, problems
+from fatpack.facts.launches import cir_launches, launch_problems
+from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
-from fatpack.findings import unread as code_for
 from fatpack.images import NOT_INFLATED
 from fatpack.io import limits
-from fatpack.machine.processes import with_processes
+from fatpack.machine.processes import map_in_processes
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner import cost_elsewhere, host_of, inflated, scan
-from fatpack.scanner.alone import beside, image_alone, member_images
+from fatpack.scanner import bytes_to_inflate, detect_host, inflate_image, scan
+from fatpack.scanner.alone import member_images, sidecar_record, standalone_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.images import Recognised
+    from fatpack.images import ImageInfo
     from fatpack.io.source import Source, View
     from fatpack.model import Container, Image
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.scanner import FoundContainer, FoundImage
 
 #: forms that nothing but their headers is read of, and what they are called
 _HEADERS_ONLY = {
@@ -40,27 +40,29 @@ _HEADERS_ONLY = {
 _CONTAINERS = ("fatbin", "bundle", "offload-binary", "syclbin")
 
 
-class Examined(Record):
+class ExaminedFile(Record):
     """A file that was examined: the kind of host it is, its size in bytes, and what was noted."""
 
     host: str
     size: int
-    notes: Notes
+    notes: DoctorNotes
     reach: reach.Extent | None = None
 
 
-def examine(view: View, *, deep: bool = False) -> Examined:
+def examine_file(view: View, *, deep: bool = False) -> ExaminedFile:
     """Examine a file. Damage is noted; raises what reading raises (``OSError``, FormatError where a package ends)."""
     examination = _Examination(view, deep)
     examination.run()
     host, notes = examination.host, examination.notes
-    odd = naming.problem(view, view.source.name, has_device_code=bool({"containers", "images"} & set(notes.counts)))
+    odd = naming.extension_problem(
+        view, view.source.name, has_device_code=bool({"containers", "images"} & set(notes.counts))
+    )
     if odd is not None and notes.state == "healthy":
         notes.add(odd)
-    extent = reach.extent(view, host, {index for _, index in notes.sections if index >= 0})
+    extent = reach.measure_extent(view, host, {index for _, index in notes.sections if index >= 0})
     if extent is not None:
-        notes.extend(reach.problems(extent, view, notes.archs))
-    return Examined(host, len(view), notes, extent)
+        notes.extend(reach.overflow_findings(extent, view, notes.archs))
+    return ExaminedFile(host, len(view), notes, extent)
 
 
 class _Examination:
@@ -69,8 +71,8 @@ class _Examination:
     def __init__(self, view: View, deep: bool) -> None:
         self._view = view
         self._deep = deep
-        self.host = host_of(view)
-        self.notes = Notes()
+        self.host = detect_host(view)
+        self.notes = DoctorNotes()
         #: how many more bytes of images are read: entries may share their bytes
         self._room = view.source.budget.inflatable
         self._seen: set[tuple[Source, int, int]] = set()
@@ -79,9 +81,9 @@ class _Examination:
         """Examine the file."""
         notes = self.notes
         found = scan(self._view, deep=self._deep)
-        scanned = registration.Scanned()
+        scanned = registration.ScannedContainers()
         members: set[tuple[int, ...]] = set()
-        made_ahead = with_processes(found, self._elsewhere, cost_elsewhere)
+        made_ahead = map_in_processes(found, self._elsewhere, bytes_to_inflate)
         try:
             for item, made in made_ahead:
                 scanned.take(item)
@@ -89,7 +91,7 @@ class _Examination:
                     notes.add(item)
                     continue
                 members.add(item.member_numbers)
-                other: Notes | None = None if made is None else made.value
+                other: DoctorNotes | None = None if made is None else made.value
                 if other is not None and self._view.source.budget.inflate(other.drawn):
                     notes.join(other)
                 else:
@@ -109,9 +111,9 @@ class _Examination:
         if notes.state != "damaged":
             self._map()
 
-    def _registration(self, scanned: registration.Scanned) -> None:
+    def _registration(self, scanned: registration.ScannedContainers) -> None:
         """Take the verdict on what the file registers, which also those get who ask about nothing else."""
-        verdict, notes = registration.judge(self._view, scanned), self.notes
+        verdict, notes = registration.judge_file(self._view, scanned), self.notes
         notes.extend(verdict.findings)
         notes.count("registrations", max(verdict.judged, notes.wrong.get("registrations", 0)))
         if verdict.why_not:
@@ -120,7 +122,7 @@ class _Examination:
     def _map(self) -> None:
         try:
             rewriting.check_host(self._view, self.host, self.notes)
-            checker = hosts.checker(self.host)
+            checker = hosts.get_checker(self.host)
             for item in () if checker is None else checker.check(self._view):
                 if isinstance(item, Finding):
                     self.notes.add(item)
@@ -129,18 +131,18 @@ class _Examination:
         except FormatError as error:
             self.notes.add(_damage("FP1001", self._view, error))
 
-    def _elsewhere(self, found: Found | Finding) -> Notes | None:
+    def _elsewhere(self, found: FoundContainer | Finding) -> DoctorNotes | None:
         """Return what is noted of a container in another process; None where this one has to do it."""
         if isinstance(found, Finding):
             return None
-        self.notes = Notes()
+        self.notes = DoctorNotes()
         self._seen.clear()
         before = self._view.source.budget.drawn
         self._container(found)
         self.notes.drawn = self._view.source.budget.drawn - before
         return self.notes if self._room >= 0 else None
 
-    def _container(self, found: Found) -> None:
+    def _container(self, found: FoundContainer) -> None:
         notes, container = self.notes, found.container
         notes.count("containers")
         notes.sections.add((found.section, -1 if found.index is None or found.member else found.index))
@@ -158,7 +160,7 @@ class _Examination:
 
     def _verify(self, container: Container) -> bool:
         """Check what only the whole content of a container tells; return whether it has a hash."""
-        late, notes = formats.late_check(container.format), self.notes
+        late, notes = formats.content_verifier(container.format), self.notes
         wrong = list(container.findings)
         try:
             if late is not None and late.is_unchecked(container):
@@ -180,7 +182,7 @@ class _Examination:
 
         for image in container.images:
             try:
-                for _ in cir.split(image):
+                for _ in cir.split_image(image):
                     pass
             except Unsupported as error:
                 self.notes.skip("modules of CIR", error.problem)
@@ -188,12 +190,12 @@ class _Examination:
                 self.notes.add(finding(code_for("FP1001", error), image.span, error.describe(), error.hint))
 
     def _launches(self, container: Container) -> None:
-        described = dict(formats.room(container.format).describe(container))
+        described = dict(formats.get_format(container.format).describe(container))
         numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
         record = {"stored": described, "images": numbered}
-        wanted, devices = launches(record)
+        wanted, devices = cir_launches(record)
         self.notes.count("launches", len(wanted) * len(devices))
-        for code, at, text in problems(record):
+        for code, at, text in launch_problems(record):
             self.notes.add(finding(code, container.images[at].span, text))
 
     def _image(self, found: FoundImage, neighbours: Sequence[Image], *, is_hashed: bool) -> None:
@@ -230,14 +232,14 @@ class _Examination:
             notes.add(finding("FP1005", found.span, text, limits.inflated_hint()))
             return None
         try:
-            return inflated(found, neighbours)
+            return inflate_image(found, neighbours)
         except Unsupported as error:
             notes.skip("images", error.problem)
         except FormatError as error:
             notes.add(finding(code_for("FP1104", error), found.span, error.describe(), error.hint))
         return None
 
-    def _claims(self, recognised: Recognised) -> None:
+    def _claims(self, recognised: ImageInfo) -> None:
         if recognised.arch or recognised.triple:
             self.notes.count("labels")
 
@@ -280,9 +282,9 @@ class _Examination:
 
     def _alone(self, members: set[tuple[int, ...]]) -> None:
         """Examine a file that is a device image itself, or such members of an archive; ``members`` hold containers."""
-        recognised = None if members else image_alone(self._view)
+        recognised = None if members else standalone_image(self._view)
         if recognised is not None:
-            self.notes.extend(beside(self._view, recognised)[1])
+            self.notes.extend(sidecar_record(self._view, recognised)[1])
             self._claims(recognised)
             self._parse(self._view, recognised.form)
         if self.host == "archive":

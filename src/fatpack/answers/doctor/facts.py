@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.findings import Tally
+from fatpack.errors import pluralize
+from fatpack.findings import FindingTally
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
-from fatpack.outcomes import FINDINGS, FINE, code_of, worst
+from fatpack.outcomes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
 from fatpack.record import Record
-from fatpack.result import SHOWN, Result, plain
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCHEMA = "fatpack.doctor/1"
 
 
-class Check(Record):
+class CheckDescription(Record):
     """One thing that is verified: a row of the table that every diagnosis has.
 
     ``says`` is what is so of all that was counted, ``how`` against what that is held, and ``codes`` are those of
@@ -35,75 +35,79 @@ class Check(Record):
 
 #: All that is verified, in the order of the table; ``fatpack doctor --list`` prints it.
 CHECKS = (
-    Check(
+    CheckDescription(
         "files",
         "read to the end of what is in them",
         "each is searched for containers, as inspect does; a deep search takes all of it",
         ("FP10", "FP17", "FP20", "FP21", "FP22", "FP23", "FP24", "FP25"),
     ),
-    Check(
+    CheckDescription(
         "containers",
         "parsed, field by field",
         "every field against the bytes that are there",
         ("FP1001", "FP12", "FP13", "FP14", "FP15", "FP16", "FP18"),
     ),
-    Check(
+    CheckDescription(
         "images",
         "inflated, and their headers read",
         "to their last byte; headers must not point past their end",
         ("FP1104",),
     ),
-    Check(
+    CheckDescription(
         "kernels",
         "read from symbol tables, notes and metadata, which agree",
         "these against each other",
         ("FP1106",),
     ),
-    Check(
+    CheckDescription(
         "labels",
         "targets that containers state, against what the images say of themselves",
         "architecture, triple and kind in the container, against ELF flags, targets of PTX and metadata beside images",
         ("FP11",),
     ),
-    Check("hashes", "hashes of compressed bundles, against their content", "the first bytes of its MD5", ("FP1304",)),
-    Check(
+    CheckDescription(
+        "hashes", "hashes of compressed bundles, against their content", "the first bytes of its MD5", ("FP1304",)
+    ),
+    CheckDescription(
         "byte maps",
         "hosts and containers in which every byte is described once",
         "the map of a file, from its first byte to its last",
         ("FP3602",),
     ),
-    Check(
+    CheckDescription(
         "rewrites",
         "containers that were written again, to the same bytes",
         "what our writer makes of what our reader read",
         ("FP3601",),
     ),
-    Check(
+    CheckDescription(
         "symbol tables",
         "names in the symbol tables of archives, against the members that they lead to",
         "offsets against headers; GNU's names against what the member defines",
         ("FP2107",),
     ),
-    Check(
+    CheckDescription(
         "registrations",
         "objects and programs whose calls, records and images agree",
         "programs register the kernels that they launch, under names that images have",
         ("FP1513", "FP30"),
     ),
-    Check(
+    CheckDescription(
         "launches",
         "kernels that host modules of CIR launch, found in the device modules",
         "names in the host module against functions in every device module",
         ("FP1512",),
     ),
-    Check(
+    CheckDescription(
         "kpack lookups",
         "code objects that programs find in kpack archives, per device",
         "in folders: what programs look for, against the archives that are there",
         ("FP31",),
     ),
-    Check("checksums", "files in zip archives, against their CRC-32", "all files, whatever is in them", ("FP1710",)),
-    Check(
+    CheckDescription(
+        "checksums", "files in zip archives, against their CRC-32", "all files, whatever is in them", ("FP1710",)
+    ),
+    CheckDescription(
         "records",
         "files of packages, against digests and sizes that the packages state",
         "RECORD (wheels), info/paths.json (conda), md5sums (Debian), digests of files, header and payload (RPM)",
@@ -125,7 +129,7 @@ _WRONG = {code: check.what for check in CHECKS for code in check.codes}
 _LIMITS = ("FP1004", "FP1005", "FP1008")
 
 
-class Verified(Record):
+class VerifiedCount(Record):
     """How many of a kind were verified, and how many findings say that one is wrong. ``what`` is a key of VERIFIED."""
 
     what: str
@@ -165,7 +169,7 @@ class KnownBug(Record):
     count: int
 
 
-class Reach(Record):
+class RelocationReach(Record):
     """How far the loaded parts of a linked file, or of an object, lie apart; sizes are bytes.
 
     ``span`` is from the first to the last byte in memory, ``device`` the part of it that is device code, ``limit`` how
@@ -180,7 +184,7 @@ class Reach(Record):
     archs: tuple[tuple[str, int], ...]
 
 
-class Patient(Record):
+class FileReport(Record):
     """A file, and how it is: ``healthy``, ``suspect`` (warnings), ``damaged`` or ``unread``; ``error`` says why."""
 
     path: str
@@ -190,7 +194,7 @@ class Patient(Record):
     error: str | None = None
 
 
-class Diagnosis(Result):
+class DoctorResult(Result):
     """The result of a diagnosis.
 
     ``files`` were looked into, of which ``patients`` are those with something wrong. ``inflated`` are bytes of images
@@ -200,12 +204,12 @@ class Diagnosis(Result):
     files: int
     images: int
     inflated: int
-    patients: tuple[Patient, ...]
-    verified: tuple[Verified, ...]
+    patients: tuple[FileReport, ...]
+    verified: tuple[VerifiedCount, ...]
     findings: tuple[Finding, ...]
     more: tuple[tuple[str, int], ...]
     known_bugs: tuple[KnownBug, ...]
-    reaches: tuple[Reach, ...]
+    reaches: tuple[RelocationReach, ...]
     not_verified: tuple[NotVerified, ...]
     exit_code: int
 
@@ -229,12 +233,16 @@ class Diagnosis(Result):
 
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then what is wrong with files, the first few."""
-        counts = f"{counted(self.files, 'file')}, {counted(self.images, 'image')}"
+        counts = f"{pluralize(self.files, 'file')}, {pluralize(self.images, 'image')}"
         found = [f"{item.severity} {item.code}: {item.message}" for item in self.findings if item.severity != "note"]
         wrong = [*(each.error for each in self.patients if each.error is not None), *found]
-        more = [f"{len(wrong) - SHOWN} more in patients and findings"] if len(wrong) > SHOWN else []
+        more = (
+            [f"{len(wrong) - MAX_PROBLEM_LINES} more in patients and findings"]
+            if len(wrong) > MAX_PROBLEM_LINES
+            else []
+        )
         first = f"{self.verdict}: {self.unjudged}; " if self.verdict == "not judged" else f"{self.verdict}: "
-        return (f"{first}{counts}", *wrong[:SHOWN], *more)
+        return (f"{first}{counts}", *wrong[:MAX_PROBLEM_LINES], *more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain data, schema ``fatpack.doctor/1``."""
@@ -245,13 +253,13 @@ class Diagnosis(Result):
             "files": self.files,
             "images": self.images,
             "inflated": self.inflated,
-            "patients": [plain(each) for each in self.patients],
-            "verified": [plain(each) for each in self.verified],
+            "patients": [to_plain_data(each) for each in self.patients],
+            "verified": [to_plain_data(each) for each in self.verified],
             "findings": [_finding(each) for each in self.findings],
             "unlisted_findings": [{"code": code, "count": count} for code, count in self.more],
-            "known_bugs": [plain(each) for each in self.known_bugs],
-            "reaches": [{**plain(each), "archs": dict(each.archs)} for each in self.reaches],
-            "not_verified": [plain(each) for each in self.not_verified],
+            "known_bugs": [to_plain_data(each) for each in self.known_bugs],
+            "reaches": [{**to_plain_data(each), "archs": dict(each.archs)} for each in self.reaches],
+            "not_verified": [to_plain_data(each) for each in self.not_verified],
         }
 
 
@@ -273,7 +281,7 @@ def _finding(item: Finding) -> dict[str, Any]:
 _NO_MAGIC = "FP1105"
 
 
-class Notes:
+class DoctorNotes:
     """What is noted while a file is examined. Another process can make it and hand it over.
 
     ``counts`` are by the keys of :data:`VERIFIED`, ``skipped`` by what was not verified and why, ``facts`` by what is
@@ -293,7 +301,7 @@ class Notes:
         self.archs: dict[str, int] = {}
         self.sections: set[tuple[str | None, int]] = set()
         self.inflated = self.drawn = 0
-        self._tally = Tally(limits.FINDINGS)
+        self._tally = FindingTally(limits.FINDINGS)
 
     def count(self, what: str, number: int = 1) -> None:
         """Note that so many of a kind were verified."""
@@ -314,7 +322,7 @@ class Notes:
         if item in self.findings:
             return
         self.severities.add("limit" if item.code in _LIMITS else item.severity)
-        self.exit_code = worst((self.exit_code, code_of([(item.severity, item.code)])))
+        self.exit_code = worst_exit_code((self.exit_code, exit_code_for_findings([(item.severity, item.code)])))
         if item.severity != "note":
             row = next((_WRONG[start] for start in (item.code, item.code[:4]) if start in _WRONG), "")
             self.wrong[row] = self.wrong.get(row, 0) + item.count
@@ -334,7 +342,7 @@ class Notes:
         """Return one finding for each code of which some were counted."""
         return self._tally.rest()
 
-    def join(self, other: Notes) -> None:
+    def join(self, other: DoctorNotes) -> None:
         """Add what was noted elsewhere."""
         self.extend(other.findings)
         self.extend(other.more())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-class Match(Record):
+class BugMatch(Record):
     """A finding that is evidence: its code; its field and words of its message where these are given."""
 
     code: str
@@ -30,7 +30,7 @@ class Match(Record):
         return item.code == self.code and (not self.field or item.field == self.field) and self.words in item.message
 
 
-class Bug(Record):
+class KnownBugRow(Record):
     """A line of ``data/known.toml``, which says what the fields mean."""
 
     name: str
@@ -40,7 +40,7 @@ class Bug(Record):
     what: str
     advice: str
     sources: tuple[str, ...]
-    match: tuple[Match, ...] = ()
+    match: tuple[BugMatch, ...] = ()
     facts: tuple[str, ...] = ()
 
     def evidence(self, findings: Iterable[Finding], facts: Iterable[str]) -> tuple[str, ...]:
@@ -49,10 +49,10 @@ class Bug(Record):
         return tuple(dict.fromkeys([*codes, *(name for name in facts if name in self.facts)]))
 
 
-_loaded: list[tuple[Bug, ...]] = []
+_loaded: list[tuple[KnownBugRow, ...]] = []
 
 
-def known_bugs() -> tuple[Bug, ...]:
+def known_bugs() -> tuple[KnownBugRow, ...]:
     """Return all lines of the table; it is read by the first call."""
     if not _loaded:
         path = os.path.join(os.path.dirname(__file__), "data", "known.toml")
@@ -62,6 +62,6 @@ def known_bugs() -> tuple[Bug, ...]:
     return _loaded[0]
 
 
-def _bug(row: dict[str, Any]) -> Bug:
+def _bug(row: dict[str, Any]) -> KnownBugRow:
     lists = {name: tuple(row.get(name, ())) for name in ("sources", "facts")}
-    return Bug(**{**row, **lists, "match": tuple(Match(**each) for each in row.get("match", ()))})
+    return KnownBugRow(**{**row, **lists, "match": tuple(BugMatch(**each) for each in row.get("match", ()))})

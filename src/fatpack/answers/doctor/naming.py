@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.findings import finding
 
 TYPE_CHECKING = False
@@ -21,16 +21,16 @@ _PACKAGES = (*_ARCHIVES, ".deb", ".rpm", ".tar", ".tgz", ".tar.gz", ".tar.bz2", 
 _END, _COMMENT = 22, 0xFFFF
 
 
-def problem(view: View, path: str, *, has_device_code: bool) -> Finding | None:
+def extension_problem(view: View, path: str, *, has_device_code: bool) -> Finding | None:
     """Return what is wrong with a file that is no package, given its name and whether device code is in it."""
     name = path.lower()
     if name.endswith(_PACKAGES):
         if name.endswith(_ARCHIVES) and _ends_as_zip(view):
             text = "something is before the archive: other readers open it all the same; no file in it is read here"
             return finding("FP3607", view.span(), text, "get it again, or cut them off")
-        text = f"its name says that it is a package, and its {counted(len(view), 'byte')} are none"
+        text = f"its name says that it is a package, and its {pluralize(len(view), 'byte')} are none"
     elif name.endswith(_DEVICE) and not has_device_code:
-        text = f"its name says that device code is in it, and in its {counted(len(view), 'byte')} is none"
+        text = f"its name says that device code is in it, and in its {pluralize(len(view), 'byte')} is none"
     else:
         return None
     return finding("FP3607", view.span(), text, "get it again, or give it another name")

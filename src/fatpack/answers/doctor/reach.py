@@ -12,13 +12,13 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.record import Record
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from fatpack.elf.file import Section
+    from fatpack.elf.file import ElfSection
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -34,7 +34,7 @@ _NEAR = 0.5
 _MOST_SECTIONS = 1 << 18
 
 
-class Extent(Record):
+class LoadedExtent(Record):
     """How far the loaded parts of a file lie apart; of an object, how many bytes they have. ``is_linked`` tells which.
 
     ``reached`` is the longest way from code to other loaded parts, ``device`` what of all loaded bytes is device code.
@@ -47,7 +47,7 @@ class Extent(Record):
     limit: int
 
 
-def extent(view: View, host: str, device: Collection[int]) -> Extent | None:
+def measure_extent(view: View, host: str, device: Collection[int]) -> LoadedExtent | None:
     """Return the extent of an ELF file; ``device`` are the numbers of its sections of device code.
 
     None for any other file, for processors with another reach, and where there is no device code in sections.
@@ -67,12 +67,12 @@ def extent(view: View, host: str, device: Collection[int]) -> Extent | None:
         return None
     if elf.header.type == _RELOCATABLE:
         total = sum(item.size for item in loaded)
-        return Extent(is_linked=False, span=total, reached=total, device=own, limit=limit)
+        return LoadedExtent(is_linked=False, span=total, reached=total, device=own, limit=limit)
     low, high = min(item.address for item in loaded), max(item.address + item.size for item in loaded)
-    return Extent(is_linked=True, span=high - low, reached=_reached(loaded, device), device=own, limit=limit)
+    return LoadedExtent(is_linked=True, span=high - low, reached=_reached(loaded, device), device=own, limit=limit)
 
 
-def _reached(loaded: list[Section], device: Collection[int]) -> int:
+def _reached(loaded: list[ElfSection], device: Collection[int]) -> int:
     """Return the longest way between code and what it refers to: everything loaded but device code itself."""
     code = [item for item in loaded if item.flags & _CODE]
     others = [item for item in loaded if item.index not in device and item.size]
@@ -83,18 +83,18 @@ def _reached(loaded: list[Section], device: Collection[int]) -> int:
     return max(last - low, high - first)
 
 
-def problems(extent: Extent, view: View, archs: Mapping[str, int]) -> Iterator[Finding]:
+def overflow_findings(extent: LoadedExtent, view: View, archs: Mapping[str, int]) -> Iterator[Finding]:
     """Yield a finding where relocations hardly reach, with what to drop; ``archs`` are the bytes of each."""
     if extent.reached < extent.limit * _NEAR:
         return
-    from fatpack.errors import hexadecimal
+    from fatpack.errors import format_hex
 
     kind = "code and data lie up to" if extent.is_linked else "the loaded sections have"
     far = extent.reached > extent.limit and not extent.is_linked
     apart = " apart" if extent.is_linked else ""
     text = (
-        f"{kind} {size_words(extent.reached)}{apart}, {size_words(extent.device)} of them device code; "
-        f"relocations of 32 bits reach {size_words(extent.limit)} ({hexadecimal(extent.limit)})"
+        f"{kind} {format_size(extent.reached)}{apart}, {format_size(extent.device)} of them device code; "
+        f"relocations of 32 bits reach {format_size(extent.limit)} ({format_hex(extent.limit)})"
     )
     yield finding("FP3605" if far else "FP3606", view.span(), text, _advice(archs))
 
@@ -104,5 +104,5 @@ def _advice(archs: Mapping[str, int]) -> str:
     most = sorted(archs.items(), key=lambda item: -item[1])[:4]
     if not most:
         return "link with fewer architectures, or compress device code"
-    words = ", ".join(f"{arch} ({size_words(size)})" for arch, size in most)
+    words = ", ".join(f"{arch} ({format_size(size)})" for arch, size in most)
     return f"compress device code, or leave out architectures; most bytes are for {words}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats, hosts
-from fatpack.errors import FatpackError, counted, hexadecimal
+from fatpack.errors import FatpackError, format_hex, pluralize
 from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.io.source import View
@@ -12,21 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.answers.doctor.facts import Notes
+    from fatpack.answers.doctor.facts import DoctorNotes
     from fatpack.io.source import Piece
     from fatpack.model import Label
-    from fatpack.scanner import Found
+    from fatpack.scanner import FoundContainer
 
 
-def check_host(view: View, host: str, notes: Notes) -> None:
+def check_host(view: View, host: str, notes: DoctorNotes) -> None:
     """Note whether the host's labels cover every byte of a file once. Raises FormatError for a damaged file."""
     if host == "raw":
         return
     notes.count("byte maps")
-    _check_labels(hosts.room(host).labels(view), view, host, notes)
+    _check_labels(hosts.get_host(host).labels(view), view, host, notes)
 
 
-def check_container(found: Found, notes: Notes) -> None:
+def check_container(found: FoundContainer, notes: DoctorNotes) -> None:
     """Note whether labels cover every byte of a container once, and whether writing it gives the same bytes.
 
     Raises FormatError for what is damaged in it.
@@ -35,8 +35,8 @@ def check_container(found: Found, notes: Notes) -> None:
     if container.is_fat_object:
         notes.skip("rewrites", "a fat object is laid out by its host, which is not written again")
         return
-    room = formats.room(container.format)
-    if container.format in formats.ROOMS:
+    room = formats.get_format(container.format)
+    if container.format in formats.MODULES:
         notes.count("byte maps")
         _check_labels(room.labels(view, container), view, container.format, notes)
     try:
@@ -49,20 +49,20 @@ def check_container(found: Found, notes: Notes) -> None:
         return
     notes.count("rewrites")
     if at is not None:
-        text = f"written again, this container of {container.format} differs from byte {hexadecimal(at)} on"
+        text = f"written again, this container of {container.format} differs from byte {format_hex(at)} on"
         notes.add(finding("FP3601", view.span(), text, "editing the file changes more than is asked for"))
 
 
-def _check_labels(labels: Iterable[Label], view: View, what: str, notes: Notes) -> None:
+def _check_labels(labels: Iterable[Label], view: View, what: str, notes: DoctorNotes) -> None:
     reached = view.start
     for label in labels:
         if label.span.start != reached or label.span.end <= reached:
-            text = f"the map of this {what} has {label.name} at {hexadecimal(label.span.start)}, not at"
-            notes.add(finding("FP3602", view.span(), f"{text} {hexadecimal(reached)}"))
+            text = f"the map of this {what} has {label.name} at {format_hex(label.span.start)}, not at"
+            notes.add(finding("FP3602", view.span(), f"{text} {format_hex(reached)}"))
             return
         reached = label.span.end
     if reached != view.end:
-        text = f"the map of this {what} ends {counted(view.end - reached, 'byte')} before it does"
+        text = f"the map of this {what} ends {pluralize(view.end - reached, 'byte')} before it does"
         notes.add(finding("FP3602", view.span(), text))
 
 

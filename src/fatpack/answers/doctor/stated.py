@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import FatpackError, FormatError
-from fatpack.findings import finding, unread
+from fatpack.findings import code_for_error, finding
 from fatpack.io.budget import Budget
 from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
-from fatpack.outcomes import message
+from fatpack.outcomes import error_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.doctor.facts import Notes
+    from fatpack.answers.doctor.facts import DoctorNotes
 
 
-def verify(path: str, kind: str, notes: Notes, budget: Budget) -> bool:
+def verify_package(path: str, kind: str, notes: DoctorNotes, budget: Budget) -> bool:
     """Note what is wrong with the files of a package that is a local file; return whether it states anything of them.
 
     It is read once more, all of it: names that are passed over, and files without device code, are compared too. What
@@ -25,12 +25,12 @@ def verify(path: str, kind: str, notes: Notes, budget: Budget) -> bool:
     """
     if not os.path.isfile(path):
         return False
-    from fatpack.packages.verifying import verifying
+    from fatpack.packages.verifying import checksum_verifier
 
     try:
         with open_source(path, budget=Budget(budget.inflated, budget.output)) as source:
             view = source.view()
-            compare = verifying(kind, view)
+            compare = checksum_verifier(kind, view)
             if compare is None:
                 return False
             for item in compare(view):
@@ -43,7 +43,7 @@ def verify(path: str, kind: str, notes: Notes, budget: Budget) -> bool:
     except FatpackError as error:
         told = error.describe() if isinstance(error, FormatError) else error.problem
         text = f"what it states of its files cannot be compared: {told}"
-        notes.add(finding(unread("FP3604", error), Span(0, 0, (path,)), text, error.hint))
+        notes.add(finding(code_for_error("FP3604", error), Span(0, 0, (path,)), text, error.hint))
     except OSError as error:
-        notes.skip("files of packages", message(error))
+        notes.skip("files of packages", error_message(error))
     return True

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
-from fatpack.answers.explain.explain import Question
-from fatpack.errors import UsageError, in_both
-from fatpack.target.choice.drivers import cuda_of, version
-from fatpack.target.choice.settings import Settings, with_variables
-from fatpack.target.machine import devices as devices_of
+from fatpack.answers.explain.explain import ExplainQuery
+from fatpack.errors import UsageError, cli_or_api
+from fatpack.target.choice.drivers import driver_cuda, parse_version
+from fatpack.target.choice.settings import RuntimeSettings, with_variables
+from fatpack.target.machine import parse_devices as devices_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def question(
+def parse_query(
     devices: Iterable[str],
     *,
     driver: str | float | None = None,
@@ -23,26 +23,26 @@ def question(
     rocm: str | float | None = None,
     variables: Iterable[str] = (),
     kernel: str = "",
-) -> Question:
+) -> ExplainQuery:
     """Return the question; ``driver`` is a driver's number, ``cuda`` its CUDA version, and both is one too many."""
     driver, cuda, rocm = _text("driver", driver), _text("cuda", cuda), _text("rocm", rocm)
     if driver and cuda:
         raise UsageError(
-            f"{in_both('--driver', 'driver=')} and {in_both('--cuda', 'cuda=')} both say which driver it is",
+            f"{cli_or_api('--driver', 'driver=')} and {cli_or_api('--cuda', 'cuda=')} both say which driver it is",
             hint="give one of them",
         )
-    found = cuda_of(driver.removeprefix("r").removeprefix("R")) if driver else version(cuda) if cuda else None
-    settings = Settings(found, version(rocm, "version of ROCm") if rocm else None)
+    found = driver_cuda(driver.removeprefix("r").removeprefix("R")) if driver else parse_version(cuda) if cuda else None
+    settings = RuntimeSettings(found, parse_version(rocm, "version of ROCm") if rocm else None)
     try:
         re.compile(kernel)
     except re.error as error:
         raise UsageError(f"{kernel[:80]!r} is no regular expression: {error}") from error
     named = devices_of(devices)
     if not named:
-        example = in_both("--device 'RTX 4090'", "device='RTX 4090'")
-        raise UsageError(in_both("no device was named", "device names none"), hint=f"name one: {example}")
+        example = cli_or_api("--device 'RTX 4090'", "device='RTX 4090'")
+        raise UsageError(cli_or_api("no device was named", "device names none"), hint=f"name one: {example}")
     words = f"CUDA {found[0]}.{found[1]}" if found else ""
-    return Question(named, with_variables(settings, variables), kernel, words, rocm or "")
+    return ExplainQuery(named, with_variables(settings, variables), kernel, words, rocm or "")
 
 
 def _text(name: str, value: object) -> str | None:

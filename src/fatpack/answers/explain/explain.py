@@ -5,26 +5,26 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.explain.mending import driver_words
-from fatpack.answers.explain.records import DeviceAnswer, Explained, RuleAnswer, Unread
-from fatpack.answers.explain.unit_answers import answered, of_library, of_runtime
-from fatpack.answers.explain.wording import verdict
-from fatpack.errors import counted, in_both
-from fatpack.facts.units import Unit, UnitPlace, units_of
-from fatpack.facts.unlooked import ToItsEnd
-from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.answers.explain.records import DeviceAnswer, ExplainResult, RuleAnswer, UnreadInput
+from fatpack.answers.explain.unit_answers import explain_image_set, library_answer, runtime_library_answer
+from fatpack.answers.explain.wording import device_verdict
+from fatpack.errors import cli_or_api, pluralize
+from fatpack.facts.units import ImageSet, ImageSetLocation, read_image_sets
+from fatpack.facts.unlooked import CompletenessCheck
+from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 from fatpack.record import Record
 from fatpack.target.choice import rules as rule_table
-from fatpack.target.choice.asking import OUTCOMES, first_cuda
-from fatpack.target.libraries import naming_library
+from fatpack.target.choice.asking import OUTCOMES, first_cuda_for_device
+from fatpack.target.libraries import find_name_based_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.answers.explain.records import UnitAnswer
+    from fatpack.answers.explain.records import ImageSetAnswer
     from fatpack.facts.columns import ImageRow
-    from fatpack.facts.unlooked import Missed
-    from fatpack.target.choice.settings import Settings
+    from fatpack.facts.unlooked import Incomplete
+    from fatpack.target.choice.settings import RuntimeSettings
     from fatpack.target.devices import Device
 
 
@@ -32,45 +32,45 @@ if TYPE_CHECKING:
 _UNSERVED = ("H2", "H3", "H4", "H7")
 
 
-class Question(Record):
+class ExplainQuery(Record):
     """What is asked: the devices, what is known of their machine, and a pattern of kernels (""; all of them).
 
     ``driver`` and ``rocm`` are the versions as they were given.
     """
 
     devices: tuple[Device, ...]
-    settings: Settings
+    settings: RuntimeSettings
     kernel: str = ""
     driver: str = ""
     rocm: str = ""
 
 
-def explain(rows: Iterable[ImageRow], paths: Sequence[str], question: Question) -> Explained:
+def explain_rows(rows: Iterable[ImageRow], paths: Sequence[str], question: ExplainQuery) -> ExplainResult:
     """Return what some devices get of files; ``rows`` are those of their images, with ``has_kernel`` for a kernel.
 
     Reads nothing but the rows: what their containers state decides, as it does for a runtime.
     """
-    asking = [_Asking(device, question) for device in question.devices]
-    unread: list[Unread] = []
+    asking = [_DeviceExplainer(device, question) for device in question.devices]
+    unread: list[UnreadInput] = []
     files = read = 0
-    held: list[Unit] = []
-    end = ToItsEnd()
-    missed: list[Missed | None] = []
+    held: list[ImageSet] = []
+    end = CompletenessCheck()
+    missed: list[Incomplete | None] = []
 
     def watched() -> Iterator[ImageRow]:
         for row in rows:
             missed[:] = [end.missed(row)]
             yield row
 
-    for item in units_of(watched()):
-        if isinstance(item, Unit):
+    for item in read_image_sets(watched()):
+        if isinstance(item, ImageSet):
             held.append(item)
             continue
         files += bool(item.count)
         read += item.error is None
         # A row of a file is yielded before the next row is taken.
         if missed and missed[0] is not None:
-            unread.append(Unread(item.path, missed[0].problem, missed[0].exit_code))
+            unread.append(UnreadInput(item.path, missed[0].problem, missed[0].exit_code))
         _ask_all(asking, held, item.cuda_runtime)
         held = []
     _ask_all(asking, held)
@@ -79,8 +79,8 @@ def explain(rows: Iterable[ImageRow], paths: Sequence[str], question: Question) 
     answers = _in_one_machine(answers, asking)
     code = FINE if all(one.is_served for one in answers) else FINDINGS
     names = dict.fromkeys(name for one in asking for name in one.names)
-    table = [row for row in rule_table.rules() if row.name in names]
-    return Explained(
+    table = [row for row in rule_table.all_rules() if row.name in names]
+    return ExplainResult(
         tuple(paths),
         files,
         question.kernel,
@@ -89,11 +89,11 @@ def explain(rows: Iterable[ImageRow], paths: Sequence[str], question: Question) 
         answers,
         tuple(RuleAnswer(row.name, row.says, row.mark, row.source) for row in table),
         tuple(unread),
-        worst((code, *(one.exit_code for one in unread))),
+        worst_exit_code((code, *(one.exit_code for one in unread))),
     )
 
 
-def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_Asking]) -> tuple[DeviceAnswer, ...]:
+def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_DeviceExplainer]) -> tuple[DeviceAnswer, ...]:
     """Return answers with what AMD devices do to each other: the runtime stops at the first without an image."""
     devices = [one for one in answers if one.vendor == "amd"]
     if len({one.device for one in devices}) > 1 and any(unit.runtime == "kpack" for unit in devices[0].units):
@@ -116,7 +116,7 @@ def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_Asking]
     return tuple(one.replace(notes=(*one.notes, note)) if one is unserved else one for one in answers)
 
 
-def _ask_all(asking: Sequence[_Asking], units: Sequence[Unit], cuda_runtime: int | None = None) -> None:
+def _ask_all(asking: Sequence[_DeviceExplainer], units: Sequence[ImageSet], cuda_runtime: int | None = None) -> None:
     """Ask about the units of one file. What waits for a link does not count beside what was linked.
 
     ``cuda_runtime`` is the major version of the CUDA runtime library that the file loads, None if it is not known.
@@ -130,13 +130,13 @@ def _ask_all(asking: Sequence[_Asking], units: Sequence[Unit], cuda_runtime: int
                 one.take(unit, cuda_runtime)
 
 
-class _Asking:
+class _DeviceExplainer:
     """One device, and what it gets so far: units that answer alike are one."""
 
-    def __init__(self, device: Device, question: Question) -> None:
+    def __init__(self, device: Device, question: ExplainQuery) -> None:
         self._device = device
         self._question = question
-        self._answers: dict[object, tuple[UnitAnswer, list[UnitPlace]]] = {}
+        self._answers: dict[object, tuple[ImageSetAnswer, list[ImageSetLocation]]] = {}
         self._passed: dict[str, int] = {}
         self._libraries: dict[str, None] = {}
         #: the CUDA versions of which a driver must be for what runs, (0, 0) for any driver
@@ -144,19 +144,19 @@ class _Asking:
         self._runtimes: dict[int | None, None] = {}
         self.names: dict[str, None] = {}
 
-    def pass_by(self, why: str, unit: Unit) -> None:
+    def pass_by(self, why: str, unit: ImageSet) -> None:
         """Count a unit that is not asked about."""
         if unit.vendor == self._device.vendor:
             self._passed[why] = self._passed.get(why, 0) + 1
 
-    def take(self, unit: Unit, cuda_runtime: int | None = None) -> None:
+    def take(self, unit: ImageSet, cuda_runtime: int | None = None) -> None:
         """Ask about a unit, if it is for devices of this vendor and has the kernel that was asked for."""
         if unit.vendor != self._device.vendor:
             return
         if self._question.kernel and not any(image.has_kernel for image in unit.images):
             self.pass_by("unseen" if any(image.has_kernel is None for image in unit.images) else "other", unit)
             return
-        library = naming_library(unit.place.path.rpartition("!")[2]) if unit.vendor == "nvidia" else None
+        library = find_name_based_library(unit.place.path.rpartition("!")[2]) if unit.vendor == "nvidia" else None
         if library is not None:
             self._libraries[f"{library.library} asks for kernels by their names: {library.reason} [C17]"] = None
             self.names["C17"] = None
@@ -178,20 +178,20 @@ class _Asking:
             self._answers[key] = (self._answer(unit, name, loads), [])
         self._answers[key][1].append(unit.place)
 
-    def _answer(self, unit: Unit, library: str, loads: int | None) -> UnitAnswer:
+    def _answer(self, unit: ImageSet, library: str, loads: int | None) -> ImageSetAnswer:
         """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""
         settings, kernel = self._question.settings, self._question.kernel
-        answer, needed = answered(unit, self._device, settings, kernel)
+        answer, needed = explain_image_set(unit, self._device, settings, kernel)
         # A driver that is older than the device does not know it, whatever takes the image (C18).
-        needed = max(needed, first_cuda(self._device) or needed)
+        needed = max(needed, first_cuda_for_device(self._device) or needed)
         if library:
-            answer = of_library(answer, library)
+            answer = library_answer(answer, library)
         if loads is not None:
             self._runtimes[loads] = None
             if settings.driver is None:
                 needed = max(needed, (loads, 0))
             else:
-                answer = of_runtime(answer, loads, self._device, settings.driver)
+                answer = runtime_library_answer(answer, loads, self._device, settings.driver)
         if answer.outcome != "fails":
             self._needs.add(needed)
         for name in (answer.rule, *(image.rule for image in answer.images)):
@@ -212,7 +212,7 @@ class _Asking:
             device.arch,
             device.words,
             device.vendor,
-            verdict(device, units, question.kernel, self._passed, unread, has_code=has_code)
+            device_verdict(device, units, question.kernel, self._passed, unread, has_code=has_code)
             if is_read or units
             else f"{device.words}: nothing was read",
             counts["runs"] + counts["compiles"],
@@ -237,7 +237,7 @@ class _Asking:
                     "which CUDA runtime library it brings is not known, so that was not compared with the driver"
                 )
         elif settings.driver is not None:
-            notes.append(f"{in_both('--driver', 'driver=')} is NVIDIA's: not used for {device.arch}")
+            notes.append(f"{cli_or_api('--driver', 'driver=')} is NVIDIA's: not used for {device.arch}")
         if may_run and any(answer.runtime == "sycl" for answer, _ in self._answers.values()):
             notes.append(
                 "aspects and work-group sizes that kernels require are not compared: an image with one that the device "
@@ -245,11 +245,11 @@ class _Asking:
             )
             self.names["Y3"] = None
         if self._passed.get("relocatable"):
-            count = counted(self._passed["relocatable"], "container")
+            count = pluralize(self._passed["relocatable"], "container")
             notes.append(
                 f"{count} not counted: relocatable code, of which only what a device link made is loaded [C14]"
             )
             self.names["C14"] = None
         if self._passed.get("unseen"):
-            notes.append(f"{counted(self._passed['unseen'], 'container')} with code that shows no names of kernels")
+            notes.append(f"{pluralize(self._passed['unseen'], 'container')} with code that shows no names of kernels")
         return [*notes, *self._libraries]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from fatpack.target.choice.asking import first_cuda, needs
+from fatpack.target.choice.asking import first_cuda_for_device, required_cuda
 from fatpack.target.choice.cuda import ZSTD_SINCE
-from fatpack.target.choice.drivers import first_with
-from fatpack.target.choice.rules import failure
-from fatpack.target.compatibility import HIP_SPIRV, hip_names
-from fatpack.target.nvidia import FAMILIES, cuda_of_ptx, parse_nvidia
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.choice.drivers import first_branch_with
+from fatpack.target.choice.rules import failure_with_code
+from fatpack.target.compatibility import HIP_SPIRV, hip_target_ids
+from fatpack.target.nvidia import FAMILIES, first_cuda_for_ptx, parse_nvidia
+from fatpack.target.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.facts.units import Unit
-    from fatpack.target.choice.asking import Choice
-    from fatpack.target.choice.settings import Settings
+    from fatpack.facts.units import ImageSet
+    from fatpack.target.choice.asking import DeviceSelection
+    from fatpack.target.choice.settings import RuntimeSettings
     from fatpack.target.devices import Device
 
 #: what happened to those who set it
@@ -26,7 +26,7 @@ _DANGER = (
 )
 
 
-def mends(unit: Unit, choice: Choice, device: Device, settings: Settings) -> tuple[str, ...]:
+def remedies(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> tuple[str, ...]:
     """Return what helps, best first. Nothing for what runs."""
     if choice.outcome in ("runs", "compiles"):
         return ()
@@ -42,7 +42,7 @@ def mends(unit: Unit, choice: Choice, device: Device, settings: Settings) -> tup
     return tuple(found(unit, choice, device, settings))
 
 
-def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
+def _nvidia(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
     arch = device.nvidia
     assert arch is not None
     if choice.rule == "C13":
@@ -66,7 +66,7 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
         if have is not None and have.number != arch.number and arch.number in members:
             yield f"sm_{have.number}a is for {have.capability} alone: built as sm_{have.number}f it runs here, too"
             break
-    line = vocabulary().nvidia.get(f"sm_{arch.number}")
+    line = load_vocabulary().nvidia.get(f"sm_{arch.number}")
     since = f" (CUDA {line.since} or newer)" if line and line.since else ""
     until = f"; CUDA {line.until} is the last that builds it" if line and line.until else ""
     if unit.runtime != "cuda":
@@ -76,40 +76,40 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
     yield f"or with clang: --offload-arch=sm_{arch.number}"
 
 
-def _driver(unit: Unit, choice: Choice, device: Device) -> tuple[tuple[int, int], str]:
+def _driver(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[tuple[int, int], str]:
     """Return the CUDA version of the driver that everything in the way asks for, and what it is that asks for it."""
-    found = [(first_cuda(device) or (0, 0), device.arch)]
+    found = [(first_cuda_for_device(device) or (0, 0), device.arch)]
     for image in (unit.images[number] for number in choice.may):
         version = image.candidate.ptx_version if image.form == "ptx" else None
-        if version and cuda_of_ptx(version):
-            found.append((cuda_of_ptx(version) or (0, 0), f"PTX {image.ptx_version}"))
+        if version and first_cuda_for_ptx(version):
+            found.append((first_cuda_for_ptx(version) or (0, 0), f"PTX {image.ptx_version}"))
         if image.candidate.compression == "zstd":
             found.append((ZSTD_SINCE, "zstd"))
     return max(found, key=lambda one: one[0])
 
 
-def _without_zstd(unit: Unit, choice: Choice, device: Device) -> tuple[int, int]:
+def _without_zstd(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[int, int]:
     """Return the CUDA version of the driver that would be needed if nothing were compressed with zstd."""
     bare = [image.candidate.replace(compression=None) for image in (unit.images[number] for number in choice.may)]
-    return max([first_cuda(device) or (0, 0), *filter(None, map(needs, bare))])
+    return max([first_cuda_for_device(device) or (0, 0), *filter(None, map(required_cuda, bare))])
 
 
 def driver_words(cuda: tuple[int, int]) -> str:
     """Return a driver in words: ``CUDA 12.4 or newer (550 on Linux)``."""
-    row = first_with(cuda)
+    row = first_branch_with(cuda)
     return f"CUDA {cuda[0]}.{cuda[1]} or newer" + (f" (driver {row.branch})" if row else "")
 
 
 def compatibility_package(cuda: tuple[int, int]) -> str:
     """Return what takes the place of a newer driver on some parts, with what it does on all others (C8)."""
-    row = failure("cuda", 804)
+    row = failure_with_code("cuda", 804)
     return (
         f"or NVIDIA's forward-compatibility package of CUDA {cuda[0]}.{cuda[1]}, on parts that NVIDIA lists for it: on "
         f"others the program is told: {row.text} ({row.code}, {row.names[0]})"
     )
 
 
-def _amd(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
+def _amd(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
     processor = device.arch.partition(":")[0]
     if settings.override:
         yield "unset HSA_OVERRIDE_GFX_VERSION"
@@ -131,7 +131,7 @@ def _amd(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iter
     yield f"build it for the device: --offload-arch={processor}{also}"
 
 
-def danger(unit: Unit, choice: Choice, device: Device, settings: Settings) -> str:
+def dangerous_workaround(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> str:
     """Return what people do where an image for a relative of an AMD device is there, and why not to; "" if none is."""
     if device.vendor != "amd" or settings.override or unit.runtime != "hip" or choice.outcome != "fails":
         return ""
@@ -139,25 +139,23 @@ def danger(unit: Unit, choice: Choice, device: Device, settings: Settings) -> st
     for image in unit.images:
         other = image.candidate.arch.partition(":")[0]
         if other != processor and family and choice.image is None and _generic(other) == family:
-            return (
-                f"HSA_OVERRIDE_GFX_VERSION={version_of(other)} makes the runtime load the image for {other}; {_DANGER}"
-            )
+            return f"HSA_OVERRIDE_GFX_VERSION={hsa_override_version(other)} makes the runtime load the image for {other}; {_DANGER}"
     return ""
 
 
 def _generic(processor: str) -> str:
     """Return the generic processor for which HIP asks, "" without one."""
-    return next((name.partition(":")[0] for name in hip_names(processor)[1:] if name != HIP_SPIRV), "")
+    return next((name.partition(":")[0] for name in hip_target_ids(processor)[1:] if name != HIP_SPIRV), "")
 
 
-def version_of(processor: str) -> str:
+def hsa_override_version(processor: str) -> str:
     """Return a processor as HSA_OVERRIDE_GFX_VERSION takes it: ``10.3.0`` for gfx1030, ``9.0.10`` for gfx90a."""
     digits = processor.removeprefix("gfx")
     return f"{digits[:-2]}.{int(digits[-2], 16)}.{int(digits[-1], 16)}"
 
 
-def _intel(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
-    line = vocabulary().intel.get(device.arch)
+def _intel(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
+    line = load_vocabulary().intel.get(device.arch)
     if line is not None and line.kind == "cpu":
         yield "build it for the device: icpx -fsycl-targets=spir64_x86_64"
     else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.facts.units import UnitPlace, is_in_data
-from fatpack.facts.unlooked import Unlooked
+from fatpack.facts.units import ImageSetLocation, is_in_data
+from fatpack.facts.unlooked import Skipped
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
-from fatpack.result import SHOWN, Result, plain
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCHEMA = "fatpack.explain/1"
 
 
-class Told(Record):
+class RuntimeErrorText(Record):
     """What the program is told: the text of the error, its number and its names.
 
     ``code`` is None where there is none. ``also`` are what the runtime writes beside it, and what others say instead.
@@ -64,7 +64,7 @@ class StateAnswer(Record):
     reason: str
 
 
-class UnitAnswer(Record):
+class ImageSetAnswer(Record):
     """What a device gets of the images among which its runtime chooses, of one unit or of several that answer alike.
 
     ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
@@ -80,11 +80,11 @@ class UnitAnswer(Record):
     reason: str
     is_certain: bool
     images: tuple[ImageAnswer, ...]
-    told: Told | None = None
+    told: RuntimeErrorText | None = None
     mends: tuple[str, ...] = ()
     danger: str = ""
     states: tuple[StateAnswer, ...] = ()
-    places: tuple[UnitPlace, ...] = ()
+    places: tuple[ImageSetLocation, ...] = ()
 
     @property
     def count(self) -> int:
@@ -126,7 +126,7 @@ class DeviceAnswer(Record):
     compiles: int
     fails: int
     unknown: int
-    units: tuple[UnitAnswer, ...]
+    units: tuple[ImageSetAnswer, ...]
     notes: tuple[str, ...] = ()
     is_complete: bool = True
 
@@ -136,7 +136,7 @@ class DeviceAnswer(Record):
         return self.is_complete and bool(self.runs) and not self.fails and not self.unknown
 
 
-class Unread(Record):
+class UnreadInput(Record):
     """A file that could not be read, or not to its end: why, and the exit code that stands for it."""
 
     path: str
@@ -144,7 +144,7 @@ class Unread(Record):
     exit_code: int
 
 
-class Explained(Result):
+class ExplainResult(Result):
     """What some devices get of some files; ``files`` counts those with device code, ``kernel`` is what was asked for.
 
     ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
@@ -159,9 +159,9 @@ class Explained(Result):
     rocm: str
     devices: tuple[DeviceAnswer, ...]
     rules: tuple[RuleAnswer, ...]
-    unread: tuple[Unread, ...]
+    unread: tuple[UnreadInput, ...]
     exit_code: int
-    unlooked: Unlooked = Unlooked()
+    unlooked: Skipped = Skipped()
 
     @property
     def verdict(self) -> str:
@@ -175,11 +175,11 @@ class Explained(Result):
 
     def lines(self) -> Sequence[str]:
         """Return the verdict of each device, and what could not be read."""
-        unread = [f"not read: {item.path}: {item.problem}" for item in self.unread[:SHOWN]]
+        unread = [f"not read: {item.path}: {item.problem}" for item in self.unread[:MAX_PROBLEM_LINES]]
         first, *others = [one.verdict for one in self.devices] or [self.verdict]
         left_out = () if self.unlooked.is_asked else (self.unlooked.sentence(),)
         return (f"{self.verdict}: {first}", *others, *unread, *left_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data: the document of ``fatpack explain --json``."""
-        return {"schema": SCHEMA, **plain(self)}
+        return {"schema": SCHEMA, **to_plain_data(self)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.answers.explain.records import Told
-from fatpack.target.choice.rules import failure
+from fatpack.answers.explain.records import RuntimeErrorText
+from fatpack.target.choice.rules import failure_with_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.facts.units import Unit
-    from fatpack.target.choice.asking import Choice
-    from fatpack.target.choice.settings import Settings
+    from fatpack.facts.units import ImageSet
+    from fatpack.target.choice.asking import DeviceSelection
+    from fatpack.target.choice.settings import RuntimeSettings
 
 #: The last ROCm of which the older message is reported, and the first whose source has the newer one for sure.
 _OLDER, _NEWER = (6, 2), (7, 0)
@@ -17,48 +17,48 @@ _OLDER, _NEWER = (6, 2), (7, 0)
 _OLD_TEXT = "Unable to find code object for all current devices!"
 
 
-def told(unit: Unit, choice: Choice, settings: Settings) -> Told | None:
+def runtime_error(unit: ImageSet, choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText | None:
     """Return what the program is told; None for what does not fail, or nobody knows whether it does."""
     if choice.outcome != "fails":
         return None
     if choice.error is None:
         return _in_words(unit, choice)
-    row = failure(*choice.error)
+    row = failure_with_code(*choice.error)
     if row.runtime == "hip" and choice.rule != "H5":
         return _hip(choice, settings)
-    return Told(row.text, row.code, row.names)
+    return RuntimeErrorText(row.text, row.code, row.names)
 
 
-def _hip(choice: Choice, settings: Settings) -> Told:
-    older, row = failure("hip", 209), failure("hip", 200)
+def _hip(choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText:
+    older, row = failure_with_code("hip", 209), failure_with_code("hip", 200)
     if settings.rocm is not None and settings.rocm <= _OLDER:
-        return Told(older.text, older.code, older.names, (f"it prints: {_OLD_TEXT}",))
+        return RuntimeErrorText(older.text, older.code, older.names, (f"it prints: {_OLD_TEXT}",))
     asked = f"{choice.state}, value of HIP_FORCE_SPIRV_CODEOBJECT: {int(settings.forces_spirv)}"
     also = [f"in the log of the runtime: No compatible code objects found for: {asked}"]
     if settings.rocm is None or settings.rocm < _NEWER:
         also.append(f"older runtimes: {_OLD_TEXT} ({older.code}, {older.names[0]})")
-    return Told(row.text, row.code, row.names, tuple(also))
+    return RuntimeErrorText(row.text, row.code, row.names, tuple(also))
 
 
-def _in_words(unit: Unit, choice: Choice) -> Told:
+def _in_words(unit: ImageSet, choice: DeviceSelection) -> RuntimeErrorText:
     if unit.runtime == "openmp" and choice.rule == "M6":
         mandatory = f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}"
-        return Told("no error: the region runs on the host", also=(mandatory,))
+        return RuntimeErrorText("no error: the region runs on the host", also=(mandatory,))
     if choice.rule == "Y4":
         text = "No device image compatible with the current device was found for kernel …"
-        return Told(text, also=("before intel/llvm#21749: No kernel named … was found",))
-    return Told(choice.text or choice.reason)
+        return RuntimeErrorText(text, also=("before intel/llvm#21749: No kernel named … was found",))
+    return RuntimeErrorText(choice.text or choice.reason)
 
 
-def too_old() -> Told:
+def driver_too_old_error() -> RuntimeErrorText:
     """Return what a program is told whose CUDA runtime library is of a newer major version than the driver."""
-    row = failure("cuda", 35)
-    return Told(row.text, row.code, row.names)
+    row = failure_with_code("cuda", 35)
+    return RuntimeErrorText(row.text, row.code, row.names)
 
 
-def missing(runtime: str) -> Told:
+def missing_kernel_error(runtime: str) -> RuntimeErrorText:
     """Return what a program is told whose kernel is not in the image that was loaded."""
     if runtime != "cuda":
-        return Told("the kernel is not found")
-    row, older = failure("cuda", 500), failure("cuda", 98)
-    return Told(row.text, row.code, row.names, (f"or: {older.text} ({older.code}, {older.names[0]})",))
+        return RuntimeErrorText("the kernel is not found")
+    row, older = failure_with_code("cuda", 500), failure_with_code("cuda", 98)
+    return RuntimeErrorText(row.text, row.code, row.names, (f"or: {older.text} ({older.code}, {older.names[0]})",))

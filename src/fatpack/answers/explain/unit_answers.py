@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from fatpack.answers.explain.mending import compatibility_package, danger, driver_words, mends
-from fatpack.answers.explain.records import ImageAnswer, StateAnswer, UnitAnswer
-from fatpack.answers.explain.telling import missing, told, too_old
-from fatpack.target.choice.asking import OUTCOMES, ask, first_cuda, needs
-from fatpack.target.target_id import signs
+from fatpack.answers.explain.mending import compatibility_package, dangerous_workaround, driver_words, remedies
+from fatpack.answers.explain.records import ImageAnswer, ImageSetAnswer, StateAnswer
+from fatpack.answers.explain.telling import driver_too_old_error, missing_kernel_error, runtime_error
+from fatpack.target.choice.asking import OUTCOMES, first_cuda_for_device, required_cuda, select_image
+from fatpack.target.target_id import feature_signs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from fatpack.facts.units import Unit
-    from fatpack.target.choice.asking import Choice
-    from fatpack.target.choice.settings import Settings
+    from fatpack.facts.units import ImageSet
+    from fatpack.target.choice.asking import DeviceSelection
+    from fatpack.target.choice.settings import RuntimeSettings
     from fatpack.target.devices import Device
 
 #: CUDA version that every driver has
 _ANY = (0, 0)
 
 
-def answered(unit: Unit, device: Device, settings: Settings, kernel: str) -> tuple[UnitAnswer, tuple[int, int]]:
+def explain_image_set(
+    unit: ImageSet, device: Device, settings: RuntimeSettings, kernel: str
+) -> tuple[ImageSetAnswer, tuple[int, int]]:
     """Return what a device gets of a unit, and the CUDA version that what runs asks of the driver.
 
     For a pattern of kernels (``kernel``) what is taken has to have one.
     """
-    choices = ask(unit.asked, device, settings)
+    choices = select_image(unit.asked, device, settings)
     if unit.waits:
         rule = "C14" if unit.vendor == "nvidia" else "H15"
         reason = "this is code for the device link, and only what the link makes of it is loaded"
@@ -38,7 +40,7 @@ def answered(unit: Unit, device: Device, settings: Settings, kernel: str) -> tup
         choices = tuple(one.replace(reason=f"{whole}; {one.reason}") for one in choices)
     choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
     taken = [unit.images[number] for one in choices for number in one.may]
-    answer = UnitAnswer(
+    answer = ImageSetAnswer(
         unit.runtime,
         unit.format,
         choice.outcome,
@@ -46,12 +48,12 @@ def answered(unit: Unit, device: Device, settings: Settings, kernel: str) -> tup
         choice.reason,
         choice.is_certain,
         tuple(_image(unit, number, choices) for number in range(len(unit.images))),
-        told(unit, choice, settings),
-        mends(unit, choice, device, settings),
-        danger(unit, choice, device, settings),
+        runtime_error(unit, choice, settings),
+        remedies(unit, choice, device, settings),
+        dangerous_workaround(unit, choice, device, settings),
     )
     runs = choice.outcome in ("runs", "compiles")
-    needed = max([_ANY, *filter(None, (needs(image.candidate) for image in taken))]) if runs else _ANY
+    needed = max([_ANY, *filter(None, (required_cuda(image.candidate) for image in taken))]) if runs else _ANY
     if len({one.outcome for one in choices}) > 1:
         answer = _differing(answer, choices)
     if kernel and taken and answer.outcome in ("runs", "compiles"):
@@ -59,24 +61,26 @@ def answered(unit: Unit, device: Device, settings: Settings, kernel: str) -> tup
     return answer, needed
 
 
-def of_runtime(answer: UnitAnswer, major: int, device: Device, driver: tuple[int, int]) -> UnitAnswer:
+def runtime_library_answer(
+    answer: ImageSetAnswer, major: int, device: Device, driver: tuple[int, int]
+) -> ImageSetAnswer:
     """Return the answer for a file that loads the CUDA runtime library of a major version, which a driver may lack."""
     if driver[0] >= major:
         return answer
     reason = f"it loads libcudart.so.{major}, and the driver is of CUDA {driver[0]}.{driver[1]}"
-    needed = max((major, 0), first_cuda(device) or _ANY)
+    needed = max((major, 0), first_cuda_for_device(device) or _ANY)
     newer = f"a driver of {driver_words(needed)}, for libcudart.so.{major}"
     return answer.replace(
         outcome="fails",
         rule="C19",
         reason=reason,
         is_certain=True,
-        told=too_old(),
+        told=driver_too_old_error(),
         mends=(newer, compatibility_package(needed)),
     )
 
 
-def of_library(answer: UnitAnswer, library: str) -> UnitAnswer:
+def library_answer(answer: ImageSetAnswer, library: str) -> ImageSetAnswer:
     """Return the answer for a container of a library that asks for kernels by name, as its code for one device does."""
     if answer.rule != "C2" or answer.outcome != "fails":
         return answer
@@ -84,7 +88,7 @@ def of_library(answer: UnitAnswer, library: str) -> UnitAnswer:
     return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
 
 
-def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
+def _image(unit: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> ImageAnswer:
     """Return what is said of one image: in which states it fits, and why, or why not."""
     image = unit.images[number]
     judged = [one.judgements[number] for one in choices]
@@ -93,7 +97,7 @@ def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
     if len(words) > 1:
         fitting = [one.state for one, each in zip(choices, judged, strict=True) if each.fits]
         said = said.replace(reason=f"for {', '.join(fitting)}")
-    needed = needs(image.candidate)
+    needed = required_cuda(image.candidate)
     role = "taken" if any(one.image == number for one in choices) else ""
     if not role and any(number in one.may for one in choices):
         role = "may"
@@ -114,7 +118,7 @@ def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
     )
 
 
-def _differing(answer: UnitAnswer, choices: Sequence[Choice]) -> UnitAnswer:
+def _differing(answer: ImageSetAnswer, choices: Sequence[DeviceSelection]) -> ImageSetAnswer:
     """Return the answer for a device whose features decide, and are not all known."""
     states = tuple(StateAnswer(one.state, one.outcome, one.rule, one.reason) for one in choices)
     good = {one.state for one in states if one.outcome in ("runs", "compiles")}
@@ -122,7 +126,7 @@ def _differing(answer: UnitAnswer, choices: Sequence[Choice]) -> UnitAnswer:
         return answer.replace(states=states)
     feature = _deciding(states, good)
     if feature:
-        on = next(signs(state)[feature] for state in good)
+        on = next(feature_signs(state)[feature] for state in good)
         off = "-" if on == "+" else "+"
         reason = f"it runs with {feature}{on}, and not with {feature}{off}"
     else:
@@ -135,22 +139,22 @@ def _differing(answer: UnitAnswer, choices: Sequence[Choice]) -> UnitAnswer:
 
 def _deciding(states: Sequence[StateAnswer], good: Collection[str]) -> str:
     """Return the feature whose setting alone decides, "" if there is none."""
-    for feature in signs(states[0].state):
-        settings: dict[str, set[bool]] = {signs(one.state)[feature]: set() for one in states}
+    for feature in feature_signs(states[0].state):
+        settings: dict[str, set[bool]] = {feature_signs(one.state)[feature]: set() for one in states}
         for one in states:
-            settings[signs(one.state)[feature]].add(one.state in good)
+            settings[feature_signs(one.state)[feature]].add(one.state in good)
         if sorted(settings.values(), key=str) == [{False}, {True}]:
             return feature
     return ""
 
 
-def _without_kernel(answer: UnitAnswer, known: Sequence[bool | None]) -> UnitAnswer:
+def _without_kernel(answer: ImageSetAnswer, known: Sequence[bool | None]) -> ImageSetAnswer:
     """Return the answer for a kernel that the image that is taken may lack."""
     if all(known):
         return answer
     if not any(known) and None not in known:
         reason = f"{answer.reason}, and the kernel is not in it"
-        found = missing(answer.runtime)
+        found = missing_kernel_error(answer.runtime)
         rule = "C10" if answer.runtime == "cuda" else answer.rule
         advice = ("build the kernel for every architecture: the image that fits is taken without it",)
         return answer.replace(outcome="fails", rule=rule, reason=reason, told=found, mends=advice)

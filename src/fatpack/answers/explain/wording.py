@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from fatpack.errors import all_of, counted
+from fatpack.errors import all_count_words, pluralize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.answers.explain.records import UnitAnswer
+    from fatpack.answers.explain.records import ImageSetAnswer
     from fatpack.target.devices import Device
 
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-def verdict(
+def device_verdict(
     device: Device,
-    units: Sequence[UnitAnswer],
+    units: Sequence[ImageSetAnswer],
     kernel: str,
     passed: Mapping[str, int],
     unread: Sequence[str] = (),
@@ -47,7 +47,7 @@ def verdict(
             which = str(count) if parts else _which(count, total, noun)
             parts.append(f"{which} {one if count == 1 else several}")
     if unknown == total > 1:
-        parts = [f"none of the {counted(total, noun)} is known to run"]
+        parts = [f"none of the {pluralize(total, noun)} is known to run"]
     if compiles:
         parts[0] += f"{'' if compiles == runs else f', {compiles} of them'} after compiling"
     wrong = [one for one in units if one.outcome == ("fails" if fails else "unknown")]
@@ -60,11 +60,11 @@ def _unread(names: Sequence[str]) -> str:
     """Return how a sentence about files begins of which not all was read."""
     if not names:
         return ""
-    which = names[0] if len(names) == 1 else counted(len(names), "file")
+    which = names[0] if len(names) == 1 else pluralize(len(names), "file")
     return f"not all of {which} could be read; of what was read, "
 
 
-def _why(unit: UnitAnswer) -> str:
+def _why(unit: ImageSetAnswer) -> str:
     """Return what the program is told, in the words by which people look for it."""
     if unit.told is None:
         return unit.reason
@@ -74,7 +74,7 @@ def _why(unit: UnitAnswer) -> str:
 def _which(count: int, total: int, noun: str) -> str:
     if total == 1:
         return "the library" if noun == "library" else f"the only {noun}"
-    return all_of(total, noun) if count == total else f"{count} of {counted(total, noun)}"
+    return all_count_words(total, noun) if count == total else f"{count} of {pluralize(total, noun)}"
 
 
 def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
@@ -84,6 +84,6 @@ def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
     return f"nothing in it is for {vendor} devices"
 
 
-def _noun(units: Sequence[UnitAnswer]) -> str:
+def _noun(units: Sequence[ImageSetAnswer]) -> str:
     nouns = {one.noun for one in units}
     return nouns.pop() if len(nouns) == 1 else "container"

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.kpack import devices, manifests, missing, places
-from fatpack.answers.kpack.folder import Reading
-from fatpack.answers.kpack.lookup import Shelf, outcome
-from fatpack.errors import counted
+from fatpack.answers.kpack.folder import FolderReader
+from fatpack.answers.kpack.lookup import KernelArchives, look_up
+from fatpack.errors import pluralize
 from fatpack.findings import finding
-from fatpack.io.source import Derived, Span
+from fatpack.io.source import Span, VirtualName
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.kpack.facts import Archive, Folder, Program
-    from fatpack.answers.kpack.lookup import Outcome
+    from fatpack.answers.kpack.facts import KpackArchive, KpackFolder, KpackProgram
+    from fatpack.answers.kpack.lookup import LookupResult
     from fatpack.answers.kpack.places import SearchPath
     from fatpack.model import Finding
-    from fatpack.runtime.registration.kpack import Marker
+    from fatpack.runtime.registration.kpack import KpackMarker
 
 
 class LoaderSettings(Record):
@@ -33,64 +33,70 @@ class LoaderSettings(Record):
     paths: tuple[str, ...] = ()
 
 
-class Checked(Record):
+class KpackReport(Record):
     """What was found: the folder, the devices that were asked about, and what each program gets on each of them."""
 
-    folder: Folder
+    folder: KpackFolder
     devices: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[LookupResult, ...]
     findings: tuple[Finding, ...]
 
 
-def check(path: str, settings: LoaderSettings) -> Checked:
+def check_folder(path: str, settings: LoaderSettings) -> KpackReport:
     """Check a folder. Raises OSError if it cannot be read, and TargetError for a device that is none.
 
     Fails closed: whatever cannot be read is a finding of its own, an error.
     """
-    reading = Reading(path)
+    reading = FolderReader(path)
     folder = reading.whole()
     for extra in settings.paths:
         reading.add(extra)
     folder = reading.folder()
     archives = tuple(folder.archives.values())
-    asked = devices.named(settings.devices, archives) if settings.devices else devices.present(archives)
+    asked = (
+        devices.resolve_devices(settings.devices, archives)
+        if settings.devices
+        else devices.devices_in_archives(archives)
+    )
     found = list(folder.findings)
     if not folder.programs:
-        text = f"no program looks for kpack archives among {counted(folder.files, 'file')}"
+        text = f"no program looks for kpack archives among {pluralize(folder.files, 'file')}"
         found.append(
-            finding("FP3110", Span(0, 0, (Derived(path),)), text, "name the folder that holds programs and archives")
+            finding(
+                "FP3110", Span(0, 0, (VirtualName(path),)), text, "name the folder that holds programs and archives"
+            )
         )
     override = [folder.archives[real] for real in map(os.path.realpath, settings.paths) if real in folder.archives]
-    outcomes: list[Outcome] = []
+    outcomes: list[LookupResult] = []
     for program in folder.programs:
-        found += missing.unread_places(program)
+        found += missing.unread_path_findings(program)
         groups = list(_groups(program))
         for device in asked or ("",):
             shelves = [
-                Shelf((), tuple(override), markers)
+                KernelArchives((), tuple(override), markers)
                 if override
-                else Shelf(where, tuple(_found(where, folder, device)), markers)
+                else KernelArchives(where, tuple(_found(where, folder, device)), markers)
                 for where, markers in groups
             ]
-            result = outcome(program, device, shelves)
+            result = look_up(program, device, shelves)
             outcomes.append(result)
-            found += missing.of(result, folder)
+            found += missing.missing_code_findings(result, folder)
             if not settings.newer_only:
-                found += missing.of_older(result, folder)
+                found += missing.older_loader_findings(result, folder)
     for listing in folder.manifests:
-        found += manifests.differences(listing, folder)
-    return Checked(folder, asked, tuple(outcomes), tuple(found))
+        found += manifests.manifest_differences(listing, folder)
+    return KpackReport(folder, asked, tuple(outcomes), tuple(found))
 
 
-def _groups(program: Program) -> Iterator[tuple[tuple[SearchPath, ...], tuple[Marker, ...]]]:
+def _groups(program: KpackProgram) -> Iterator[tuple[tuple[SearchPath, ...], tuple[KpackMarker, ...]]]:
     """Yield the places that markers of a program name, and the markers that name them."""
-    groups: dict[tuple[str, ...], list[Marker]] = {}
+    groups: dict[tuple[str, ...], list[KpackMarker]] = {}
     for marker in program.markers:
         groups.setdefault(marker.reference.search_paths, []).append(marker)
     for given, markers in groups.items():
-        where = [places.resolved(program.path, path) for path in given[: places.MOST]]
+        where = [places.resolve_search_path(program.path, path) for path in given[: places.MAX_SEARCH_PATHS]]
         yield tuple(place for place in where if place is not None), tuple(markers)
 
 
-def _found(where: Sequence[SearchPath], folder: Folder, device: str) -> list[Archive]:
-    return places.found(where, folder.archives, device) if device else []
+def _found(where: Sequence[SearchPath], folder: KpackFolder, device: str) -> list[KpackArchive]:
+    return places.find_archives(where, folder.archives, device) if device else []

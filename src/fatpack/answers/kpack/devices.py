@@ -9,44 +9,44 @@ from __future__ import annotations
 
 from itertools import product
 
-from fatpack.target import check_target_id
-from fatpack.target.target_id import signs
+from fatpack.target.target_id import feature_signs
+from fatpack.target.vocabulary import check_target_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.answers.kpack.facts import Archive
+    from fatpack.answers.kpack.facts import KpackArchive
 
 #: LIMIT: features of a processor that are told apart: processors have two.
 _MOST_FEATURES = 4
 
 
-def named(names: Sequence[str], archives: Iterable[Archive]) -> tuple[str, ...]:
+def resolve_devices(names: Sequence[str], archives: Iterable[KpackArchive]) -> tuple[str, ...]:
     """Return the devices that target IDs stand for. Raises TargetError for a name that is none."""
     told_apart = _told_apart(archives)
     found: dict[str, None] = {}
     for name in names:
         target = check_target_id(name)
-        fixed = signs(str(target))
+        fixed = feature_signs(str(target))
         for device in _settings(target.processor, {*told_apart.get(target.processor, ()), *fixed}, fixed):
             found[device] = None
     return tuple(found)
 
 
-def present(archives: Sequence[Archive]) -> tuple[str, ...]:
+def devices_in_archives(archives: Sequence[KpackArchive]) -> tuple[str, ...]:
     """Return the devices for which there are archives, each of which one of them lists."""
     told_apart = _told_apart(archives)
     listed: dict[str, list[dict[str, str]]] = {}
     for archive in archives:
         for arch in (*archive.archs, *(arch for _, arch in archive.objects)):
             rows = listed.setdefault(arch.partition(":")[0], [])
-            if signs(arch) not in rows:
-                rows.append(signs(arch))
+            if feature_signs(arch) not in rows:
+                rows.append(feature_signs(arch))
     found = []
     for processor in sorted(filter(None, listed), key=_in_order):
         for device in _settings(processor, told_apart.get(processor, ()), {}):
-            has = signs(device)
+            has = feature_signs(device)
             if any(
                 all(has[feature] == sign for feature, sign in row.items() if feature in has)
                 for row in listed[processor]
@@ -55,7 +55,7 @@ def present(archives: Sequence[Archive]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _told_apart(archives: Iterable[Archive]) -> dict[str, dict[str, None]]:
+def _told_apart(archives: Iterable[KpackArchive]) -> dict[str, dict[str, None]]:
     """Return processor → features of which a name in an archive, or the header of a code object, states the setting."""
     found: dict[str, dict[str, None]] = {}
     for archive in archives:
@@ -65,7 +65,7 @@ def _told_apart(archives: Iterable[Archive]) -> dict[str, dict[str, None]]:
             *(item.claims for item in archive.objects.values()),
         }
         for name in sorted(names):
-            found.setdefault(name.partition(":")[0], {}).update(dict.fromkeys(signs(name)))
+            found.setdefault(name.partition(":")[0], {}).update(dict.fromkeys(feature_signs(name)))
     return found
 
 

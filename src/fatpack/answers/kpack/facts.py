@@ -11,45 +11,46 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
 
-    from fatpack.formats.kpack.manifest import Manifest
-    from fatpack.model import Finding, Span
-    from fatpack.runtime.registration.kpack import Marker
+    from fatpack.formats.kpack.manifest import KpackManifest
+    from fatpack.io.source import Span
+    from fatpack.model import Finding
+    from fatpack.runtime.registration.kpack import KpackMarker
 
     #: name of a code object (``lib/libx.so#0``), and the architecture for which an archive has it
     Name: TypeAlias = tuple[str, str]
 
 
-class CodeObject(Record):
+class KpackCodeObject(Record):
     """A code object in an archive: where it stands, and the target ID that its header states ("": none)."""
 
     claims: str
     span: Span
 
 
-class Archive(Record):
+class KpackArchive(Record):
     """A kpack archive: its path and size, the architectures that it lists, and what it holds."""
 
     path: str
     size: int
     archs: tuple[str, ...]
-    objects: Mapping[Name, CodeObject]
+    objects: Mapping[Name, KpackCodeObject]
 
 
-class Program(Record):
+class KpackProgram(Record):
     """A program that looks for code objects in archives: its path, with links resolved, and its markers."""
 
     path: str
-    markers: tuple[Marker, ...]
+    markers: tuple[KpackMarker, ...]
 
 
-class Listing(Record):
+class FoundManifest(Record):
     """A manifest and its path."""
 
     path: str
-    manifest: Manifest
+    manifest: KpackManifest
 
 
-class Folder(Record):
+class KpackFolder(Record):
     """What was read of a folder.
 
     ``given`` is the folder as it was named, ``path`` with links resolved; archives are by their paths. ``files`` is how
@@ -59,9 +60,9 @@ class Folder(Record):
 
     given: str
     path: str
-    programs: tuple[Program, ...]
-    archives: Mapping[str, Archive]
-    manifests: tuple[Listing, ...]
+    programs: tuple[KpackProgram, ...]
+    archives: Mapping[str, KpackArchive]
+    manifests: tuple[FoundManifest, ...]
     files: int
     passed_by: int
     links: int
@@ -70,10 +71,10 @@ class Folder(Record):
 
     def shown(self, path: str) -> str:
         """Return how a path is written in reports; see :func:`shown`."""
-        return shown(path, self.given, self.path)
+        return display_path(path, self.given, self.path)
 
 
-def shown(path: str, given: str, real: str) -> str:
+def display_path(path: str, given: str, real: str) -> str:
     """Return how a path below a folder is written: as the folder was given, whose links are resolved in ``real``."""
     if path == real:
         return given

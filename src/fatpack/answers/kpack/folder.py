@@ -7,31 +7,31 @@ import stat
 
 from fatpack import formats
 from fatpack.answers.kpack import reading
-from fatpack.answers.kpack.facts import Folder, Listing, Program, shown
+from fatpack.answers.kpack.facts import FoundManifest, KpackFolder, KpackProgram, display_path
 from fatpack.errors import FatpackError, FormatError
 from fatpack.findings import finding
 from fatpack.formats.kpack import manifest
-from fatpack.formats.kpack.layout import FORMAT
-from fatpack.io.source import Derived, Span
+from fatpack.formats.kpack.layout import KPACK_FORMAT
+from fatpack.io.source import Span, VirtualName
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
-from fatpack.trees.walk import Walk
+from fatpack.trees.walk import TreeWalk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.kpack.facts import Archive
+    from fatpack.answers.kpack.facts import KpackArchive
     from fatpack.io.source import View
 
 
-class Reading:
+class FolderReader:
     """A folder that is being read."""
 
     def __init__(self, path: str) -> None:
         self._given = path
         self._real = os.path.realpath(path)
-        self._archives: dict[str, Archive] = {}
-        self._programs: list[Program] = []
-        self._manifests: list[Listing] = []
+        self._archives: dict[str, KpackArchive] = {}
+        self._programs: list[KpackProgram] = []
+        self._manifests: list[FoundManifest] = []
         self._findings: list[Finding] = []
         self._files = self._passed_by = self._links = self._special = 0
 
@@ -39,11 +39,11 @@ class Reading:
         """Read one file more, which may lie elsewhere: an archive that is looked into for every program."""
         self._read(os.path.realpath(path))
 
-    def whole(self) -> Folder:
+    def whole(self) -> KpackFolder:
         """Read all that is in the folder. Raises OSError if that is no folder that can be read."""
         with os.scandir(self._given):
             pass
-        walk = Walk([self._real], passes=True)
+        walk = TreeWalk([self._real], passes=True)
         for place in walk:
             if place.problem:
                 self._findings.append(self._finding(place.path, place.problem))
@@ -52,9 +52,9 @@ class Reading:
         self._passed_by, self._links, self._special = walk.passed, walk.links, walk.special
         return self.folder()
 
-    def folder(self) -> Folder:
+    def folder(self) -> KpackFolder:
         """Return what was read so far."""
-        return Folder(
+        return KpackFolder(
             self._given,
             self._real,
             tuple(self._programs),
@@ -81,8 +81,8 @@ class Reading:
             self._unreadable(path, error)
 
     def _take(self, path: str, view: View) -> None:
-        if formats.sniff(view.head(0, 24)) == FORMAT:
-            archive, found = reading.archive(view, path)
+        if formats.format_by_magic(view.head(0, 24)) == KPACK_FORMAT:
+            archive, found = reading.read_archive(view, path)
             self._findings += found
             if archive is not None:
                 self._archives[path] = archive
@@ -90,31 +90,31 @@ class Reading:
             words = "it is empty" if not len(view) else f"it starts with {view.head(0, 4).hex(' ')}"
             text = f"the name is that of a kpack archive, and {words}"
             self._findings.append(finding("FP3109", view.span(0, 4), text, "install the package again that brings it"))
-        elif path.endswith(".kpm") or manifest.detect(view):
+        elif path.endswith(".kpm") or manifest.detect_manifest(view):
             self._take_manifest(path, view)
-        elif host := reading.host_of(view):
-            items = list(reading.markers(view, host))
+        elif host := reading.marker_host(view):
+            items = list(reading.read_program_markers(view, host))
             self._findings += [item for item in items if isinstance(item, Finding)]
             markers = tuple(item for item in items if not isinstance(item, Finding))
             if markers:
-                self._programs.append(Program(path, markers))
+                self._programs.append(KpackProgram(path, markers))
 
     def _take_manifest(self, path: str, view: View) -> None:
         try:
-            read = manifest.parse(view)
+            read = manifest.parse_manifest(view)
         except FormatError as error:
             span = view.span(0, 0) if error.offset is None else Span(error.offset, error.offset, view.chain)
             self._findings.append(finding("FP1607", span, error.describe(), error.hint, field=error.field))
             return
         self._findings += read.findings
-        self._manifests.append(Listing(path, read))
+        self._manifests.append(FoundManifest(path, read))
 
     def _shown(self, path: str) -> str:
-        return shown(path, self._given, self._real)
+        return display_path(path, self._given, self._real)
 
     def _unreadable(self, path: str, error: OSError | FatpackError) -> None:
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
         self._findings.append(self._finding(path, words))
 
     def _finding(self, path: str, problem: str) -> Finding:
-        return finding("FP3109", Span(0, 0, (Derived(self._shown(path)),)), f"cannot be read: {problem}")
+        return finding("FP3109", Span(0, 0, (VirtualName(self._shown(path)),)), f"cannot be read: {problem}")

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.target.choice.kpack import asked, candidates, choose
-from fatpack.target.compatibility import serves_hip
+from fatpack.target.choice.kpack import candidate_archives, requested_target_ids, select_kpack_archive
+from fatpack.target.compatibility import can_serve_hip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.answers.kpack.facts import Archive, CodeObject, Name, Program
+    from fatpack.answers.kpack.facts import KpackArchive, KpackCodeObject, KpackProgram, Name
     from fatpack.answers.kpack.places import SearchPath
-    from fatpack.runtime.registration.kpack import Marker
+    from fatpack.runtime.registration.kpack import KpackMarker
 
 
-class Shelf(Record):
+class KernelArchives(Record):
     """The markers of a program that name the same places, and the archives that are found there for a device."""
 
     places: tuple[SearchPath, ...]
-    archives: tuple[Archive, ...]
-    markers: tuple[Marker, ...]
+    archives: tuple[KpackArchive, ...]
+    markers: tuple[KpackMarker, ...]
 
 
-class Wrong(Record):
+class WrongCodeObject(Record):
     """A code object that a device gets and cannot run: the marker, its archive, and the reason."""
 
-    marker: Marker
-    archive: Archive
-    code: CodeObject
+    marker: KpackMarker
+    archive: KpackArchive
+    code: KpackCodeObject
     reason: str
 
 
-class Outcome(Record):
+class LookupResult(Record):
     """What a program gets on a device.
 
     ``resolved`` is how many of its markers lead to a code object, ``missing`` are the others. ``older`` are those that
@@ -40,14 +40,14 @@ class Outcome(Record):
     ``used`` are the archives that code objects come from, ``wrong`` the code objects that the device cannot run.
     """
 
-    program: Program
+    program: KpackProgram
     device: str
-    shelves: tuple[Shelf, ...]
+    shelves: tuple[KernelArchives, ...]
     resolved: int
-    missing: tuple[tuple[Shelf, Marker], ...]
-    older: tuple[tuple[Shelf, Marker, int], ...]
-    used: tuple[Archive, ...]
-    wrong: tuple[Wrong, ...]
+    missing: tuple[tuple[KernelArchives, KpackMarker], ...]
+    older: tuple[tuple[KernelArchives, KpackMarker, int], ...]
+    used: tuple[KpackArchive, ...]
+    wrong: tuple[WrongCodeObject, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -55,16 +55,16 @@ class Outcome(Record):
         return not self.missing and not self.wrong
 
 
-def outcome(program: Program, device: str, shelves: Sequence[Shelf]) -> Outcome:
+def look_up(program: KpackProgram, device: str, shelves: Sequence[KernelArchives]) -> LookupResult:
     """Return what a program gets on a device from the archives of its shelves."""
     resolved = 0
-    missing: list[tuple[Shelf, Marker]] = []
-    older: list[tuple[Shelf, Marker, int]] = []
-    used: dict[str, Archive] = {}
-    wrong: list[Wrong] = []
+    missing: list[tuple[KernelArchives, KpackMarker]] = []
+    older: list[tuple[KernelArchives, KpackMarker, int]] = []
+    used: dict[str, KpackArchive] = {}
+    wrong: list[WrongCodeObject] = []
     verdicts: dict[str, str] = {}
     for shelf in shelves:
-        order = candidates([archive.archs for archive in shelf.archives], device) if device else []
+        order = candidate_archives([archive.archs for archive in shelf.archives], device) if device else []
         held = [archive.objects for archive in shelf.archives]
         for marker in shelf.markers:
             key = marker.key
@@ -72,7 +72,7 @@ def outcome(program: Program, device: str, shelves: Sequence[Shelf]) -> Outcome:
             def holds(number: int, arch: str, key: str = key, held: Sequence[Mapping[Name, object]] = held) -> bool:
                 return (key, arch) in held[number]
 
-            taken = choose(order, holds)
+            taken = select_kpack_archive(order, holds)
             if taken.image is None:
                 missing.append((shelf, marker))
                 continue
@@ -84,11 +84,11 @@ def outcome(program: Program, device: str, shelves: Sequence[Shelf]) -> Outcome:
             if reason is None:
                 reason = verdicts[code.claims] = _cannot_run(code.claims, device)
             if reason:
-                wrong.append(Wrong(marker, archive, code, reason))
-            first = choose(order, holds, tries_all=False)
+                wrong.append(WrongCodeObject(marker, archive, code, reason))
+            first = select_kpack_archive(order, holds, tries_all=False)
             if first.outcome == "fails" and first.image is not None:
                 older.append((shelf, marker, first.image))
-    return Outcome(
+    return LookupResult(
         program, device, tuple(shelves), resolved, tuple(missing), tuple(older), tuple(used.values()), tuple(wrong)
     )
 
@@ -97,5 +97,5 @@ def _cannot_run(claims: str, device: str) -> str:
     """Return why a device cannot run code for a target ID, "" if it can, or if the code does not say what it is for."""
     if not claims:
         return ""
-    verdicts = [serves_hip(claims, name) for name in asked(device)]
+    verdicts = [can_serve_hip(claims, name) for name in requested_target_ids(device)]
     return "" if any(verdict.answer for verdict in verdicts) else verdicts[0].reason

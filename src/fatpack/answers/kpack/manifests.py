@@ -10,21 +10,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.answers.kpack.facts import Folder, Listing
-    from fatpack.formats.kpack.manifest import File
+    from fatpack.answers.kpack.facts import FoundManifest, KpackFolder
+    from fatpack.formats.kpack.manifest import ManifestFile
     from fatpack.model import Finding
 
 _HINT = "install archives and manifest of one build"
 
 
-def differences(listing: Listing, folder: Folder) -> Iterator[Finding]:
+def manifest_differences(listing: FoundManifest, folder: KpackFolder) -> Iterator[Finding]:
     """Yield a finding for everything in which a manifest and the archives beside it differ."""
     for item in listing.manifest.files:
         for text in _of_file(item, os.path.dirname(listing.path), folder):
             yield finding("FP3108", item.span, f"{item.arch}: {text}", _HINT)
 
 
-def _of_file(item: File, here: str, folder: Folder) -> Iterator[str]:
+def _of_file(item: ManifestFile, here: str, folder: KpackFolder) -> Iterator[str]:
     if os.path.basename(item.file) != item.file or item.file in ("", ".", "..") or "\0" in item.file:
         yield f"{item.file!r} is no name of a file beside the manifest"
         return

@@ -6,8 +6,8 @@ import os
 import stat
 
 from fatpack.answers.kpack import devices, places, reading
-from fatpack.answers.kpack.facts import Program
-from fatpack.answers.kpack.lookup import Shelf, outcome
+from fatpack.answers.kpack.facts import KpackProgram
+from fatpack.answers.kpack.lookup import KernelArchives, look_up
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.record import Record
@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.kpack.facts import Archive
-    from fatpack.answers.kpack.lookup import Outcome
+    from fatpack.answers.kpack.facts import KpackArchive
+    from fatpack.answers.kpack.lookup import LookupResult
     from fatpack.answers.kpack.places import SearchPath
-    from fatpack.runtime.registration.kpack import Marker
+    from fatpack.runtime.registration.kpack import KpackMarker
 
 #: LIMIT: archives that are read beside one program. There are some forty processors.
 _MOST_ARCHIVES = 256
@@ -28,55 +28,57 @@ _MOST_ARCHIVES = 256
 _SUFFIX = ".kpack"
 
 
-class Neighbours(Record):
+class SiblingArchives(Record):
     """What is beside a program.
 
     ``archives`` are those at its places, ``outcomes`` what it gets on each device for which they are. ``problems`` say
     of a place why nothing, or not all, is known: they go with its search path as it is stored.
     """
 
-    archives: tuple[Archive, ...]
-    outcomes: tuple[Outcome, ...]
+    archives: tuple[KpackArchive, ...]
+    outcomes: tuple[LookupResult, ...]
     problems: tuple[tuple[str, str], ...]
 
 
-def neighbours(path: str, markers: Sequence[Marker]) -> Neighbours:
+def find_siblings(path: str, markers: Sequence[KpackMarker]) -> SiblingArchives:
     """Return what a program finds beside it; never raises for what is there.
 
     Only search paths that are relative are followed, and only to files named ``.kpack``.
     """
-    program = Program(os.path.realpath(path), tuple(markers))
-    groups: dict[tuple[str, ...], list[Marker]] = {}
+    program = KpackProgram(os.path.realpath(path), tuple(markers))
+    groups: dict[tuple[str, ...], list[KpackMarker]] = {}
     for marker in markers:
         groups.setdefault(marker.reference.search_paths, []).append(marker)
-    archives: dict[str, Archive] = {}
+    archives: dict[str, KpackArchive] = {}
     problems: dict[str, str] = {}
     where: dict[tuple[str, ...], tuple[SearchPath, ...]] = {}
     for given in groups:
         found = []
-        for text in given[: places.MOST]:
-            place = places.resolved(program.path, text)
+        for text in given[: places.MAX_SEARCH_PATHS]:
+            place = places.resolve_search_path(program.path, text)
             if place is None or os.path.isabs(text):
                 problems[text] = "it is not relative to the program, and was not followed"
                 continue
             found.append(place)
-            problem = _read(place, archives)
+            problem = _read_archives(place, archives)
             if problem:
                 problems[text] = problem
-        if len(given) > places.MOST:
-            problems[given[places.MOST]] = f"this path and those behind it: only {places.MOST} are followed"
+        if len(given) > places.MAX_SEARCH_PATHS:
+            problems[given[places.MAX_SEARCH_PATHS]] = (
+                f"this path and those behind it: only {places.MAX_SEARCH_PATHS} are followed"
+            )
         where[given] = tuple(found)
     outcomes = []
-    for device in devices.present(tuple(archives.values())):
+    for device in devices.devices_in_archives(tuple(archives.values())):
         shelves = [
-            Shelf(where[given], tuple(places.found(where[given], archives, device)), tuple(those))
+            KernelArchives(where[given], tuple(places.find_archives(where[given], archives, device)), tuple(those))
             for given, those in groups.items()
         ]
-        outcomes.append(outcome(program, device, shelves))
-    return Neighbours(tuple(archives.values()), tuple(outcomes), tuple(problems.items()))
+        outcomes.append(look_up(program, device, shelves))
+    return SiblingArchives(tuple(archives.values()), tuple(outcomes), tuple(problems.items()))
 
 
-def _read(place: SearchPath, archives: dict[str, Archive]) -> str:
+def _read_archives(place: SearchPath, archives: dict[str, KpackArchive]) -> str:
     """Take up the archives at a place; return why there are none, or not all of them."""
     problem, count = "", 0
     try:
@@ -90,7 +92,7 @@ def _read(place: SearchPath, archives: dict[str, Archive]) -> str:
             if real in archives:
                 continue
             with open_source(path) as source:
-                archive, found = reading.archive(source.view(), real, reads_code=False)
+                archive, found = reading.read_archive(source.view(), real, reads_code=False)
             if archive is not None:
                 archives[real] = archive
             else:

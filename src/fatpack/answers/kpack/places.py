@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from fatpack.record import Record
-from fatpack.target.choice.kpack import PLACEHOLDER, expanded
+from fatpack.target.choice.kpack import PLACEHOLDER, expand_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.answers.kpack.facts import Archive
+    from fatpack.answers.kpack.facts import KpackArchive
 
 #: LIMIT: search paths of one program that are looked at. rocm_kpack writes one.
-MOST = 64
+MAX_SEARCH_PATHS = 64
 
 
 class SearchPath(Record):
@@ -39,7 +39,7 @@ class SearchPath(Record):
         return None if os.sep in middle else middle
 
 
-def resolved(program: str, given: str) -> SearchPath | None:
+def resolve_search_path(program: str, given: str) -> SearchPath | None:
     """Return where a search path of a program leads; None for one that no file system has.
 
     Paths are relative to the program that is loaded: ``program`` is its path with links resolved.
@@ -56,12 +56,14 @@ def is_inside(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def found(places: Sequence[SearchPath], archives: Mapping[str, Archive], device: str) -> list[Archive]:
+def find_archives(
+    places: Sequence[SearchPath], archives: Mapping[str, KpackArchive], device: str
+) -> list[KpackArchive]:
     """Return the archives that a program finds for a device, in the order in which it looks for them."""
-    paths = dict.fromkeys(os.path.realpath(path) for place in places for path in expanded(place.path, device))
+    paths = dict.fromkeys(os.path.realpath(path) for place in places for path in expand_path(place.path, device))
     return [archives[path] for path in paths if path in archives]
 
 
-def archs(place: SearchPath, archives: Iterable[str]) -> list[str]:
+def archs_in_path(place: SearchPath, archives: Iterable[str]) -> list[str]:
     """Return for which architectures there are archives at a place, by their names."""
     return sorted(arch for path in archives if (arch := place.arch_of(path)) is not None)

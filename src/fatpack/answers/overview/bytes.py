@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.answers.overview.names import family, label, stem
-from fatpack.answers.overview.records import ArchBytes, Bytes, Part
+from fatpack.answers.overview.names import arch_family, arch_label, kernel_namespace
+from fatpack.answers.overview.records import ArchBytes, ByteCounts, KernelGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ _MOST_LISTED = 60
 _MOST_STEMS = 50_000
 
 #: What bytes of an image that belong to no kernel are called: symbol tables, constants, debug information.
-REST = "tables, constants, debug"
+REST_LABEL = "tables, constants, debug"
 
 
-class Sum:
+class ByteSum:
     """How many there are, their stored bytes (unknown where one's are), and their inflated bytes."""
 
     __slots__ = ("count", "inflated", "is_known", "stored")
@@ -41,23 +41,23 @@ class Sum:
         else:
             self.stored += stored
 
-    def take(self, other: Sum) -> None:
+    def take(self, other: ByteSum) -> None:
         """Add what another sum has."""
         self.count += other.count
         self.inflated += other.inflated
         self.stored += other.stored
         self.is_known &= other.is_known
 
-    def bytes(self) -> Bytes:
+    def bytes(self) -> ByteCounts:
         """Return the sum as a record."""
-        return Bytes(self.count, round(self.stored) if self.is_known else None, self.inflated)
+        return ByteCounts(self.count, round(self.stored) if self.is_known else None, self.inflated)
 
 
 class _Arch:
     def __init__(self, label: str, family: str) -> None:
         self.label, self.family = label, family
-        self.sum = Sum()
-        self.parts: dict[tuple[str, str], Sum] = {}
+        self.sum = ByteSum()
+        self.parts: dict[tuple[str, str], ByteSum] = {}
 
     def add(self, kind: str, name: str, stored: float | None, inflated: float, count: int) -> None:
         key = (kind, name)
@@ -65,19 +65,19 @@ class _Arch:
         if part is None:
             if len(self.parts) >= _MOST_PARTS:
                 key = ("others", "")
-            part = self.parts.setdefault(key, Sum())
+            part = self.parts.setdefault(key, ByteSum())
         part.add(stored, inflated, count)
 
     def record(self) -> ArchBytes:
         biggest = sorted(self.parts.items(), key=lambda item: (-item[1].inflated, item[0]))
         listed = [item for item in biggest if item[0][0] != "others"][:_MOST_LISTED]
-        others, names = Sum(), {key for key, _ in listed}
+        others, names = ByteSum(), {key for key, _ in listed}
         for key, part in biggest:
             if key not in names:
                 others.take(part)
-        parts = [Part(name, kind, part.bytes()) for (kind, name), part in listed]
+        parts = [KernelGroup(name, kind, part.bytes()) for (kind, name), part in listed]
         if others.count:
-            parts.append(Part("", "others", others.bytes()))
+            parts.append(KernelGroup("", "others", others.bytes()))
         return ArchBytes(self.label, self.family, self.sum.bytes(), tuple(parts))
 
 
@@ -93,7 +93,7 @@ class FileBytes:
         self._shares: dict[str, float | None] = {}
         #: stored bytes of bundles that are compressed as a whole, which no image has for itself, by container
         self._bundles: dict[str, int] = {}
-        self._whole = Sum()
+        self._whole = ByteSum()
         self.kernels = 0
         #: images without bytes that stand for the host: bundles have one each
         self.empty_hosts = 0
@@ -110,10 +110,10 @@ class FileBytes:
         if row.offload == "host" and not row.size:
             self.empty_hosts += 1
             return
-        name = label(row.arch, row.form, row.triple, row.offload)
+        name = arch_label(row.arch, row.form, row.triple, row.offload)
         arch = self._archs.get(name)
         if arch is None:
-            arch = self._archs[name] = _Arch(name, family(row.arch, row.form, row.triple, row.offload))
+            arch = self._archs[name] = _Arch(name, arch_family(row.arch, row.form, row.triple, row.offload))
         arch.sum.add(stored, row.size or 0)
         self._waiting = arch, row
 
@@ -138,7 +138,7 @@ class FileBytes:
         """The stored bytes of bundles that are compressed as a whole."""
         return sum(self._bundles.values())
 
-    def bytes(self) -> Bytes:
+    def bytes(self) -> ByteCounts:
         """Return the sum of all images, with the stored bytes of bundles that are compressed as a whole."""
         found = self._whole.bytes()
         return found if found.stored is None else found.replace(stored=found.stored + self.shared)
@@ -156,7 +156,7 @@ class FileBytes:
         if found is None:
             if len(self._stems) >= _MOST_STEMS:
                 self._stems.clear()
-            found = self._stems[name] = stem(name)
+            found = self._stems[name] = kernel_namespace(name)
         return found
 
     def _finish(self) -> None:
@@ -178,15 +178,15 @@ class FileBytes:
             part = size * scale
             arch.add("kernels", name, None if ratio is None else part * ratio, part, count)
         if (rest := inflated - code) > 0:
-            arch.add("rest", REST, None if ratio is None else rest * ratio, rest, 0)
+            arch.add("rest", REST_LABEL, None if ratio is None else rest * ratio, rest, 0)
 
     def records(self) -> tuple[ArchBytes, ...]:
         """Return the architectures in an order for people: older before newer."""
         self._finish()
-        return tuple(arch.record() for arch in sorted(self._archs.values(), key=lambda arch: order(arch.label)))
+        return tuple(arch.record() for arch in sorted(self._archs.values(), key=lambda arch: arch_sort_key(arch.label)))
 
 
-def order(label: str) -> tuple[str, int, str]:
+def arch_sort_key(label: str) -> tuple[str, int, str]:
     """Return the key by which labels of architectures are sorted: ``sm_75`` before ``sm_100``, ``gfx90a`` early."""
     if label == "host":
         return "~", 0, label
@@ -202,20 +202,20 @@ def order(label: str) -> tuple[str, int, str]:
     return head[:at], int(head[at:end] or 0), head[end:]
 
 
-def total(sums: Iterable[Bytes]) -> Bytes:
+def total_bytes(sums: Iterable[ByteCounts]) -> ByteCounts:
     """Return the sum of sums."""
-    whole = Sum()
+    whole = ByteSum()
     for each in sums:
         whole.add(each.stored, each.inflated, each.count)
     return whole.bytes()
 
 
-def merged(files: Iterable[tuple[ArchBytes, ...]]) -> tuple[ArchBytes, ...]:
+def merge_architectures(files: Iterable[tuple[ArchBytes, ...]]) -> tuple[ArchBytes, ...]:
     """Return the architectures of several files together, without their parts."""
-    sums: dict[str, tuple[str, Sum]] = {}
+    sums: dict[str, tuple[str, ByteSum]] = {}
     for archs in files:
         for arch in archs:
-            _, whole = sums.setdefault(arch.label, (arch.family, Sum()))
+            _, whole = sums.setdefault(arch.label, (arch.family, ByteSum()))
             whole.add(arch.bytes.stored, arch.bytes.inflated, arch.bytes.count)
-    names = sorted(sums, key=order)
+    names = sorted(sums, key=arch_sort_key)
     return tuple(ArchBytes(name, sums[name][0], sums[name][1].bytes()) for name in names)

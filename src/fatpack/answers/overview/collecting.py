@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import heapq
 
-from fatpack.answers.overview.bytes import FileBytes, merged, total
+from fatpack.answers.overview.bytes import FileBytes, merge_architectures, total_bytes
 from fatpack.answers.overview.coverage import FileCoverage
-from fatpack.answers.overview.devices import Outcomes
-from fatpack.answers.overview.names import family, label
-from fatpack.answers.overview.records import FileOverview, FindingCount, ImageLine, KernelCoverage, Overview
-from fatpack.answers.overview.twice import Twice
-from fatpack.errors import counted
+from fatpack.answers.overview.devices import DeviceOutcomes
+from fatpack.answers.overview.names import arch_family, arch_label
+from fatpack.answers.overview.records import FileOverview, FindingCount, ImageLine, KernelCoverage, ReportResult
+from fatpack.answers.overview.twice import DuplicateFinder
+from fatpack.errors import pluralize
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.findings import CODES
-from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import AnyRow
 
 #: LIMIT: lines of the table of images: what a browser shows at once. The largest are listed.
-MOST_IMAGES = 4000
+MAX_IMAGES = 4000
 
 #: LIMIT: files that are listed one by one; the others are summed.
-MOST_FILES = 500
+MAX_FILES = 500
 
 #: LIMIT: duplicates of each kind that are listed, the dearest first.
-MOST_DUPLICATES = 40
+MAX_DUPLICATES = 40
 
 #: Files that are named of each finding.
 _MOST_PLACES = 5
@@ -36,25 +36,25 @@ _MOST_PLACES = 5
 _RANKS = ("error", "warning", "note")
 
 
-def overview_of(rows: Iterable[AnyRow]) -> Overview:
+def build_overview(rows: Iterable[AnyRow]) -> ReportResult:
     """Return the overview of the rows that ``gather`` makes with digests and each kernel."""
-    collecting = _Collecting()
+    collecting = _OverviewBuilder()
     for row in rows:
         collecting.take(row)
     return collecting.overview()
 
 
-class _Collecting:
+class _OverviewBuilder:
     def __init__(self) -> None:
         self._files: list[FileOverview] = []
         self._coverage: list[KernelCoverage] = []
-        self._twice = Twice()
+        self._twice = DuplicateFinder()
         self._lines: list[tuple[int, int, ImageLine]] = []
         self._codes: dict[str, tuple[int, dict[str, str]]] = {}
         self._read = self._images = self._kernels = self._unlisted_files = self._not_compared = 0
         self._exit_code = self._empty_hosts = 0
         self._more: dict[str, int] = {}
-        self._outcomes = Outcomes()
+        self._outcomes = DeviceOutcomes()
         self._start()
 
     def _start(self) -> None:
@@ -81,7 +81,7 @@ class _Collecting:
         self._note(row)
         weight = row.stored_size if row.stored_size is not None else row.size or 0
         item = (weight, -self._images, _line(row))
-        if len(self._lines) < MOST_IMAGES:
+        if len(self._lines) < MAX_IMAGES:
             heapq.heappush(self._lines, item)
         else:
             heapq.heappushpop(self._lines, item)
@@ -99,7 +99,7 @@ class _Collecting:
         # The row of a package, behind the files in it, says of nothing where it was searched.
         self._read += row.searched is not None or row.error is not None
         code = row.exit_code or 0
-        self._exit_code = worst((self._exit_code, code))
+        self._exit_code = worst_exit_code((self._exit_code, code))
         archs = self._bytes.records()
         self._empty_hosts += self._bytes.empty_hosts
         if archs or self._found or row.error:
@@ -124,18 +124,18 @@ class _Collecting:
         self._start()
 
     def _keep(self, file: FileOverview) -> None:
-        if len(self._files) >= MOST_FILES:
+        if len(self._files) >= MAX_FILES:
             self._unlisted_files += 1
             file = file.replace(archs=tuple(arch.replace(parts=()) for arch in file.archs))
         self._files.append(file)
 
-    def overview(self) -> Overview:
+    def overview(self) -> ReportResult:
         """Return what was collected."""
-        duplicates, count, cost = self._twice.records(MOST_DUPLICATES)
-        archs = merged(file.archs for file in self._files)
+        duplicates, count, cost = self._twice.records(MAX_DUPLICATES)
+        archs = merge_architectures(file.archs for file in self._files)
         lines = [line for _, _, line in sorted(self._lines, key=lambda item: -item[1])]
-        return Overview(
-            files=tuple(self._files[:MOST_FILES]),
+        return ReportResult(
+            files=tuple(self._files[:MAX_FILES]),
             archs=archs,
             coverage=tuple(self._coverage),
             duplicates=duplicates,
@@ -143,14 +143,14 @@ class _Collecting:
             duplicate_cost=cost,
             findings=self._findings(),
             images=tuple(lines),
-            bytes=total(file.bytes for file in self._files),
+            bytes=total_bytes(file.bytes for file in self._files),
             image_count=self._images,
             kernel_count=self._kernels,
             kernel_names=sum(item.kernels for item in self._coverage),
             files_read=self._read,
             compares_code=self._twice.compares_code,
             notes=tuple(self._notes(len(lines))),
-            exit_code=worst((self._exit_code, FINE if self._images else FINDINGS)),
+            exit_code=worst_exit_code((self._exit_code, FINE if self._images else FINDINGS)),
         )
 
     def _findings(self) -> tuple[FindingCount, ...]:
@@ -164,11 +164,11 @@ class _Collecting:
         if listed < self._images:
             yield f"{listed:,} of {self._images:,} images are listed, the largest; `fatpack inspect --rows` has all."
         if self._empty_hosts:
-            yield f"{counted(self._empty_hosts, 'image')} without bytes: the entries of bundles for their host."
+            yield f"{pluralize(self._empty_hosts, 'image')} without bytes: the entries of bundles for their host."
         if self._unlisted_files:
-            yield f"{counted(self._unlisted_files, 'file')} more are in the sums, and not listed."
+            yield f"{pluralize(self._unlisted_files, 'file')} more are in the sums, and not listed."
         if self._not_compared:
-            yield f"{counted(self._not_compared, 'kernel')} not compared: their names are too many."
+            yield f"{pluralize(self._not_compared, 'kernel')} not compared: their names are too many."
         if self._twice.not_compared:
             yield f"{self._twice.not_compared:,} digests were not compared: there are too many."
 
@@ -178,8 +178,8 @@ def _line(row: ImageRow) -> ImageLine:
     return ImageLine(
         row.path,
         row.position or "",
-        label(*arguments),
-        family(*arguments),
+        arch_label(*arguments),
+        arch_family(*arguments),
         row.form or "",
         row.container_format or "",
         row.member or row.section or "",

@@ -6,15 +6,15 @@ linkers take, counts through the device link: no device gets it as it is (C11, C
 
 from __future__ import annotations
 
-from fatpack.answers.overview.bytes import order
-from fatpack.answers.overview.devices import Outcomes
-from fatpack.answers.overview.names import family, label
-from fatpack.answers.overview.records import KernelCoverage, Pattern
-from fatpack.facts.units import candidate_of, runtime_of, waits
+from fatpack.answers.overview.bytes import arch_sort_key
+from fatpack.answers.overview.devices import DeviceOutcomes
+from fatpack.answers.overview.names import arch_family, arch_label
+from fatpack.answers.overview.records import CoveragePattern, KernelCoverage
+from fatpack.facts.units import choosing_runtime, make_candidate, needs_device_link
 from fatpack.record import Record
-from fatpack.target.choice.asking import Images
+from fatpack.target.choice.asking import CandidateSet
 from fatpack.target.choice.cuda import LINKED
-from fatpack.target.choice.vendors import vendor_of
+from fatpack.target.choice.vendors import image_vendor
 from fatpack.target.devices import Device
 
 TYPE_CHECKING = False
@@ -41,30 +41,30 @@ class _Column:
     """Images of one architecture and form; those that wait for a link are a column of their own, of the same label."""
 
     def __init__(self, row: ImageRow) -> None:
-        self.label = label(row.arch, row.form, row.triple, row.offload)
-        self.family = family(row.arch, row.form, row.triple, row.offload)
+        self.label = arch_label(row.arch, row.form, row.triple, row.offload)
+        self.family = arch_family(row.arch, row.form, row.triple, row.offload)
         self.is_text = row.form in _NO_CODE
-        self.is_linked = is_linked(row)
-        self.vendor = vendor_of(row.triple or "", row.arch or "")
+        self.is_linked = needs_link_step(row)
+        self.vendor = image_vendor(row.triple or "", row.arch or "")
         self.arch = (row.arch or "").partition(",")[0]
-        self.images = Images(
-            (candidate_of(row, self.arch, self.vendor),),
-            runtime_of(row, self.vendor),
+        self.images = CandidateSet(
+            (make_candidate(row, self.arch, self.vendor),),
+            choosing_runtime(row, self.vendor),
             is_kpack=row.container_format == "rocm-kpack",
         )
 
 
-def is_linked(row: ImageRow) -> bool:
+def needs_link_step(row: ImageRow) -> bool:
     """Return whether an image counts only through a device link: relocatable code, and code for linkers."""
     relocatable = (row.stored_kind or "").startswith("relocatable")
-    return waits(row) or row.form in LINKED or (relocatable and row.form != "cubin")
+    return needs_device_link(row) or row.form in LINKED or (relocatable and row.form != "cubin")
 
 
 class FileCoverage:
     """The kernels of one file, by name: kernels of one name in several containers are one."""
 
-    def __init__(self, outcomes: Outcomes | None = None) -> None:
-        self._outcomes = outcomes or Outcomes()
+    def __init__(self, outcomes: DeviceOutcomes | None = None) -> None:
+        self._outcomes = outcomes or DeviceOutcomes()
         self._columns: dict[tuple[str, bool], int] = {}
         self._kinds: list[_Column] = []
         self._kernels: dict[str, int] = {}
@@ -75,7 +75,7 @@ class FileCoverage:
 
     def image(self, row: ImageRow) -> None:
         """Take the image whose kernels come next."""
-        name = label(row.arch, row.form, row.triple, row.offload), is_linked(row)
+        name = arch_label(row.arch, row.form, row.triple, row.offload), needs_link_step(row)
         number = self._columns.get(name)
         if number is None:
             number = len(self._columns)
@@ -106,7 +106,7 @@ class FileCoverage:
         for bits in self._kernels.values():
             seen |= bits
         used = list({kind.label: kind for bit, kind in enumerate(self._kinds) if seen >> bit & 1}.values())
-        used.sort(key=lambda kind: order(kind.label))
+        used.sort(key=lambda kind: arch_sort_key(kind.label))
         by_bits: dict[int, list[str]] = {}
         for name, bits in self._kernels.items():
             by_bits.setdefault(bits, []).append(name)
@@ -114,7 +114,7 @@ class FileCoverage:
         patterns = []
         for bits, names in by_bits.items():
             cells = tuple(_cell(bits, rule) for rule in rules)
-            patterns.append(Pattern(cells, len(names), tuple(sorted(names))))
+            patterns.append(CoveragePattern(cells, len(names), tuple(sorted(names))))
         # Holes are rare, and what people look for: they are listed first of all.
         patterns.sort(key=lambda item: (not item.holes, -item.count, item.cells))
         listed = sorted(patterns[:_MOST_PATTERNS], key=lambda item: (-item.count, item.cells))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from fatpack.words.demangling import demangled
+from fatpack.words.demangling import demangle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.answers.overview.records import KernelCoverage, Overview
+    from fatpack.answers.overview.records import KernelCoverage, ReportResult
 
 
-def with_demangled(overview: Overview) -> Overview:
+def with_demangled_names(overview: ReportResult) -> ReportResult:
     """Return an overview that names kernels as people do. Raises Unsupported where nothing demangles.
 
     Bytes and copies are those of all kernels whose qualified name is the same: their names are such as they are.
     """
-    names = demangled(name for item in overview.coverage for row in item.patterns for name in row.names)
+    names = demangle(name for item in overview.coverage for row in item.patterns for name in row.names)
     return overview.replace(coverage=tuple(_renamed(item, names) for item in overview.coverage))
 
 

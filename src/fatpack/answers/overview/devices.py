@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from fatpack.answers.overview.bytes import order
+from fatpack.answers.overview.bytes import arch_sort_key
 from fatpack.answers.overview.records import RunsOn
-from fatpack.target.choice.asking import ask
-from fatpack.target.choice.settings import Settings
-from fatpack.target.coverage import devices as nvidia_devices
+from fatpack.target.choice.asking import select_image
+from fatpack.target.choice.settings import RuntimeSettings
+from fatpack.target.coverage import nvidia_capabilities as nvidia_devices
 from fatpack.target.devices import Device
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from fatpack.target.choice.asking import Images
+    from fatpack.target.choice.asking import CandidateSet
 
 #: outcomes of the images of one column, the worst of all states of a device last
 _WORST = ("runs", "unknown", "compiles", "fails")
@@ -23,14 +23,14 @@ _WORST = ("runs", "unknown", "compiles", "fails")
 _FIELDS = {"runs": "ready", "compiles": "compiled", "unknown": "unknown", "some": "partly"}
 
 
-class Outcomes:
+class DeviceOutcomes:
     """What becomes of images on devices; the same question is asked once for all files."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Images, str], str] = {}
+        self._known: dict[tuple[CandidateSet, str], str] = {}
         self._vendors: dict[str, tuple[str, ...]] = {}
 
-    def of(self, images: Images, vendor: str, device: Device) -> str:
+    def of(self, images: CandidateSet, vendor: str, device: Device) -> str:
         """Return what becomes of the images of one column on a device: runs, unknown, compiles or fails."""
         if device.vendor != vendor or (vendor == "nvidia" and device.nvidia is None):
             return "fails"
@@ -41,7 +41,7 @@ class Outcomes:
         return found
 
     def runs_on(
-        self, kinds: Sequence[tuple[Images, str, str]], linked: int, patterns: Collection[int]
+        self, kinds: Sequence[tuple[CandidateSet, str, str]], linked: int, patterns: Collection[int]
     ) -> tuple[RunsOn, ...]:
         """Return one answer for each vendor. ``kinds`` are images, vendor and architecture of each column, ``linked``
         the columns that wait for a link, ``patterns`` the columns that kernels have.
@@ -50,7 +50,7 @@ class Outcomes:
         return tuple(self._of_vendor(vendor, kinds, linked, patterns) for vendor in vendors)
 
     def _of_vendor(
-        self, vendor: str, kinds: Sequence[tuple[Images, str, str]], linked: int, patterns: Collection[int]
+        self, vendor: str, kinds: Sequence[tuple[CandidateSet, str, str]], linked: int, patterns: Collection[int]
     ) -> RunsOn:
         names = self._names(vendor)
         own = [arch for _, its, arch in kinds if its == vendor and ":" in arch]
@@ -65,14 +65,14 @@ class Outcomes:
             if worst in _FIELDS and not is_told:
                 found[_FIELDS[worst]].append(name)
         if vendor != "intel":  # names of Intel's devices have no numbers to be ordered by
-            found = {field: sorted(archs, key=order) for field, archs in found.items()}
+            found = {field: sorted(archs, key=arch_sort_key) for field, archs in found.items()}
         ready, compiled, partly, unknown = (tuple(found[name]) for name in ("ready", "compiled", "partly", "unknown"))
         return RunsOn(vendor, ready, compiled, partly, unknown, is_every=set(names) <= {*ready, *compiled})
 
     def _names(self, vendor: str) -> tuple[str, ...]:
         """Return the known devices of a vendor, older ones first."""
         if vendor not in self._vendors:
-            words = vocabulary()
+            words = load_vocabulary()
             names: Iterable[str]
             if vendor == "nvidia":
                 names = [arch.name for arch in nvidia_devices()]
@@ -84,8 +84,8 @@ class Outcomes:
         return self._vendors[vendor]
 
 
-def _outcome(images: Images, device: Device) -> str:
-    choices = ask(images, device, Settings())
+def _outcome(images: CandidateSet, device: Device) -> str:
+    choices = select_image(images, device, RuntimeSettings())
     if any(choice.image is None or not choice.judgements[0].fits for choice in choices):
         return "fails"
     return max((choice.outcome for choice in choices), key=_WORST.index)

@@ -16,7 +16,7 @@ _NATIVE = ("cubin", "code-object", "elf", "hsaco", "native", "")
 _LONGEST = 80
 
 
-def stem(name: str) -> str:
+def kernel_namespace(name: str) -> str:
     """Return the qualified name that a mangled kernel name begins with, without its template's arguments.
 
     ``_ZN2at6native3addIfEEvPT_`` gives ``at::native::add``. A name that is mangled in no way we know, or that begins
@@ -53,7 +53,7 @@ def stem(name: str) -> str:
     return "::".join(words) or name
 
 
-def label(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:
+def arch_label(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:
     """Return what the images for one architecture are called: ``sm_90``, ``sm_90 ptx``, ``gfx90a:xnack+``, ``host``."""
     if offload == "host":
         return "host"
@@ -66,7 +66,7 @@ def label(arch: str | None, form: str | None, triple: str | None, offload: str |
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
-def family(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:
+def arch_family(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:
     """Return the family of architectures that a picture has one colour for: ``sm9``, ``gfx11``, ``intel``, ``other``.
 
     NVIDIA's are those of one major compute capability, AMD's those of one generation.

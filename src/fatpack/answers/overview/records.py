@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
-from fatpack.result import SHOWN, Result, plain
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SCHEMA = "fatpack.report/1"
 
 
-class Bytes(Record):
+class ByteCounts(Record):
     """How many images (or kernels) there are, and their bytes.
 
     ``stored`` are bytes of the file, None where a container is compressed as a whole; ``inflated`` those after it.
@@ -27,7 +27,7 @@ class Bytes(Record):
     inflated: int = 0
 
 
-class Part(Record):
+class KernelGroup(Record):
     """Kernels whose names begin alike, or what is no kernel's, in the images of one architecture.
 
     ``name`` is what the kernels' names begin with, ``kind`` is ``kernels``, ``rest`` (tables, constants, debug
@@ -37,7 +37,7 @@ class Part(Record):
 
     name: str
     kind: str
-    bytes: Bytes
+    bytes: ByteCounts
 
 
 class ArchBytes(Record):
@@ -48,8 +48,8 @@ class ArchBytes(Record):
 
     label: str
     family: str
-    bytes: Bytes
-    parts: tuple[Part, ...] = ()
+    bytes: ByteCounts
+    parts: tuple[KernelGroup, ...] = ()
 
 
 class FileOverview(Record):
@@ -61,7 +61,7 @@ class FileOverview(Record):
     path: str
     host: str
     size: int | None
-    bytes: Bytes
+    bytes: ByteCounts
     kernels: int
     archs: tuple[ArchBytes, ...]
     findings: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class FileOverview(Record):
     shared: int = 0
 
 
-class Pattern(Record):
+class CoveragePattern(Record):
     """Kernels of a library that are there for the same architectures.
 
     ``cells`` say for each column ``own``, ``served`` (an image for another architecture runs there), ``ptx`` (text is
@@ -121,7 +121,7 @@ class KernelCoverage(Record):
     path: str
     columns: tuple[str, ...]
     families: tuple[str, ...]
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[CoveragePattern, ...]
     kernels: int
     not_listed: int = 0
     with_holes: int = 0
@@ -184,7 +184,7 @@ class ImageLine(Record):
     bundle: int | None = None
 
 
-class Overview(Result):
+class ReportResult(Result):
     """All of it. ``image_count`` and ``kernel_count`` are of everything, also of what is not listed.
 
     ``notes`` are sentences about what was left out, ``problems`` about what was to be done and failed. ``exit_code``
@@ -199,7 +199,7 @@ class Overview(Result):
     duplicate_cost: int
     findings: tuple[FindingCount, ...]
     images: tuple[ImageLine, ...]
-    bytes: Bytes
+    bytes: ByteCounts
     image_count: int
     kernel_count: int
     kernel_names: int
@@ -238,15 +238,15 @@ class Overview(Result):
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then what could not be read, and findings, the first few."""
         words = (
-            counted(self.files_read, "file"),
-            counted(self.image_count, "image"),
-            counted(len(self.arch_names), "architecture"),
-            counted(self.kernel_names, "kernel"),
+            pluralize(self.files_read, "file"),
+            pluralize(self.image_count, "image"),
+            pluralize(len(self.arch_names), "architecture"),
+            pluralize(self.kernel_names, "kernel"),
         )
         wrong = [file.error for file in self.files if file.error is not None] + [*self.problems]
         wrong += [f"{item.severity} {item.code}: {item.meaning} ({item.count:,})" for item in self.findings]
-        return (f"{self.verdict}: {', '.join(words)}", *wrong[:SHOWN])
+        return (f"{self.verdict}: {', '.join(words)}", *wrong[:MAX_PROBLEM_LINES])
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, with the schema's version."""
-        return {"schema": SCHEMA, **plain(self)}
+        return {"schema": SCHEMA, **to_plain_data(self)}

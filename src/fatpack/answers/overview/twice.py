@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.answers.overview.names import label, stem
+from fatpack.answers.overview.names import arch_label, kernel_namespace
 from fatpack.answers.overview.records import Duplicate
 from fatpack.facts.columns import ImageRow
 
@@ -64,7 +64,7 @@ class _Copies:
             self.places.append(place)
 
 
-class Twice:
+class DuplicateFinder:
     """The digests of all files."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Twice:
 
     def image(self, row: ImageRow) -> None:
         """Take an image; its kernels come next."""
-        self._label = label(row.arch, row.form, row.triple, row.offload)
+        self._label = arch_label(row.arch, row.form, row.triple, row.offload)
         if not row.sha256 or not row.size or row.containers:
             return
         stored = row.size if row.stored_size is None else row.stored_size
@@ -114,7 +114,7 @@ class Twice:
 
 
 def _record(kind: str, digest: str, copies: _Copies) -> Duplicate:
-    name = stem(copies.name) if kind == "kernel" else copies.name
+    name = kernel_namespace(copies.name) if kind == "kernel" else copies.name
     cost = copies.stored - round(copies.stored / copies.count)
     return Duplicate(
         kind,

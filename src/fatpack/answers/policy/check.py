@@ -4,45 +4,45 @@ from __future__ import annotations
 
 import os
 
-from fatpack.answers.policy.given import Given
-from fatpack.answers.policy.outcome import Checked, CheckedLibrary, Compiled
-from fatpack.answers.policy.rules import broken, readable, sizes
-from fatpack.facts.gathering import gather
+from fatpack.answers.policy.given import RuleContext
+from fatpack.answers.policy.outcome import CheckedLibrary, CheckResult, CompiledDevice
+from fatpack.answers.policy.rules import evaluate_rules, readable, sizes
+from fatpack.facts.gathering import read_paths
 from fatpack.facts.options import RowOptions
-from fatpack.facts.unlooked import unlooked_of
-from fatpack.io.budget import budget_now
-from fatpack.packages import ROOMS as PACKAGES
-from fatpack.trees.leaves import Counts
+from fatpack.facts.unlooked import make_skipped
+from fatpack.io.budget import current_budget
+from fatpack.packages import MODULES as PACKAGES
+from fatpack.trees.leaves import SkipCounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.answers.policy.policy import Policy
-    from fatpack.answers.policy.units import FileUnits
-    from fatpack.facts.gathering import OnFile
+    from fatpack.answers.policy.units import FileImageSets
+    from fatpack.facts.gathering import FileCallback
     from fatpack.io.budget import Budget
     from fatpack.trees.paths import Opener
 
 
-def check(
+def check_policy(
     paths: Sequence[str | os.PathLike[str]],
     policy: Policy,
     *,
-    on_file: OnFile | None = None,
+    on_file: FileCallback | None = None,
     budget: Budget | None = None,
     opener: Opener | None = None,
     config: str = "",
-) -> Checked:
+) -> CheckResult:
     """Return whether files, folders, packages and URLs keep to a policy. Raises UsageError for growth that is no size.
 
     Fails closed: what cannot be read fails it, and so does what was named and has no device code, if any is required.
     """
     names = [os.fspath(path) for path in paths]
-    work = Given(names, policy, budget_now() if budget is None else budget)
-    counts, unmatched = Counts(), list[str]()
+    work = RuleContext(names, policy, current_budget() if budget is None else budget)
+    counts, unmatched = SkipCounts(), list[str]()
     options = RowOptions(heads=True, deep=policy.deep, each_kernel=policy.uniform)
-    rows = gather(
+    rows = read_paths(
         names,
         options,
         exclude=policy.exclude,
@@ -53,14 +53,14 @@ def check(
         opener=opener,
     )
     work.read(rows)
-    violations = [*readable.unread(work, unmatched), *broken(work, opener), *readable.skipped(work)]
-    compiled = {name: Compiled(name, units, total) for name, (units, total) in work.compiled.items() if units}
+    violations = [*readable.unread_violations(work, unmatched), *evaluate_rules(work, opener), *readable.skipped(work)]
+    compiled = {name: CompiledDevice(name, units, total) for name, (units, total) in work.compiled.items() if units}
     required = tuple(
         one.replace(compiled=tuple(compiled[name] for name in one.devices if name in compiled))
         for one in policy.required
     )
-    return Checked(
-        sizes.measured(work),
+    return CheckResult(
+        sizes.measure_paths(work),
         policy.rules,
         tuple(_library(item, policy) for item in work.found if item.units),
         tuple(violations),
@@ -68,11 +68,11 @@ def check(
         counts.passed,
         config,
         required,
-        unlooked_of(counts),
+        make_skipped(counts),
     )
 
 
-def _library(item: FileUnits, policy: Policy) -> CheckedLibrary:
+def _library(item: FileImageSets, policy: Policy) -> CheckedLibrary:
     archs = dict.fromkeys(arch for unit in item.units for arch in unit.archs)
     vendors = tuple(dict.fromkeys(unit.vendor for unit in item.units))
     size = item.last.file_size or 0

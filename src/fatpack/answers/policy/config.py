@@ -52,7 +52,7 @@ _WANTED = {list: "a text or a list of texts", str: "a text", bool: "true or fals
 _NAME = "pyproject.toml"
 
 
-class Config(Record):
+class PolicyConfig(Record):
     """What a file asks for, by the names of :data:`KEYS`; ``presets`` are those that it defines, ``path`` is the file.
 
     Paths in it (``against``) count from the folder of the file.
@@ -63,7 +63,7 @@ class Config(Record):
     presets: Mapping[str, tuple[str, ...]]
 
 
-def nearest() -> Config | None:
+def find_pyproject() -> PolicyConfig | None:
     """Return the policy of the nearest pyproject.toml, from this folder upwards; None where it has no such table.
 
     Raises UsageError for a table that is wrong, for a file that is no TOML, and for what has its name and is no file.
@@ -85,7 +85,7 @@ def nearest() -> Config | None:
         here = above
 
 
-def named(path: str) -> Config:
+def read_policy_file(path: str) -> PolicyConfig:
     """Return the policy of a file. Raises UsageError for one without a policy, and ``OSError``."""
     data = _read(path)
     table = _tool(data, path)
@@ -117,7 +117,7 @@ def _tool(data: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
     return table if isinstance(table, dict) else None
 
 
-def _config(table: Mapping[str, Any], path: str) -> Config:
+def _config(table: Mapping[str, Any], path: str) -> PolicyConfig:
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name == "presets":
@@ -133,7 +133,7 @@ def _config(table: Mapping[str, Any], path: str) -> Config:
     presets = table.get("presets", {})
     if not isinstance(presets, dict):
         raise UsageError(f"{path}: presets is no table", hint="write [tool.fatpack.check.presets]")
-    return Config(path, values, {name: _value(path, name, value, list) for name, value in presets.items()})
+    return PolicyConfig(path, values, {name: _value(path, name, value, list) for name, value in presets.items()})
 
 
 def _value(path: str, name: str, value: object, kind: type) -> Any:
@@ -155,13 +155,13 @@ class Preset(Record):
     source: str
 
 
-def brought() -> tuple[Preset, ...]:
+def builtin_presets() -> tuple[Preset, ...]:
     """Return the presets of ``data/presets.toml``."""
     data = _read(os.path.join(os.path.dirname(__file__), "data", "presets.toml"))
     return tuple(Preset(name, row["require"], row["what"], row["source"]) for name, row in data.items())
 
 
-def presets(config: Config | None) -> dict[str, tuple[str, ...]]:
+def all_presets(config: PolicyConfig | None) -> dict[str, tuple[str, ...]]:
     """Return what presets stand for: those of a project come before those that fatpack brings."""
-    found = {preset.name: (preset.require,) for preset in brought()}
+    found = {preset.name: (preset.require,) for preset in builtin_presets()}
     return {**found, **(config.presets if config is not None else {})}

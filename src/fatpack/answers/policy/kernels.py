@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from fatpack.answers.policy.reopening import of_packages, opened
+from fatpack.answers.policy.reopening import map_package_files, reopen
 from fatpack.errors import FatpackError
 from fatpack.facts.options import RowOptions
-from fatpack.facts.packages import rows_of_leaf
-from fatpack.facts.reading import rows_of
+from fatpack.facts.packages import read_file_rows
+from fatpack.facts.reading import read_rows
 from fatpack.findings import CODES
-from fatpack.outcomes import message
+from fatpack.outcomes import error_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeAlias
 
-    from fatpack.answers.policy.units import UnitRows
+    from fatpack.answers.policy.units import ImageSetRows
     from fatpack.facts.columns import AnyRow
     from fatpack.io.budget import Budget
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
 
 #: how much is read of a file for its kernels
-OPTIONS = RowOptions(each_kernel=True)
+KERNEL_ROW_OPTIONS = RowOptions(each_kernel=True)
 
 #: Forms whose readers name every kernel
-NAMING = ("cubin", "ptx", "code-object")
+FORMS_WITH_KERNEL_NAMES = ("cubin", "ptx", "code-object")
 
 #: file, position and member of an image
 _Key: TypeAlias = "tuple[str, str | None, str | None]"
 
 
-class Kernels:
+class ImageKernels:
     """The names of the kernels of images, and which images were not read to the end.
 
     ``names`` has an image as soon as it was read, also one without kernels. ``unread`` has those that were not, and
@@ -46,11 +46,11 @@ class Kernels:
     def add(self, row: AnyRow) -> None:
         """Take the row of an image, of a kernel (its image comes first), or of the file."""
         if row.row == "kernel":
-            self.names.setdefault(key_of(row), {})[getattr(row, "kernel", None) or ""] = None
+            self.names.setdefault(image_key(row), {})[getattr(row, "kernel", None) or ""] = None
         elif row.row != "file":
-            self.names.setdefault(key_of(row), {})
+            self.names.setdefault(image_key(row), {})
             if getattr(row, "kernel_count", None) is None or is_damaged(row):
-                self.unread.add(key_of(row))
+                self.unread.add(image_key(row))
                 where = f"image {row.position}" if row.position else "the image"
                 why = f": {'; '.join(row.messages)}" if row.messages else ""
                 self._fail(f"the kernels of {where} cannot be read{why}")
@@ -60,7 +60,7 @@ class Kernels:
     def _fail(self, problem: str) -> None:
         self.problem = self.problem or problem
 
-    def merge(self, other: Kernels) -> None:
+    def merge(self, other: ImageKernels) -> None:
         """Add what is known of the images of another file."""
         self.names |= other.names
         self.unread |= other.unread
@@ -72,50 +72,50 @@ def is_damaged(row: AnyRow) -> bool:
     return any(CODES[code][0] == "error" for code in row.findings)
 
 
-def key_of(row: AnyRow) -> _Key:
+def image_key(row: AnyRow) -> _Key:
     """Return what names an image: its file, its position, the member that it is."""
     return row.path, row.position, row.member
 
 
-def read(path: str, budget: Budget) -> Kernels:
+def read_kernels(path: str, budget: Budget) -> ImageKernels:
     """Return the kernels of a file's images, also of one in a package; what cannot be read is its ``problem``."""
-    found = Kernels()
+    found = ImageKernels()
     try:
-        with opened(path, budget) as source:
-            for row in rows_of(source.view(), OPTIONS):
+        with reopen(path, budget) as source:
+            for row in read_rows(source.view(), KERNEL_ROW_OPTIONS):
                 found.add(row)
     except (FatpackError, OSError) as error:
-        found.problem = found.problem or message(error)
+        found.problem = found.problem or error_message(error)
     return found
 
 
-def read_together(paths: Iterable[str], budget: Budget, *, deep: bool) -> dict[str, Kernels]:
+def read_package_kernels(paths: Iterable[str], budget: Budget, *, deep: bool) -> dict[str, ImageKernels]:
     """Return the kernels of files in packages, each of which is walked once.
 
     A file of which something cannot be read is left out: :func:`read` says it.
     """
-    made = of_packages(paths, _of_leaf, budget, deep=deep)
+    made = map_package_files(paths, _of_leaf, budget, deep=deep)
     return {path: found for path, found in made.items() if not found.problem}
 
 
-def _of_leaf(leaf: Leaf) -> Kernels:
-    found = Kernels()
-    for row in rows_of_leaf(leaf, OPTIONS):
+def _of_leaf(leaf: InputFile) -> ImageKernels:
+    found = ImageKernels()
+    for row in read_file_rows(leaf, KERNEL_ROW_OPTIONS):
         found.add(row)
     return found
 
 
-def of_unit(unit: UnitRows, kernels: Kernels) -> tuple[str, ...]:
+def image_set_kernels(unit: ImageSetRows, kernels: ImageKernels) -> tuple[str, ...]:
     """Return the kernels of a unit, each once, in the order of its images."""
     names: dict[str, None] = {}
     for row in unit.images:
-        names |= kernels.names.get(key_of(row), {})
+        names |= kernels.names.get(image_key(row), {})
     return tuple(names)
 
 
-def has_none(unit: UnitRows, kernels: Kernels) -> bool:
+def has_no_kernels(unit: ImageSetRows, kernels: ImageKernels) -> bool:
     """Return whether a unit has no kernels for sure: every image of it was read, and would show them."""
-    keys = [key_of(row) for row in unit.images]
+    keys = [image_key(row) for row in unit.images]
     are_read = all(key in kernels.names and key not in kernels.unread for key in keys)
-    are_shown = all(row.form in NAMING and not row.findings for row in unit.images)
+    are_shown = all(row.form in FORMS_WITH_KERNEL_NAMES and not row.findings for row in unit.images)
     return are_read and are_shown and not any(kernels.names[key] for key in keys)

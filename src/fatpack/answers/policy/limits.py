@@ -6,27 +6,27 @@ import os
 
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import is_pattern
-from fatpack.outcomes import message
-from fatpack.trees.walk import Walk
+from fatpack.outcomes import error_message
+from fatpack.trees.walk import TreeWalk
 from fatpack.words import sizes
 
 
-def size_of(text: str) -> int:
+def parse_size_limit(text: str) -> int:
     """Return the bytes of a text, as :mod:`fatpack.words.sizes` reads it. Raises UsageError for one that is no size."""
     try:
-        return sizes.size_of(text)
+        return sizes.parse_size(text)
     except ValueError:
         raise UsageError(f"{text!r} is no size", hint=sizes.EXAMPLES) from None
 
 
-def growth_of(text: str) -> tuple[float | None, int | None]:
+def parse_growth(text: str) -> tuple[float | None, int | None]:
     """Return growth as percent or bytes, the other None: ``5%``, ``20MB``. Raises UsageError."""
     if text.endswith("%"):
         number = _number(text[:-1].strip())
         if number is None:
             raise UsageError(f"{text!r} is no growth", hint="write 5% or 20MB")
         return number, None
-    return None, size_of(text)
+    return None, parse_size_limit(text)
 
 
 def _number(text: str) -> float | None:
@@ -36,7 +36,7 @@ def _number(text: str) -> float | None:
     return float(text)
 
 
-def total(path: str) -> tuple[int | None, str]:
+def measure_total(path: str) -> tuple[int | None, str]:
     """Return the bytes of a file, or of all files in a folder or of a pattern, and what of them cannot be measured, "".
 
     The bytes are None for what is neither. Links in folders are not followed, and files that say by their names that no
@@ -46,11 +46,11 @@ def total(path: str) -> tuple[int | None, str]:
         if os.path.isfile(path):
             return os.path.getsize(path), ""
         if os.path.isdir(path) or is_pattern(path):
-            walk = Walk([path], as_named=True)
+            walk = TreeWalk([path], as_named=True)
             places = list(walk)
             problems = [f"{place.path}: {place.problem}" for place in places if place.problem]
             problems += (f"no file matches {pattern}" for pattern in walk.unmatched)
             return sum(place.size for place in places), problems[0] if problems else ""
     except OSError as error:
-        return None, message(error)
+        return None, error_message(error)
     return None, "there is no such file or folder"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.facts.unlooked import Unlooked
+from fatpack.errors import pluralize
+from fatpack.facts.unlooked import Skipped
 from fatpack.findings import CODES
-from fatpack.outcomes import FINDINGS, FINE, MALFORMED, worst
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED, worst_exit_code
 from fatpack.record import Record
-from fatpack.result import SHOWN, Result, plain
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SCHEMA = "fatpack.check/1"
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-class Hole(Record):
+class MissingKernels(Record):
     """A unit of a library that does not meet a requirement.
 
     ``position`` is where ``inspect`` lists the unit's container ("" for images in none), ``section`` and ``offset`` say
@@ -61,7 +61,7 @@ class Violation(Record):
     message: str
     hint: str = ""
     units: int = 0
-    holes: tuple[Hole, ...] = ()
+    holes: tuple[MissingKernels, ...] = ()
     unread: int = FINE
 
     @property
@@ -92,7 +92,7 @@ class CheckedLibrary(Record):
     is_asked: bool = True
 
 
-class Compiled(Record):
+class CompiledDevice(Record):
     """A device that ``units`` of ``total`` units serve only after a driver compiled what is in them.
 
     ``device`` is spelled as in the devices of :class:`Required`.
@@ -103,12 +103,12 @@ class Compiled(Record):
     total: int
 
 
-class Required(Record):
+class RequiredDevices(Record):
     """The devices of one vendor that must be served, in words, and those of them that no machine code serves."""
 
     vendor: str
     devices: tuple[str, ...]
-    compiled: tuple[Compiled, ...] = ()
+    compiled: tuple[CompiledDevice, ...] = ()
 
 
 class CheckedPath(Record):
@@ -118,7 +118,7 @@ class CheckedPath(Record):
     size: int | None
 
 
-class Checked(Result):
+class CheckResult(Result):
     """The outcome of a policy check.
 
     ``verdict`` is ``passed``, ``failed``, ``unreadable``, or ``not judged`` where nothing is wrong and the registration
@@ -135,14 +135,14 @@ class Checked(Result):
     files: int
     passed_by: int = 0
     config: str = ""
-    required: tuple[Required, ...] = ()
-    unlooked: Unlooked = Unlooked()
+    required: tuple[RequiredDevices, ...] = ()
+    unlooked: Skipped = Skipped()
 
     @property
     def exit_code(self) -> int:
         """0 if the policy holds, 1 if it is broken; 3, 4 or 5 if something could not be read."""
         broken = [item for item in self.violations if item.is_broken]
-        return worst((FINE, *((item.unread or MALFORMED) if item.is_unread else FINDINGS for item in broken)))
+        return worst_exit_code((FINE, *((item.unread or MALFORMED) if item.is_unread else FINDINGS for item in broken)))
 
     @property
     def verdict(self) -> str:
@@ -154,13 +154,16 @@ class Checked(Result):
         """Return the verdict with counts, then the violations, the first few."""
         broken = [item for item in self.violations if item.is_broken]
         if not broken:
-            units = counted(sum(item.units for item in self.libraries), "unit")
+            units = pluralize(sum(item.units for item in self.libraries), "unit")
             rules = "; ".join(self.rules)
-            return (f"{self.verdict}: {counted(len(self.libraries), 'library')}, {units}; {rules}",)
-        said = [f"{f'{item.path}: ' if item.path else ''}{item.message} [{item.code}]" for item in broken[:SHOWN]]
-        if len(broken) > SHOWN:
-            said.append(f"{len(broken) - SHOWN} more in violations")
-        first = f"{self.verdict}: {counted(len(broken), 'violation')} of {counted(len(self.rules), 'rule')}"
+            return (f"{self.verdict}: {pluralize(len(self.libraries), 'library')}, {units}; {rules}",)
+        said = [
+            f"{f'{item.path}: ' if item.path else ''}{item.message} [{item.code}]"
+            for item in broken[:MAX_PROBLEM_LINES]
+        ]
+        if len(broken) > MAX_PROBLEM_LINES:
+            said.append(f"{len(broken) - MAX_PROBLEM_LINES} more in violations")
+        first = f"{self.verdict}: {pluralize(len(broken), 'violation')} of {pluralize(len(self.rules), 'rule')}"
         return (first, *said)
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,12 +172,12 @@ class Checked(Result):
             "verdict": self.verdict,
             "config": self.config or None,
             "rules": list(self.rules),
-            "required": [plain(item) for item in self.required],
-            "paths": [plain(item) for item in self.paths],
+            "required": [to_plain_data(item) for item in self.required],
+            "paths": [to_plain_data(item) for item in self.paths],
             "files": self.files,
             "passed_by_name": self.passed_by,
-            "not_looked_into": plain(self.unlooked),
-            "libraries": [plain(item) for item in self.libraries],
-            "violations": [plain(item) for item in self.violations],
+            "not_looked_into": to_plain_data(self.unlooked),
+            "libraries": [to_plain_data(item) for item in self.libraries],
+            "violations": [to_plain_data(item) for item in self.violations],
         }
         return {"schema": SCHEMA, "policy": policy, "findings": [], "exit_code": self.exit_code}

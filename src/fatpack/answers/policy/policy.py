@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.answers.policy.outcome import Required
+from fatpack.answers.policy.outcome import RequiredDevices
 from fatpack.record import Record
-from fatpack.words.sizes import compared_words
+from fatpack.words.sizes import format_size_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 REGISTERED = "what is launched is registered"
 
 #: the rule about what packages declare, in words
-METADATA = "what packages declare is in them"
+METADATA_RULE = "what packages declare is in them"
 
 
 class Policy(Record):
@@ -48,20 +48,20 @@ class Policy(Record):
         wanted = [item.words for item in self.require]
         found = [f"every {self.per} serves {', '.join(wanted)}"] if wanted else []
         found += [f"nothing is for {', '.join(self.forbid)}"] if self.forbid else []
-        found += [f"at most {compared_words(self.max_size)}"] if self.max_size is not None else []
+        found += [f"at most {format_size_exactly(self.max_size)}"] if self.max_size is not None else []
         found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
         found += ["every kernel on every architecture of its library"] if self.uniform else []
         found += [REGISTERED] if self.registered else []
-        found += [METADATA] if self.metadata else []
+        found += [METADATA_RULE] if self.metadata else []
         found += ["all of it is whole"] if self.verify else []
         return tuple(found)
 
     @property
-    def required(self) -> tuple[Required, ...]:
+    def required(self) -> tuple[RequiredDevices, ...]:
         """What is required of the code for each vendor's devices."""
         vendors = dict.fromkeys(item.device.vendor for item in self.require)
         return tuple(
-            Required(vendor, tuple(item.words for item in self.require if item.device.vendor == vendor))
+            RequiredDevices(vendor, tuple(item.words for item in self.require if item.device.vendor == vendor))
             for vendor in vendors
         )
 

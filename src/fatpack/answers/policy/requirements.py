@@ -19,9 +19,9 @@ import fnmatch
 
 from fatpack.errors import TargetError, UsageError
 from fatpack.record import Record
-from fatpack.target.devices import device
+from fatpack.target.devices import parse_device
 from fatpack.target.nvidia import parse_nvidia
-from fatpack.target.vocabulary import nearest_names, vocabulary
+from fatpack.target.vocabulary import load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ class Requirement(Record):
         return f"{self.text or self.device.words}{'+ptx' if self.wants_ptx else ''}{'!' if self.is_native else ''}"
 
 
-def forbidden(texts: Iterable[str]) -> tuple[str, ...]:
+def parse_forbidden(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of architectures in some texts, with commas between. Raises UsageError for one that no name
     can match: it would forbid nothing, and nobody would know.
     """
     found = tuple(part.strip() for text in texts for part in text.split(","))
-    known = vocabulary().names()
+    known = load_vocabulary().names()
     for pattern in found:
         if not pattern:
             raise UsageError("forbidden architectures: a pattern is empty", hint="give patterns as sm_5*")
@@ -75,7 +75,7 @@ def forbidden(texts: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
+def parse_requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
     """Return what some texts ask for, each device once. Raises UsageError and TargetError."""
     found: dict[str, Requirement] = {}
     for item in _items(texts, presets, ()):
@@ -94,7 +94,7 @@ def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> 
 
 def _items(texts: Iterable[str], presets: Mapping[str, Sequence[str]], within: tuple[str, ...]) -> Iterator[str]:
     for text in texts:
-        for part in split(text):
+        for part in split_list(text):
             if not part.startswith("@"):
                 yield part
                 continue
@@ -109,7 +109,7 @@ def _items(texts: Iterable[str], presets: Mapping[str, Sequence[str]], within: t
             yield from _items(presets[name], presets, (*within, name))
 
 
-def split(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Return the items of a list. Raises UsageError for an empty one."""
     parts = [part.strip() for part in text.replace(";", ",").split(",")]
     if any(not part for part in parts):
@@ -148,8 +148,8 @@ def _requirement(text: str) -> Requirement:
             raise UsageError(
                 f"{text}: {name} is PTX alone", hint=f"write {name}, or sm_{arch.number}{text[len(name) :]}"
             )
-        return Requirement(device(f"sm_{name[8:]}"), exact=(arch.name,) if arch.suffix else (), text=arch.name)
-    found = device(name)
+        return Requirement(parse_device(f"sm_{name[8:]}"), exact=(arch.name,) if arch.suffix else (), text=arch.name)
+    found = parse_device(name)
     if wants_ptx and found.vendor != "nvidia":
         raise UsageError(f"{text}: only NVIDIA devices compile PTX", hint=f"write {name}")
     return Requirement(found, wants_ptx, (arch.name,) if arch is not None and arch.suffix else (), is_native)

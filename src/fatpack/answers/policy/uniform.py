@@ -7,27 +7,27 @@ library that has PTX for later devices anywhere is to have it for every kernel.
 from __future__ import annotations
 
 from fatpack.answers.policy import kernels
-from fatpack.answers.policy.coverage import has_later, served
-from fatpack.answers.policy.units import choosing
+from fatpack.answers.policy.coverage import supports, supports_later_devices
+from fatpack.answers.policy.units import selection_key
 from fatpack.errors import TargetError
 from fatpack.record import Record
-from fatpack.target.devices import Device, device
+from fatpack.target.devices import Device, parse_device
 from fatpack.target.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.answers.policy.kernels import Kernels
-    from fatpack.answers.policy.units import UnitRows
+    from fatpack.answers.policy.kernels import ImageKernels
+    from fatpack.answers.policy.units import ImageSetRows
     from fatpack.facts.columns import ImageRow
 
 
-class Lacking(Record):
+class LackingKernels(Record):
     """What kernels of a library lack: ``title`` is the architecture, ``units`` are those in which, with the names."""
 
     title: str
-    units: tuple[tuple[UnitRows, tuple[str, ...]], ...]
+    units: tuple[tuple[ImageSetRows, tuple[str, ...]], ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -35,36 +35,37 @@ class Lacking(Record):
         return tuple(dict.fromkeys(name for _, names in self.units for name in names))
 
 
-def lacking(units: Sequence[UnitRows], found: Kernels) -> Iterator[Lacking]:
+def find_lacking_kernels(units: Sequence[ImageSetRows], found: ImageKernels) -> Iterator[LackingKernels]:
     """Yield, for every architecture of a library, the kernels that nothing in their unit serves it with."""
     for vendor in dict.fromkeys(unit.vendor for unit in units):
         own = [(unit, _holders(unit, found)) for unit in units if unit.vendor == vendor]
         for wanted, names in _devices(own):
             missing = [(unit, tuple(_unserved(unit, holders, wanted, names))) for unit, holders in own]
             if any(names for _, names in missing):
-                yield Lacking(wanted.arch, tuple(pair for pair in missing if pair[1]))
-        yield from _without_later(own)
+                yield LackingKernels(wanted.arch, tuple(pair for pair in missing if pair[1]))
+        yield from _kernels_without_ptx(own)
 
 
-def uncompared(units: Sequence[UnitRows], found: Kernels) -> list[UnitRows]:
+def find_uncompared(units: Sequence[ImageSetRows], found: ImageKernels) -> list[ImageSetRows]:
     """Return the units of which nothing was compared: no image of them shows kernels, as bitcode and LTO-IR."""
     return [
         unit
         for unit in units
-        if not kernels.of_unit(unit, found) and not any(row.form in kernels.NAMING for row in unit.images)
+        if not kernels.image_set_kernels(unit, found)
+        and not any(row.form in kernels.FORMS_WITH_KERNEL_NAMES for row in unit.images)
     ]
 
 
-def _holders(unit: UnitRows, found: Kernels) -> dict[str, list[ImageRow]]:
+def _holders(unit: ImageSetRows, found: ImageKernels) -> dict[str, list[ImageRow]]:
     """Return the images of a unit that have each kernel, in stored order."""
     holders: dict[str, list[ImageRow]] = {}
     for row in unit.images:
-        for name in found.names.get(kernels.key_of(row), {}):
+        for name in found.names.get(kernels.image_key(row), {}):
             holders.setdefault(name, []).append(row)
     return holders
 
 
-def _devices(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) -> list[tuple[Device, set[str]]]:
+def _devices(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageRow]]]]) -> list[tuple[Device, set[str]]]:
     """Return the devices that images with kernels were made for, with their names there; PTX alone makes none.
 
     Two names may mean one device: CUDA 13 renamed sm_101 to sm_110.
@@ -79,7 +80,7 @@ def _devices(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) -> list[
     found: dict[str, tuple[Device, set[str]]] = {}
     for name in names:
         try:
-            one = device(name)
+            one = parse_device(name)
         except TargetError:  # a generic processor, SPIR-V: no device
             continue
         found.setdefault(one.arch, (one, set()))[1].add(name)
@@ -87,20 +88,20 @@ def _devices(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) -> list[
 
 
 def _unserved(
-    unit: UnitRows, holders: dict[str, list[ImageRow]], wanted: Device, names: Collection[str]
+    unit: ImageSetRows, holders: dict[str, list[ImageRow]], wanted: Device, names: Collection[str]
 ) -> Iterator[str]:
     answers: dict[object, bool] = {}
     for name, rows in holders.items():
         if wanted.arch not in names and any(row.form == "cubin" and row.arch in names for row in rows):
             continue  # made for the device under its name before, as the rest of the library
-        key = choosing(rows)
+        key = selection_key(rows)
         if key not in answers:
-            answers[key] = served(unit.replace(images=tuple(rows)).offered, wanted).serves
+            answers[key] = supports(unit.replace(images=tuple(rows)).offered, wanted).serves
         if not answers[key]:
             yield name
 
 
-def _without_later(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) -> Iterator[Lacking]:
+def _kernels_without_ptx(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageRow]]]]) -> Iterator[LackingKernels]:
     """Yield the kernels without PTX for later devices, if others have it."""
     texts = [
         arch.number
@@ -115,9 +116,11 @@ def _without_later(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) ->
     missing = []
     for unit, holders in own:
         names = tuple(
-            name for name, rows in holders.items() if not has_later(unit.replace(images=tuple(rows)), highest)
+            name
+            for name, rows in holders.items()
+            if not supports_later_devices(unit.replace(images=tuple(rows)), highest)
         )
         if names:
             missing.append((unit, names))
     if missing:
-        yield Lacking("PTX for later devices", tuple(missing))
+        yield LackingKernels("PTX for later devices", tuple(missing))

@@ -41,7 +41,7 @@ _UNLOADED = {
 }
 
 
-class UnitRows(Record):
+class ImageSetRows(Record):
     """The images that a runtime chooses from, in stored order."""
 
     path: str
@@ -60,9 +60,9 @@ class UnitRows(Record):
         return self.first.binary if self.first.container_format == "rocm-kpack" else None
 
     @property
-    def offered(self) -> seen.Unit:
+    def offered(self) -> seen.ImageSet:
         """The unit as runtimes see it."""
-        return seen.unit_of(self.images)
+        return seen.make_image_set(self.images)
 
     @property
     def position(self) -> str:
@@ -72,22 +72,22 @@ class UnitRows(Record):
     @property
     def archs(self) -> tuple[str, ...]:
         """The architectures in it, each once."""
-        return tuple(dict.fromkeys(map(spelled, self.images)))
+        return tuple(dict.fromkeys(map(row_arch_label, self.images)))
 
     @property
     def listed(self) -> tuple[str, ...]:
         """The architectures in it with what no driver loads called by its form, each once."""
-        return tuple(dict.fromkeys(f"{spelled(row)}{_UNLOADED.get(row.form or '', '')}" for row in self.images))
+        return tuple(dict.fromkeys(f"{row_arch_label(row)}{_UNLOADED.get(row.form or '', '')}" for row in self.images))
 
 
-class FileUnits(Record):
+class FileImageSets(Record):
     """A file that was read: the row of the file, and its units."""
 
     last: AnyRow
-    units: tuple[UnitRows, ...]
+    units: tuple[ImageSetRows, ...]
 
 
-def spelled(row: AnyRow) -> str:
+def row_arch_label(row: AnyRow) -> str:
     """Return the architecture as people write it: ``sm_90a``, ``compute_80`` for PTX, else that of the triple."""
     arch = row.arch or ""
     if row.form == "ptx" and arch.startswith("sm_"):
@@ -95,7 +95,7 @@ def spelled(row: AnyRow) -> str:
     return arch or (row.triple or "").partition("-")[0] or row.form or "unknown"
 
 
-def choosing(rows: Iterable[ImageRow]) -> tuple[object, ...]:
+def selection_key(rows: Iterable[ImageRow]) -> tuple[object, ...]:
     """Return what runtimes look at in the images of a unit: units of which it is the same are served alike."""
     return tuple(
         (
@@ -117,40 +117,40 @@ def choosing(rows: Iterable[ImageRow]) -> tuple[object, ...]:
     )
 
 
-def vendor_of(row: AnyRow) -> str:
+def row_vendor(row: AnyRow) -> str:
     """Return whose devices an image is for: nvidia, amd, intel (all that SYCL compiles for), "" for the host's."""
     if row.offload == "host" or row.form == "empty":
         return ""
     triple = row.triple or ""
-    vendor = vendors.vendor_of(triple, row.arch or "")
+    vendor = vendors.image_vendor(triple, row.arch or "")
     is_sycl = triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl"
     return vendor if vendor != "intel" or is_sycl else ""
 
 
-def libraries(rows: Iterable[AnyRow]) -> Iterable[FileUnits]:
+def group_by_file(rows: Iterable[AnyRow]) -> Iterable[FileImageSets]:
     """Yield every file with its units, in order; of files without device code there are none."""
     waiting: list[ImageRow] = []
     for row in rows:
         if row.row != "file":
             waiting.append(row)  # type: ignore[arg-type]  # rows of images were asked for
             continue
-        yield FileUnits(row, units(waiting))
+        yield FileImageSets(row, group_into_image_sets(waiting))
         waiting = []
 
 
-def units(rows: Sequence[ImageRow]) -> tuple[UnitRows, ...]:
+def group_into_image_sets(rows: Sequence[ImageRow]) -> tuple[ImageSetRows, ...]:
     """Return the units of the images of one file."""
     found: dict[tuple[object, ...], list[ImageRow]] = {}
     has_linked = any(row.section is not None and row.section not in _LINKER_INPUT for row in rows)
     for row in rows:
-        vendor = vendor_of(row)
+        vendor = row_vendor(row)
         is_input = row.section in _LINKER_INPUT and has_linked
         if vendor and not row.containers and not is_input:
-            offload = seen.runtime_of(row, vendor) if seen.is_own(row) else row.offload
+            offload = seen.choosing_runtime(row, vendor) if seen.is_host_data(row) else row.offload
             found.setdefault((_place(row), offload, vendor), []).append(row)
-    owners = {key[-1] for key, images in found.items() if seen.is_own(images[0])}
+    owners = {key[-1] for key, images in found.items() if seen.is_host_data(images[0])}
     return tuple(
-        UnitRows(images[0].path, str(key[-1]), images[0].offload or "", tuple(images))
+        ImageSetRows(images[0].path, str(key[-1]), images[0].offload or "", tuple(images))
         for key, images in found.items()
         if not (key[-1] in owners and seen.is_left_by_link(images))
     )
@@ -160,7 +160,7 @@ def _place(row: ImageRow) -> object:
     around = (row.position or "").rpartition("/")[0]
     if row.container is None:
         return "loose"
-    if seen.is_own(row):
+    if seen.is_host_data(row):
         return "own", around, row.member
     if row.container_format == "rocm-kpack":
         return row.binary
@@ -175,10 +175,10 @@ def _is_loose(row: ImageRow) -> bool:
     return row.member is None and (row.container is None or row.container_format == "rocm-kpack")
 
 
-def loose_together(found: Sequence[FileUnits]) -> list[FileUnits]:
+def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
     """Return libraries in which the loose images of a folder are one unit: that of the first file."""
     first: dict[object, tuple[int, int]] = {}
-    made: list[list[UnitRows]] = []
+    made: list[list[ImageSetRows]] = []
     more: dict[tuple[int, int], list[ImageRow]] = {}
     for library in found:
         made.append([])

@@ -15,14 +15,14 @@ from fatpack.answers.stages.facts import (
     OBJECTS,
     PROGRAMS,
     VARIANTS,
-    Part,
-    Stage,
-    is_same,
-    place_of,
-    processor_of,
+    BuildStage,
+    StageArchCode,
+    arch_key,
+    is_for_same_target,
+    processor_key,
 )
 from fatpack.record import Record
-from fatpack.target.compatibility import serves
+from fatpack.target.compatibility import can_serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
     from fatpack.model import Target
 
-    What = Literal["code", "arch", "kernels", "registration"]
+    LostKind = Literal["code", "arch", "kernels", "registration"]
 
 #: LIMIT: lost architectures for which a substitute is looked for, and architectures that are asked whether they are
 #: one. The compilers know 200 targets, of three vendors, and a unit is for some of one.
 _ASKED = 64
 
 #: architectures that a message names
-_SHOWN = 6
+_MAX_ARCHS_SHOWN = 6
 
 
-class Lost(Record):
+class LostCode(Record):
     """What a stage lacks that an earlier one has.
 
     ``what`` is ``code`` (all device code), ``arch`` (what is for one architecture), ``kernels`` (some of one
@@ -49,34 +49,34 @@ class Lost(Record):
     of the later stage whose code runs on a lost one all the same, as far as they were asked.
     """
 
-    what: What
+    what: LostKind
     arch: str
     kernels: tuple[str, ...]
-    had: Stage
-    lost: Stage
+    had: BuildStage
+    lost: BuildStage
     served: tuple[str, ...] = ()
 
 
-class NotCompared(Record):
+class UncomparedStage(Record):
     """What of a stage could not be compared with the one before it, and why, in words."""
 
-    stage: Stage
+    stage: BuildStage
     why: str
 
 
-class _Carried(Record):
+class _CarriedCode(Record):
     """Device code for one architecture, and the last stage that has it."""
 
-    part: Part
-    stage: Stage
+    part: StageArchCode
+    stage: BuildStage
 
 
-def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
+def compare_stages(stages: Sequence[BuildStage]) -> tuple[list[LostCode], list[UncomparedStage]]:
     """Return what was lost on the way through the stages, in their order, and what could not be compared."""
-    lost: list[Lost] = []
-    not_compared: list[NotCompared] = []
-    carried: dict[Hashable, _Carried] = {}
-    loose: dict[str, Stage] = {}
+    lost: list[LostCode] = []
+    not_compared: list[UncomparedStage] = []
+    carried: dict[Hashable, _CarriedCode] = {}
+    loose: dict[str, BuildStage] = {}
     for number, stage in enumerate(stages):
         if number:
             after = stages[number + 1 : number + 2] if stage.kind == IMAGES else ()
@@ -90,7 +90,9 @@ def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
     return lost, not_compared
 
 
-def _lost_code(stage: Stage, carried: dict[Hashable, _Carried], later: Sequence[Stage]) -> Iterator[Lost]:
+def _lost_code(
+    stage: BuildStage, carried: dict[Hashable, _CarriedCode], later: Sequence[BuildStage]
+) -> Iterator[LostCode]:
     """Yield which device code a stage lacks, and none of some later ones has; what it lacks is not carried on."""
     if not carried:
         return
@@ -99,7 +101,7 @@ def _lost_code(stage: Stage, carried: dict[Hashable, _Carried], later: Sequence[
         if stage.unplaced or stage.kind in (MODULES, IMAGES, CONTAINERS) or (host is not None and host.awaits):
             return
         first = next(iter(carried.values())).stage
-        yield Lost("code", "", tuple(sorted(first.kernels)), first, stage)
+        yield LostCode("code", "", tuple(sorted(first.kernels)), first, stage)
         carried.clear()
         return
     parts, parts_later = _Places(stage.parts), _Places(part for other in later for part in other.parts)
@@ -110,29 +112,31 @@ def _lost_code(stage: Stage, carried: dict[Hashable, _Carried], later: Sequence[
             if not stage.unplaced and not again:
                 asked += 1
                 served = [part.title for part in stage.parts[:_ASKED] if asked <= _ASKED and _serves(part, each.part)]
-                yield Lost("arch", each.part.title, tuple(sorted(each.part.kernels)), each.stage, stage, tuple(served))
+                yield LostCode(
+                    "arch", each.part.title, tuple(sorted(each.part.kernels)), each.stage, stage, tuple(served)
+                )
                 del carried[key]
             continue
         if all(part.is_whole for part in there):
             missing = each.part.kernels - frozenset[str]().union(*(part.kernels for part in (*there, *again)))
             if missing:
-                yield Lost("kernels", each.part.title, tuple(sorted(missing)), each.stage, stage)
+                yield LostCode("kernels", each.part.title, tuple(sorted(missing)), each.stage, stage)
 
 
 class _Places:
     """Parts by their processors, so that each is compared with few others."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
-        self._parts: dict[Hashable, list[Part]] = {}
+    def __init__(self, parts: Iterable[StageArchCode]) -> None:
+        self._parts: dict[Hashable, list[StageArchCode]] = {}
         for part in parts:
-            self._parts.setdefault(processor_of(part.target), []).append(part)
+            self._parts.setdefault(processor_key(part.target), []).append(part)
 
-    def same(self, wanted: Target) -> list[Part]:
+    def same(self, wanted: Target) -> list[StageArchCode]:
         """Return the parts that are for a target of an earlier stage."""
-        return [part for part in self._parts.get(processor_of(wanted), ()) if is_same(wanted, part.target)]
+        return [part for part in self._parts.get(processor_key(wanted), ()) if is_for_same_target(wanted, part.target)]
 
 
-def _lost_loose(stage: Stage, loose: dict[str, Stage], later: Sequence[Stage]) -> Iterator[Lost]:
+def _lost_loose(stage: BuildStage, loose: dict[str, BuildStage], later: Sequence[BuildStage]) -> Iterator[LostCode]:
     """Yield the kernels that a stage, and some later ones, have for no architecture, of code that did not say for which
     it is.
     """
@@ -140,44 +144,46 @@ def _lost_loose(stage: Stage, loose: dict[str, Stage], later: Sequence[Stage]) -
         return
     there = stage.kernels.union(*(other.kernels for other in later))
     missing = [name for name in loose if name not in there]
-    by_stage: dict[str, tuple[Stage, list[str]]] = {}
+    by_stage: dict[str, tuple[BuildStage, list[str]]] = {}
     for name in missing:
         had = loose.pop(name)
         by_stage.setdefault(had.kind, (had, []))[1].append(name)
     for had, names in by_stage.values():
-        yield Lost("kernels", "", tuple(sorted(names)), had, stage)
+        yield LostCode("kernels", "", tuple(sorted(names)), had, stage)
 
 
-def _serves(there: Part, wanted: Part) -> bool:
+def _serves(there: StageArchCode, wanted: StageArchCode) -> bool:
     forms = [form for form in there.forms if form in ("cubin", "ptx")] or ["cubin"]
-    return any(serves(there.target, wanted.target, nvidia_rules=True, form=form) for form in forms)
+    return any(can_serve(there.target, wanted.target, nvidia_rules=True, form=form) for form in forms)
 
 
-def _carry(stage: Stage, carried: dict[Hashable, _Carried]) -> None:
+def _carry(stage: BuildStage, carried: dict[Hashable, _CarriedCode]) -> None:
     """Take on what a stage has. Where it does not name its kernels, those known before are still looked for."""
     keys: dict[Hashable, list[Hashable]] = {}
     for key, each in carried.items():
-        keys.setdefault(processor_of(each.part.target), []).append(key)
+        keys.setdefault(processor_key(each.part.target), []).append(key)
     for part in stage.parts:
-        near = keys.setdefault(processor_of(part.target), [])
+        near = keys.setdefault(processor_key(part.target), [])
         known, left = part, []
         for key in near:
-            if not is_same(carried[key].part.target, part.target):
+            if not is_for_same_target(carried[key].part.target, part.target):
                 left.append(key)
                 continue
             before = carried.pop(key).part
             if not part.is_whole:
                 known = known.replace(kernels=known.kernels | before.kernels)
-        key = place_of(part.target)
+        key = arch_key(part.target)
         near[:] = [*left, key]
-        carried[key] = _Carried(known, stage)
+        carried[key] = _CarriedCode(known, stage)
 
 
-def _lost_registration(stage: Stage, earlier: Sequence[Stage], not_compared: list[NotCompared]) -> Iterator[Lost]:
+def _lost_registration(
+    stage: BuildStage, earlier: Sequence[BuildStage], not_compared: list[UncomparedStage]
+) -> Iterator[LostCode]:
     """Yield the kernels that a stage of host files does not register, and should by what earlier stages show."""
     if stage.kind not in (OBJECTS, PROGRAMS) or stage.host is None:
         return
-    wanted: dict[str, Stage] = {}
+    wanted: dict[str, BuildStage] = {}
     for before in earlier:
         host = before.host
         names = (host.launched | (host.registered or frozenset())) if host is not None else frozenset[str]()
@@ -192,35 +198,35 @@ def _lost_registration(stage: Stage, earlier: Sequence[Stage], not_compared: lis
         return
     if known is None or stage.host.why_not:
         why = stage.host.why_not or "nothing tells what it registers"
-        not_compared.append(NotCompared(stage, f"which kernels are registered is not known: {why}"))
+        not_compared.append(UncomparedStage(stage, f"which kernels are registered is not known: {why}"))
         return
     by_stage: dict[int, list[str]] = {}
     for name in missing:
         by_stage.setdefault(earlier.index(wanted[name]), []).append(name)
     for number, lost in sorted(by_stage.items()):
-        yield Lost("registration", "", tuple(sorted(lost)), earlier[number], stage)
+        yield LostCode("registration", "", tuple(sorted(lost)), earlier[number], stage)
 
 
-def _untold(stage: Stage) -> Iterator[NotCompared]:
+def _untold(stage: BuildStage) -> Iterator[UncomparedStage]:
     """Yield which device code of a stage does not name its kernels, or its architecture."""
     open_parts = [part for part in stage.parts if not part.is_whole]
     if open_parts:
         forms = ", ".join(dict.fromkeys(form or "data" for part in open_parts for form in part.forms))
-        archs = some([part.title for part in open_parts])
-        yield NotCompared(stage, f"the kernels for {archs} are not named by {forms}")
+        archs = first_archs([part.title for part in open_parts])
+        yield UncomparedStage(stage, f"the kernels for {archs} are not named by {forms}")
     if stage.crowded:
-        processors = some(stage.crowded)
-        yield NotCompared(
+        processors = first_archs(stage.crowded)
+        yield UncomparedStage(
             stage, f"code for more than {VARIANTS} variants of {processors} is taken as for no architecture"
         )
-    nowhere = [code for code in stage.unplaced if place_of(code.target) is None]
+    nowhere = [code for code in stage.unplaced if arch_key(code.target) is None]
     if nowhere:
         forms = ", ".join(dict.fromkeys(code.form or "data" for code in nowhere))
         untold = "" if all(code.kernels is not None for code in nowhere) else ", or which kernels it has"
-        yield NotCompared(stage, f"{forms} does not say for which architecture it is{untold}")
+        yield UncomparedStage(stage, f"{forms} does not say for which architecture it is{untold}")
 
 
-def some(archs: Sequence[str]) -> str:
+def first_archs(archs: Sequence[str]) -> str:
     """Return the first of some architectures, and how many there are besides."""
-    more = f" and {len(archs) - _SHOWN} more" if len(archs) > _SHOWN else ""
-    return f"{', '.join(archs[:_SHOWN])}{more}"
+    more = f" and {len(archs) - _MAX_ARCHS_SHOWN} more" if len(archs) > _MAX_ARCHS_SHOWN else ""
+    return f"{', '.join(archs[:_MAX_ARCHS_SHOWN])}{more}"

@@ -19,7 +19,7 @@ from collections import Counter
 from fatpack.record import Record
 from fatpack.target.compatibility import effective_processor, target_identity
 from fatpack.target.nvidia import parse_nvidia
-from fatpack.target.target_id import signs
+from fatpack.target.target_id import feature_signs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _OF_RUNTIMES = frozenset(
 VARIANTS = 16
 
 
-class Code(Record):
+class StageImage(Record):
     """Device code for one target: its form, and the names of its kernels; None if its form does not tell them."""
 
     target: Target
@@ -49,7 +49,7 @@ class Code(Record):
     kernels: frozenset[str] | None
 
 
-class Host(Record):
+class HostSide(Record):
     """What the host's side of a file shows. ``launched`` are kernels by name, as far as the file names them.
 
     ``registered`` are the names that it registers as kernels; ``why_not`` tells in words why some or all of them are
@@ -62,17 +62,17 @@ class Host(Record):
     awaits: bool = False
 
 
-class Given(Record):
+class StageFile(Record):
     """A file of the unit: its stage ("" if it is of none), its device code, and its host's side, if it has one."""
 
     path: str
     kind: str
-    codes: tuple[Code, ...]
-    host: Host | None
+    codes: tuple[StageImage, ...]
+    host: HostSide | None
     findings: tuple[Finding, ...]
 
 
-class Part(Record):
+class StageArchCode(Record):
     """The device code of a stage for one architecture; ``is_whole``: the kernels of all its images are known."""
 
     target: Target
@@ -86,7 +86,7 @@ class Part(Record):
         return self.target.arch or self.target.triple or "no architecture"
 
 
-class Stage(Record):
+class BuildStage(Record):
     """The files of one stage: their device code by architecture, and their host's sides together.
 
     ``unplaced`` is device code that does not say for which architecture it is, or is for one of the ``crowded``
@@ -94,10 +94,10 @@ class Stage(Record):
     """
 
     kind: str
-    files: tuple[Given, ...]
-    parts: tuple[Part, ...]
-    unplaced: tuple[Code, ...]
-    host: Host | None
+    files: tuple[StageFile, ...]
+    parts: tuple[StageArchCode, ...]
+    unplaced: tuple[StageImage, ...]
+    host: HostSide | None
     crowded: tuple[str, ...] = ()
 
     @property
@@ -112,37 +112,37 @@ class Stage(Record):
         return named - _OF_RUNTIMES
 
 
-def stages(given: Iterable[Given]) -> list[Stage]:
+def group_into_stages(given: Iterable[StageFile]) -> list[BuildStage]:
     """Return the stages that files are of, earliest first."""
-    by_kind: dict[str, list[Given]] = {}
+    by_kind: dict[str, list[StageFile]] = {}
     for each in given:
         by_kind.setdefault(each.kind, []).append(each)
     return [_stage(kind, by_kind[kind]) for kind in ORDER if kind in by_kind]
 
 
-def _stage(kind: str, files: Sequence[Given]) -> Stage:
-    groups: dict[Hashable, list[Code]] = {}
+def _stage(kind: str, files: Sequence[StageFile]) -> BuildStage:
+    groups: dict[Hashable, list[StageImage]] = {}
     unplaced = []
     for code in (code for each in files for code in each.codes):
-        key = place_of(code.target)
+        key = arch_key(code.target)
         if key is None:
             unplaced.append(code)
         else:
             groups.setdefault(key, []).append(code)
     parts = tuple(map(_part, groups.values()))
-    count = Counter(processor_of(part.target) for part in parts)
+    count = Counter(processor_key(part.target) for part in parts)
     crowded = {processor: None for processor, variants in count.items() if variants > VARIANTS}
     if crowded:
         for part, codes in zip(parts, groups.values(), strict=True):
-            unplaced += codes if processor_of(part.target) in crowded else []
-        parts = tuple(part for part in parts if processor_of(part.target) not in crowded)
-    return Stage(kind, tuple(files), parts, tuple(unplaced), _host(files), tuple(map(str, crowded)))
+            unplaced += codes if processor_key(part.target) in crowded else []
+        parts = tuple(part for part in parts if processor_key(part.target) not in crowded)
+    return BuildStage(kind, tuple(files), parts, tuple(unplaced), _host(files), tuple(map(str, crowded)))
 
 
-def _part(codes: Sequence[Code]) -> Part:
+def _part(codes: Sequence[StageImage]) -> StageArchCode:
     # A virtual architecture is the same as the real one of its number: PTX beside a cubin.
     target = next((code.target for code in codes if not code.target.arch.startswith("compute_")), codes[0].target)
-    return Part(
+    return StageArchCode(
         target=target,
         kernels=frozenset[str]().union(*map(_names, codes)) - _OF_RUNTIMES,
         is_whole=all(code.kernels is not None for code in codes),
@@ -150,12 +150,12 @@ def _part(codes: Sequence[Code]) -> Part:
     )
 
 
-def _host(files: Sequence[Given]) -> Host | None:
+def _host(files: Sequence[StageFile]) -> HostSide | None:
     hosts = [each.host for each in files if each.host is not None]
     if not hosts:
         return None
     known = [each.registered for each in hosts if each.registered is not None]
-    return Host(
+    return HostSide(
         launched=frozenset[str]().union(*(each.launched for each in hosts)),
         registered=frozenset[str]().union(*known) if known else None,
         why_not=next((each.why_not for each in hosts if each.why_not), ""),
@@ -163,11 +163,11 @@ def _host(files: Sequence[Given]) -> Host | None:
     )
 
 
-def _names(code: Code) -> frozenset[str]:
+def _names(code: StageImage) -> frozenset[str]:
     return code.kernels or frozenset()
 
 
-def place_of(target: Target) -> Hashable | None:
+def arch_key(target: Target) -> Hashable | None:
     """Return what is equal for code of one architecture, None for code that names none."""
     arch = parse_nvidia(target.arch)
     if arch is not None:
@@ -175,19 +175,19 @@ def place_of(target: Target) -> Hashable | None:
     return target_identity(target) if effective_processor(target) else None
 
 
-def processor_of(target: Target) -> Hashable:
+def processor_key(target: Target) -> Hashable:
     """Return what is equal for code of one processor, whatever its features: only that can be of one architecture."""
-    return place_of(target) if parse_nvidia(target.arch) else effective_processor(target)
+    return arch_key(target) if parse_nvidia(target.arch) else effective_processor(target)
 
 
-def is_same(wanted: Target, there: Target) -> bool:
+def is_for_same_target(wanted: Target, there: Target) -> bool:
     """Return whether code of a later stage is that for the target of an earlier one.
 
     A feature of an AMD target that one of them does not name may be either: code objects state what bundles leave open.
     """
-    if place_of(wanted) == place_of(there):
+    if arch_key(wanted) == arch_key(there):
         return True
     if parse_nvidia(wanted.arch) or effective_processor(wanted) != effective_processor(there):
         return False
-    have, want = signs(there.arch), signs(wanted.arch)
+    have, want = feature_signs(there.arch), feature_signs(wanted.arch)
     return all(have.get(feature, sign) == sign for feature, sign in want.items())

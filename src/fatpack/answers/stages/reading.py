@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.answers.stages import registering
-from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Code, Given, Host
+from fatpack.answers.stages.facts import (
+    CONTAINERS,
+    IMAGES,
+    MODULES,
+    OBJECTS,
+    PROGRAMS,
+    HostSide,
+    StageFile,
+    StageImage,
+)
 from fatpack.elf import header
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.facts import registration
 from fatpack.model import Finding, Target
-from fatpack.scanner import Found, host_of, scan
-from fatpack.scanner.found import as_finding
+from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.scanner.found import finding_from_error
 from fatpack.target.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
@@ -41,59 +50,61 @@ _UNLINKED = ("coff", "archive", "bitcode")
 _REGISTRATION = ("FP304", "FP305")
 
 
-def read(view: View, path: str) -> Given:
+def read_stage_file(view: View, path: str) -> StageFile:
     """Return what a file shows. What is damaged is in its findings, as errors; nothing is raised for it.
 
     What is wrong with what it registers is there, too, as ``inspect --runtime`` has it.
     """
-    scanned = registration.Scanned()
-    found: list[Found] = []
+    scanned = registration.ScannedContainers()
+    found: list[FoundContainer] = []
     findings: list[Finding] = []
     try:
         for item in scan(view):
             scanned.take(item)
-            if isinstance(item, Found):
+            if isinstance(item, FoundContainer):
                 found.append(item)
             elif item.severity == "error" or item.code.startswith(_REGISTRATION):
                 findings.append(item)
-        recognised = images.recognise(view)
+        recognised = images.identify_image(view)
         reader = _Reader(view, found, findings, scanned)
         kind, codes, host = reader.read(recognised)
     except (FormatError, HostError, Unsupported) as error:
-        return Given(path, "", (), None, (*findings, as_finding(error, view.span())))
-    return Given(path, kind, tuple(codes), host, tuple(findings))
+        return StageFile(path, "", (), None, (*findings, finding_from_error(error, view.span())))
+    return StageFile(path, kind, tuple(codes), host, tuple(findings))
 
 
 class _Reader:
     """One file while it is read; ``findings`` get what is damaged in it."""
 
-    def __init__(self, view: View, found: list[Found], findings: list[Finding], scanned: registration.Scanned) -> None:
+    def __init__(
+        self, view: View, found: list[FoundContainer], findings: list[Finding], scanned: registration.ScannedContainers
+    ) -> None:
         self._view, self._scanned = view, scanned
         self._found = found
         self._findings = findings
 
-    def read(self, recognised: images.Recognised) -> tuple[str, list[Code], Host | None]:
+    def read(self, recognised: images.ImageInfo) -> tuple[str, list[StageImage], HostSide | None]:
         """Return the stage of the file, its device code, and its host's side."""
         view = self._view
         cir = [item for item in self._found if item.format == _CIR and item.host == "raw"]
         if cir or recognised.form == "cir":
             return self._modules(cir)
         if recognised.form == "bitcode" and _is_device(recognised.triple):
-            return MODULES, [Code(Target(recognised.triple, recognised.arch), "bitcode", None)], None
+            return MODULES, [StageImage(Target(recognised.triple, recognised.arch), "bitcode", None)], None
         if recognised.form not in (*_NO_IMAGES, "bitcode") and not recognised.container:
             target = Target(recognised.triple, recognised.arch)
-            return IMAGES, [Code(target, recognised.form, self._kernels(view, recognised.form))], None
+            return IMAGES, [StageImage(target, recognised.form, self._kernels(view, recognised.form))], None
         codes = list(self._codes(self._found))
-        host = host_of(view)
+        host = detect_host(view)
         if host == "raw":
             return (CONTAINERS if self._found else ""), codes, None
         return (PROGRAMS if _is_program(view, host) else OBJECTS), codes, self._host(view)
 
-    def _modules(self, containers: list[Found]) -> tuple[str, list[Code], Host | None]:
+    def _modules(self, containers: list[FoundContainer]) -> tuple[str, list[StageImage], HostSide | None]:
         """Return what CIR modules say: of devices their kernels, of the host what its stubs launch."""
         from fatpack.formats import cir
 
-        codes: list[Code] = []
+        codes: list[StageImage] = []
         launched: set[str] = set()
         for item in containers:
             described: Any = cir.describe(item.container)["modules"]
@@ -101,27 +112,27 @@ class _Reader:
                 if image.target.offload == "host":
                     launched.update(stub["kernel"] for stub in module.get("stubs", ()))
                 else:
-                    codes.append(Code(image.target, "cir", _named(module)))
+                    codes.append(StageImage(image.target, "cir", _named(module)))
         if not containers:
-            alone: Any = cir.describe_alone(self._view)["modules"]
+            alone: Any = cir.describe_plain_modules(self._view)["modules"]
             for module in alone:
                 if _is_device(module["triple"]):
                     codes.append(
-                        Code(Target(module["triple"], module["arch"], module["offload"]), "cir", _named(module))
+                        StageImage(Target(module["triple"], module["arch"], module["offload"]), "cir", _named(module))
                     )
                 launched.update(stub["kernel"] for stub in module.get("stubs", ()))
         # Finished device code that a host module embeds
         codes += self._codes(item for item in self._found if item not in containers)
-        return MODULES, codes, Host(frozenset(launched)) if launched else None
+        return MODULES, codes, HostSide(frozenset(launched)) if launched else None
 
-    def _codes(self, found: Iterable[Found]) -> Iterator[Code]:
+    def _codes(self, found: Iterable[FoundContainer]) -> Iterator[StageImage]:
         for item in found:
             for image in item.images:
                 if image.target.offload != "host" and image.size:
                     yield from self._code(image)
 
-    def _code(self, image: FoundImage) -> Iterator[Code]:
-        inside = [item for item in image.inside if isinstance(item, Found)]
+    def _code(self, image: FoundImage) -> Iterator[StageImage]:
+        inside = [item for item in image.inside if isinstance(item, FoundContainer)]
         if inside:
             yield from self._codes(inside)
             return
@@ -129,15 +140,15 @@ class _Reader:
         try:
             recognised = image.recognised
             if recognised is images.NOT_INFLATED:
-                recognised = images.recognise(image.data)
+                recognised = images.identify_image(image.data)
             form = recognised.form or image.as_stored.form
             if not target.arch:
                 target = target.replace(triple=target.triple or recognised.triple, arch=recognised.arch)
             kernels = self._kernels(image.data, form)
         except (FormatError, Unsupported) as error:
-            self._findings.append(as_finding(error, image.span))
+            self._findings.append(finding_from_error(error, image.span))
             return
-        yield Code(target, form, kernels)
+        yield StageImage(target, form, kernels)
 
     def _kernels(self, view: View, form: str) -> frozenset[str] | None:
         """Return the kernels of an image; None for a form that does not name them, and for damage (a finding)."""
@@ -146,15 +157,15 @@ class _Reader:
         try:
             return frozenset(images.kernels(view, form))
         except FormatError as error:
-            self._findings.append(as_finding(error, view.span()))
+            self._findings.append(finding_from_error(error, view.span()))
             return None
 
-    def _host(self, view: View) -> Host:
+    def _host(self, view: View) -> HostSide:
         """Return what the host's side launches and registers; what is wrong with that is added to the findings."""
         launched: set[str] = set()
         registered: set[str] = set()
         why_not, awaits, is_read, is_unread = "", False, False, False
-        for part in registration.parts(view, self._scanned):
+        for part in registration.read_registering_files(view, self._scanned):
             why_not = why_not or part.why_not
             evidence = part.evidence
             if evidence is None:
@@ -164,11 +175,11 @@ class _Reader:
             known = [item for item in self._findings if item.span.source == part.view.chain]
             self._findings += part.findings
             codes = {item.code for item in (*known, *part.findings)}
-            launched |= registering.launched(evidence)
-            registered |= registering.registered(evidence, codes)
+            launched |= registering.launched_kernels(evidence)
+            registered |= registering.registered_kernels(evidence, codes)
             awaits = awaits or any(each.symbol for each in evidence.wrappers)
         names = frozenset(registered) if is_read or not is_unread else None
-        return Host(frozenset(launched), names, why_not, awaits)
+        return HostSide(frozenset(launched), names, why_not, awaits)
 
 
 def _named(module: Mapping[str, Any]) -> frozenset[str] | None:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.facts import RegistrationEvidence
 
 #: verdicts: no constructor leads to what registers; nothing calls what registers; calls pass entries by
 _NEVER_RUN, _NOT_CALLED, _PASSED_BY = {"FP3043", "FP3044"}, {"FP3049", "FP3053"}, "FP3047"
@@ -19,7 +19,7 @@ _NEVER_RUN, _NOT_CALLED, _PASSED_BY = {"FP3043", "FP3044"}, {"FP3049", "FP3053"}
 _BY_CALLS = ("cuda", "hip")
 
 
-def registered(evidence: Evidence, codes: Set[str]) -> frozenset[str]:
+def registered_kernels(evidence: RegistrationEvidence, codes: Set[str]) -> frozenset[str]:
     """Return the names of the kernels that a file registers when it is loaded; ``codes`` are those of its verdicts."""
     reached = evidence.reached if not _NEVER_RUN.isdisjoint(codes) else None
     callers: dict[str, set[int]] = {}
@@ -42,7 +42,7 @@ def registered(evidence: Evidence, codes: Set[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def launched(evidence: Evidence) -> frozenset[str]:
+def launched_kernels(evidence: RegistrationEvidence) -> frozenset[str]:
     """Return the names of the kernels that a file launches, as far as what registers them tells the names."""
     names = {each.handle: each.name for each in evidence.registered if each.is_kernel and each.name}
     names.update((entry.address, entry.name) for entry in evidence.entries if entry.is_kernel)

@@ -7,11 +7,11 @@ import os
 from fatpack.answers.policy import check as checking
 from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
-from fatpack.answers.policy.outcome import Checked
+from fatpack.answers.policy.outcome import CheckResult
 from fatpack.answers.policy.policy import Policy
-from fatpack.answers.policy.requirements import forbidden, requirements
-from fatpack.api.arguments import budget_of, check_switches, path_of, paths_of, patterns_of, texts_of
-from fatpack.api.arguments import check as checked_argument
+from fatpack.answers.policy.requirements import parse_forbidden, parse_requirements
+from fatpack.api.arguments import as_path, as_paths, as_patterns, as_strings, check_bools, make_budget
+from fatpack.api.arguments import check_type as checked_argument
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-__all__ = ["Checked", "check"]
+__all__ = ["CheckResult", "check"]
 
 
 def check(
@@ -41,7 +41,7 @@ def check(
     deep: bool = False,
     names_kernels: bool = False,
     max_inflated: int | None = None,
-) -> Checked:
+) -> CheckResult:
     """Return whether files, folders, patterns, packages and URLs keep to a policy; it is true if they do.
 
     The arguments are the options of ``fatpack check``: ``require`` are devices (``sm_80``, ``sm_120+ptx``, ``gfx942``,
@@ -54,30 +54,30 @@ def check(
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
     for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
     """
-    names = paths_of("paths", paths)
-    check_switches(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
-    check_switches(names_kernels=names_kernels, strict=strict)
+    names = as_paths("paths", paths)
+    check_bools(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
+    check_bools(names_kernels=names_kernels, strict=strict)
     if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
         raise TypeError(f"max_size must be a number of bytes, or a text as '850MB', got {type(max_size).__name__}")
     if isinstance(max_size, int) and max_size < 0:
         raise UsageError(f"max_size is {max_size}", hint="give the number of bytes")
     checked_argument("max_growth", max_growth, str, "a text, as '5%' or '20MB'")
     checked_argument("per", per, str, "'unit' or 'library'")
-    file = configs.named(path_of("config", config)) if config is not None else None
+    file = configs.read_policy_file(as_path("config", config)) if config is not None else None
     own = file.values if file is not None else {}
     size = max_size if max_size is not None else own.get("max-size")
     policy = Policy(
-        require=requirements(texts_of("require", require) or own.get("require", ()), configs.presets(file)),
-        forbid=forbidden(texts_of("forbid", forbid) or own.get("forbid", ())),
-        max_size=limits.size_of(size) if isinstance(size, str) else size,
+        require=parse_requirements(as_strings("require", require) or own.get("require", ()), configs.all_presets(file)),
+        forbid=parse_forbidden(as_strings("forbid", forbid) or own.get("forbid", ())),
+        max_size=limits.parse_size_limit(size) if isinstance(size, str) else size,
         max_growth=max_growth or own.get("max-growth", ""),
-        against=path_of("against", against) or own.get("against", ""),
+        against=as_path("against", against) or own.get("against", ""),
         uniform=uniform or bool(own.get("uniform")),
         registered=registered or bool(own.get("registered")),
         strict=strict or bool(own.get("strict")),
         metadata=metadata or bool(own.get("metadata")),
         per=per if per != "unit" else own.get("per", "unit"),
-        exclude=patterns_of(exclude) or tuple(own.get("exclude", ())),
+        exclude=as_patterns(exclude) or tuple(own.get("exclude", ())),
         deep=deep,
         names_kernels=names_kernels,
         verify=verify or bool(own.get("verify")),
@@ -94,4 +94,4 @@ def check(
     if policy.per not in ("unit", "library"):
         raise UsageError(f"per is {policy.per!r}", hint="unit or library")
     source = "" if file is None else file.path
-    return checking.check(names, policy, budget=budget_of(max_inflated), config=source)
+    return checking.check_policy(names, policy, budget=make_budget(max_inflated), config=source)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fatpack.answers.diff.compare import compare
-from fatpack.answers.diff.facts import Diff
-from fatpack.answers.diff.reading import Side
-from fatpack.api.arguments import budget_of, check_switches, path_of, patterns_of
+from fatpack.answers.diff.compare import compare_releases
+from fatpack.answers.diff.facts import DiffResult
+from fatpack.answers.diff.reading import Release
+from fatpack.api.arguments import as_path, as_patterns, check_bools, make_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-__all__ = ["Diff", "diff"]
+__all__ = ["DiffResult", "diff"]
 
 
 def diff(
@@ -24,7 +24,7 @@ def diff(
     exclude: Sequence[str] = (),
     deep: bool = False,
     max_inflated: int | None = None,
-) -> Diff:
+) -> DiffResult:
     """Return what differs between the device code of two files, folders, wheels or other packages.
 
     Libraries are matched by their paths, images by architecture and form. Images with the same stored bytes are the
@@ -36,16 +36,16 @@ def diff(
     raised for a file: what could not be read, or is not there, is in ``unread``. Raises UsageError for a pattern that
     no file has, and Unsupported where nothing demangles.
     """
-    paths = path_of("old", old), path_of("new", new)
-    check_switches(kernels=kernels, demangle=demangle, deep=deep)
-    budget, left_out = budget_of(max_inflated), patterns_of(exclude)
-    found = compare(
-        Side(paths[0], left_out, deep, budget, raises=False),
-        Side(paths[1], left_out, deep, budget, raises=False),
+    paths = as_path("old", old), as_path("new", new)
+    check_bools(kernels=kernels, demangle=demangle, deep=deep)
+    budget, left_out = make_budget(max_inflated), as_patterns(exclude)
+    found = compare_releases(
+        Release(paths[0], left_out, deep, budget, raises=False),
+        Release(paths[1], left_out, deep, budget, raises=False),
         kernels=kernels,
     )
     if demangle:
-        from fatpack.answers.diff.names import with_demangled
+        from fatpack.answers.diff.names import with_demangled_kernels
 
-        found = with_demangled(found)
+        found = with_demangled_kernels(found)
     return found

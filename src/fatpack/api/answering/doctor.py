@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check_switches, paths_of, patterns_of
+from fatpack.api.arguments import as_paths, as_patterns, check_bools, make_budget
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.answers.doctor.facts import Diagnosis
+    from fatpack.answers.doctor.facts import DoctorResult
 
 
 def doctor(
@@ -19,7 +19,7 @@ def doctor(
     exclude: Iterable[str] = (),
     deep: bool = False,
     max_inflated: int | None = None,
-) -> Diagnosis:
+) -> DoctorResult:
     """Return how files, folders, patterns, packages and URLs are: what was verified, what is wrong, what is not known.
 
     They are named one by one, or several in a list.
@@ -34,13 +34,13 @@ def doctor(
     """
     from fatpack.answers.doctor.diagnosing import diagnose
 
-    patterns = patterns_of(exclude)
-    check_switches(deep=deep)
+    patterns = as_patterns(exclude)
+    check_bools(deep=deep)
     if not paths:
         raise UsageError("no path given", hint="fatpack.doctor(path)")
-    names = [name for given in paths for name in paths_of("paths", given)]
+    names = [name for given in paths for name in as_paths("paths", given)]
     unmatched: list[str] = []
-    found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget_of(max_inflated))
+    found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=make_budget(max_inflated))
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
     return found

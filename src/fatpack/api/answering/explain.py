@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.answers.explain.asked import question
-from fatpack.answers.explain.explain import explain as _explain
-from fatpack.api.arguments import budget_of, check, paths_of
-from fatpack.api.rows import rows_with
+from fatpack.answers.explain.asked import parse_query
+from fatpack.answers.explain.explain import explain_rows as _explain
+from fatpack.api.arguments import as_paths, check_type, make_budget
+from fatpack.api.rows import rows_with_options
 from fatpack.errors import UsageError
-from fatpack.facts.gathering import gather
+from fatpack.facts.gathering import read_paths
 from fatpack.facts.options import RowOptions
-from fatpack.io.sources.opening import located, open_source
+from fatpack.io.sources.opening import open_source, resolve_url
 
 __all__ = ["explain"]
 
@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.answers.explain.records import Explained
+    from fatpack.answers.explain.records import ExplainResult
     from fatpack.io.source import Source, View
     from fatpack.io.sources.opening import Input
-    from fatpack.trees.entering import Entered
+    from fatpack.trees.entering import NestedFile
 
 
 def explain(
@@ -36,7 +36,7 @@ def explain(
     kernel: str = "",
     deep: bool = False,
     max_inflated: int | None = None,
-) -> Explained:
+) -> ExplainResult:
     """Return what devices load of a path or several, bytes or a binary file, and why: what ``fatpack explain`` says.
 
     A path may be an address, as there: ``x.whl!lib/libx.so``, ``libx.a(m.o)``.
@@ -48,30 +48,30 @@ def explain(
 
     Nothing is raised for a file: what could not be read is in ``unread`` of the result. Raises TargetError for an
     unknown device, UsageError and TypeError for wrong arguments. Names are explained by
-    :func:`fatpack.target.explain`, files here.
+    :func:`fatpack.target.explain_name`, files here.
     """
     names = [device] if isinstance(device, str) else _names(device)
-    check("kernel", kernel, str, "a regular expression, as a text")
-    check("deep", deep, bool, "True or False")
+    check_type("kernel", kernel, str, "a regular expression, as a text")
+    check_type("deep", deep, bool, "True or False")
     variables = [f"{name}={value}" for name, value in _variables(env).items()]
-    asked = question(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
+    asked = parse_query(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
     options = RowOptions(heads=True, deep=deep, kernel=kernel)
     if not isinstance(data, (str, os.PathLike, list, tuple)):
         name = str(getattr(data, "name", "")) or "bytes"
-        return _explain(rows_with(data, options, max_inflated), [name], asked)  # type: ignore[arg-type]  # of images
-    paths, unmatched, budget = paths_of("data", data), list[str](), budget_of(max_inflated)
+        return _explain(rows_with_options(data, options, max_inflated), [name], asked)  # type: ignore[arg-type]  # of images
+    paths, unmatched, budget = as_paths("data", data), list[str](), make_budget(max_inflated)
 
-    def opened(path: str) -> tuple[Source | Entered, View]:
-        from fatpack.ops.choose.address import is_address, open_place
+    def opened(path: str) -> tuple[Source | NestedFile, View]:
+        from fatpack.ops.choose.address import is_address, open_location
 
         if not is_address(path):
-            source = open_source(located(path), budget=budget)
+            source = open_source(resolve_url(path), budget=budget)
             return source, source.view()
-        entered, place = open_place(path, ranges=True)
+        entered, place = open_location(path, ranges=True)
         place.view.source.budget = budget
         return entered, place.view
 
-    rows = gather(paths, options, unmatched=unmatched, budget=budget, opener=opened)
+    rows = read_paths(paths, options, unmatched=unmatched, budget=budget, opener=opened)
     found = _explain(rows, paths, asked)  # type: ignore[arg-type]  # rows of images were asked for
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
@@ -81,7 +81,7 @@ def explain(
 def _names(device: object) -> list[str]:
     if not isinstance(device, (list, tuple)):
         raise TypeError(f"device must be the name of a device, or several in a list, got {type(device).__name__}")
-    return [check("a name in device", name, str, "a text") for name in device]
+    return [check_type("a name in device", name, str, "a text") for name in device]
 
 
 def _variables(env: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -90,6 +90,6 @@ def _variables(env: Mapping[str, str] | None) -> Mapping[str, str]:
     if not hasattr(env, "items"):
         raise TypeError(f"env must be variables and their values in a dictionary, got {type(env).__name__}")
     for name, value in env.items():
-        check("a name in env", name, str, "a text")
-        check(f"env[{name!r}]", value, str, "a text, as '1'")
+        check_type("a name in env", name, str, "a text")
+        check_type(f"env[{name!r}]", value, str, "a text, as '1'")
     return env

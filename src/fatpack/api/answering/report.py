@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check, check_switches, paths_of, patterns_of
+from fatpack.api.arguments import as_paths, as_patterns, check_bools, check_type, make_budget
 from fatpack.api.output import write_pieces_to
 from fatpack.errors import FatpackError, UsageError
-from fatpack.facts.gathering import gather
+from fatpack.facts.gathering import read_paths
 from fatpack.facts.options import RowOptions
-from fatpack.io.sources.opening import located, open_source
-from fatpack.ops.choose.address import open_place
-from fatpack.outcomes import exit_code, message, worst
+from fatpack.io.sources.opening import open_source, resolve_url
+from fatpack.ops.choose.address import open_location
+from fatpack.outcomes import error_message, exit_code, worst_exit_code
 
 __all__ = ["KINDS", "write_report"]
 
@@ -19,12 +19,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fatpack.answers.overview.records import Overview
+    from fatpack.answers.overview.records import ReportResult
     from fatpack.api.output import Output
     from fatpack.facts.columns import AnyRow
     from fatpack.io.source import Source, View
-    from fatpack.report.pictures.regions import ByteMap
-    from fatpack.trees.entering import Entered
+    from fatpack.report.pictures.regions import FileRegions
+    from fatpack.trees.entering import NestedFile
 
 #: What a report is written as: a page, a text for a pull request, or one picture.
 KINDS = ("html", "markdown", "treemap", "coverage", "bytes")
@@ -42,7 +42,7 @@ def write_report(
     max_inflated: int | None = None,
     unmatched: list[str] | None = None,
     on_file: Callable[[AnyRow], None] | None = None,
-) -> Overview:
+) -> ReportResult:
     """Write what is in files, folders, packages, patterns and URLs as one file, and return what it says as records.
 
     ``kind`` is ``html`` (a page that loads nothing), ``markdown`` (tables for a pull request), or a picture as SVG:
@@ -54,32 +54,32 @@ def write_report(
     read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, Unsupported where
     nothing demangles, ``OSError`` for the output. Where there is no device code the result's ``exit_code`` is 1.
     """
-    given = paths_of("paths", paths)
-    check_switches(force=force, demangle=demangle, deep=deep)
-    if check("kind", kind, str, "a text") not in KINDS:
+    given = as_paths("paths", paths)
+    check_bools(force=force, demangle=demangle, deep=deep)
+    if check_type("kind", kind, str, "a text") not in KINDS:
         raise UsageError(f"there is no report of kind {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if isinstance(output, (str, os.PathLike)):
         _refuse(os.fspath(output), given, force=force)
-    from fatpack.answers.overview.collecting import overview_of
+    from fatpack.answers.overview.collecting import build_overview
 
     if demangle:
         from fatpack.words import demangling
 
-        demangling.check()  # before all is read
-    budget = budget_of(max_inflated)
-    names = [located(path) for path in given]
+        demangling.check_available()  # before all is read
+    budget = make_budget(max_inflated)
+    names = [resolve_url(path) for path in given]
     options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep, digest_sizes=_sizes(names, deep=deep))
     missing: list[str] = [] if unmatched is None else unmatched
-    rows = gather(
-        names, options, exclude=patterns_of(exclude), unmatched=missing, on_file=on_file, budget=budget, opener=_opened
+    rows = read_paths(
+        names, options, exclude=as_patterns(exclude), unmatched=missing, on_file=on_file, budget=budget, opener=_opened
     )
-    overview = overview_of(rows)
+    overview = build_overview(rows)
     if rows.unlooked:
         overview = overview.replace(notes=(*overview.notes, f"{rows.unlooked.sentence().capitalize()}."))
     if demangle:
-        from fatpack.answers.overview.demangled import with_demangled
+        from fatpack.answers.overview.demangled import with_demangled_names
 
-        overview = with_demangled(overview)
+        overview = with_demangled_names(overview)
     if missing and unmatched is None:
         raise UsageError(f"no file matches {missing[0]}")
     map = None
@@ -96,16 +96,16 @@ def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
     heads are read in a third of a second. Files in packages would be inflated twice for it.
     """
     from fatpack.answers.overview.twice import repeated_sizes
-    from fatpack.scanner.visit import package_of
+    from fatpack.scanner.visit import detect_package
 
     try:
         for name in names:
             if not os.path.isfile(name):
                 return None
             with open_source(name) as source:
-                if package_of(source.view()):
+                if detect_package(source.view()):
                     return None
-        return repeated_sizes(gather(names, RowOptions(deep=deep)))
+        return repeated_sizes(read_paths(names, RowOptions(deep=deep)))
     except (FatpackError, OSError):
         return None  # the reading itself says what is wrong
 
@@ -121,49 +121,49 @@ def _refuse(output: str, paths: Sequence[str | os.PathLike[str]], *, force: bool
         raise FileExistsError(17, os.strerror(17), output)
 
 
-def _opened(path: str) -> tuple[Source | Entered, View]:
-    file, place = open_place(path, ranges=True)
+def _opened(path: str) -> tuple[Source | NestedFile, View]:
+    file, place = open_location(path, ranges=True)
     return file, place.view
 
 
-def _texts(overview: Overview, names: Sequence[str], kind: str, map: ByteMap | None) -> Iterator[str]:
+def _texts(overview: ReportResult, names: Sequence[str], kind: str, map: FileRegions | None) -> Iterator[str]:
     if kind == "markdown":
-        from fatpack.report.answers.overview import markdown
+        from fatpack.report.answers.overview import render_markdown
 
-        return iter((markdown(overview, names),))
+        return iter((render_markdown(overview, names),))
     if kind == "html":
         from fatpack import __version__
-        from fatpack.report.html.page import page
+        from fatpack.report.html.page import render_page
 
-        return page(overview, names, map, __version__)
+        return render_page(overview, names, map, __version__)
     return iter((_picture(overview, kind, map),))
 
 
-def _picture(overview: Overview, kind: str, map: ByteMap | None) -> str:
-    from fatpack.report.pictures.byte_grid import byte_grid
+def _picture(overview: ReportResult, kind: str, map: FileRegions | None) -> str:
+    from fatpack.report.pictures.byte_grid import draw_byte_grid
     from fatpack.report.pictures.colours import FAMILIES
-    from fatpack.report.pictures.coverage import coverage
-    from fatpack.report.pictures.drawing import alone
-    from fatpack.report.pictures.treemap import treemap
+    from fatpack.report.pictures.coverage import draw_coverage
+    from fatpack.report.pictures.drawing import standalone_svg
+    from fatpack.report.pictures.treemap import draw_treemap
 
     if kind == "treemap":
-        picture = treemap(overview, is_stored=True) or treemap(overview, is_stored=False)
+        picture = draw_treemap(overview, is_stored=True) or draw_treemap(overview, is_stored=False)
     elif kind == "coverage":
-        picture = coverage(overview)
+        picture = draw_coverage(overview)
     else:
-        picture = None if map is None else byte_grid(map)
+        picture = None if map is None else draw_byte_grid(map)
     if picture is None:
         lacking = {"treemap": "no images", "coverage": "no kernels", "bytes": "no file that can be read again"}[kind]
         raise UsageError(f"there is nothing to draw: {lacking}", hint="fatpack inspect says what is there")
-    return alone(picture, FAMILIES)
+    return standalone_svg(picture, FAMILIES)
 
 
-def _with_byte_map(overview: Overview) -> tuple[Overview, ByteMap | None]:
+def _with_byte_map(overview: ReportResult) -> tuple[ReportResult, FileRegions | None]:
     """Return the bytes of the file with most device code, and the overview with a note if there is no such map.
 
     The file is read a second time. Where that fails, which it did not a moment ago, the exit code says so too.
     """
-    from fatpack.report.pictures.regions import byte_map
+    from fatpack.report.pictures.regions import file_regions
 
     files = [file for file in overview.files if file.error is None]
     if not files:
@@ -180,10 +180,10 @@ def _with_byte_map(overview: Overview) -> tuple[Overview, ByteMap | None]:
     try:
         source, view = _opened(chosen.path)
         with source:
-            return overview, byte_map(view, images)
+            return overview, file_regions(view, images)
     except (FatpackError, OSError) as error:
-        problem = f"There is no byte map: {message(error)}"
-        code = worst((overview.exit_code, exit_code(error)))
+        problem = f"There is no byte map: {error_message(error)}"
+        code = worst_exit_code((overview.exit_code, exit_code(error)))
         return overview.replace(problems=(problem,), exit_code=code), None
 
 

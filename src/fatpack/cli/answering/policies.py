@@ -7,12 +7,12 @@ import sys
 
 from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
-from fatpack.answers.policy.check import check
+from fatpack.answers.policy.check import check_policy
 from fatpack.answers.policy.policy import Policy
-from fatpack.answers.policy.requirements import forbidden, requirements
-from fatpack.cli.answering.policy_options import is_given
-from fatpack.cli.many.summary import FilesMeter
-from fatpack.cli.show import opened
+from fatpack.answers.policy.requirements import parse_forbidden, parse_requirements
+from fatpack.cli.answering.policy_options import has_value
+from fatpack.cli.many.summary import FilesProgress
+from fatpack.cli.show import open_argument
 from fatpack.cli.terminal import write_document, write_text
 from fatpack.errors import UsageError
 from fatpack.record import Record
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from fatpack.answers.policy.outcome import Checked
+    from fatpack.answers.policy.outcome import CheckResult
 
 #: the file to which GitHub Actions adds what a step says of itself
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-class Asked(Record):
+class PolicySource(Record):
     """A policy, and the file that it comes from, "" for the command line alone."""
 
     policy: Policy
     source: str
 
 
-def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None:
+def build_policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> PolicySource | None:
     """Return the policy of the command line and of a file together, None if neither asks for anything.
 
     ``given`` are the settings of the command line, ``options`` say which file is read, and how files are.
@@ -45,9 +45,9 @@ def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None
     config, no_config = options["config"], options["no_config"]
     if config is not None and no_config:
         raise UsageError("--config and --no-config contradict each other", hint="leave one of them out")
-    file = configs.named(config) if config is not None else None if no_config else configs.nearest()
+    file = configs.read_policy_file(config) if config is not None else None if no_config else configs.find_pyproject()
     values = {**(file.values if file is not None else {}), **given}
-    if not any(is_given(values.get(name)) for name in configs.RULES):
+    if not any(has_value(values.get(name)) for name in configs.RULES):
         return None
     if "per" in given and not values.get("require"):
         raise UsageError("--per says what must serve the devices of --require, and none are given")
@@ -56,13 +56,13 @@ def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None
     if ("max-growth" in values) != ("against" in values):
         raise UsageError("--max-growth and --against go together", hint="--max-growth 5% --against OLD")
     if "max-growth" in values:
-        limits.growth_of(values["max-growth"])
+        limits.parse_growth(values["max-growth"])
     if values.get("per", "unit") not in ("unit", "library"):
         raise UsageError(f"per is {values['per']!r}", hint="unit or library")
     made = Policy(
-        require=requirements(values.get("require", ()), configs.presets(file)),
-        forbid=forbidden(values.get("forbid", ())),
-        max_size=limits.size_of(values["max-size"]) if "max-size" in values else None,
+        require=parse_requirements(values.get("require", ()), configs.all_presets(file)),
+        forbid=parse_forbidden(values.get("forbid", ())),
+        max_size=limits.parse_size_limit(values["max-size"]) if "max-size" in values else None,
         max_growth=values.get("max-growth") or "",
         against=values.get("against") or "",
         uniform=bool(values.get("uniform")),
@@ -75,20 +75,20 @@ def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None
         names_kernels=options["kernels"],
         verify=bool(values.get("verify")),
     )
-    return Asked(made, "" if file is None else file.path)
+    return PolicySource(made, "" if file is None else file.path)
 
 
-def run(paths: Sequence[str], asked: Asked, output: str, *, verbose: int) -> int:
+def run_policy_check(paths: Sequence[str], asked: PolicySource, output: str, *, verbose: int) -> int:
     """Check the paths, print the outcome, and return its exit code."""
     if not paths:
         raise UsageError("no file is given", hint="name files, folders or packages: fatpack check dist/*.whl")
-    meter = FilesMeter()
+    meter = FilesProgress()
     try:
-        checked = check(
+        checked = check_policy(
             paths,
             asked.policy,
             on_file=lambda row: meter(bool(row.count)),
-            opener=opened,
+            opener=open_argument,
             config=os.path.relpath(asked.source) if asked.source else "",
         )
     finally:
@@ -97,35 +97,35 @@ def run(paths: Sequence[str], asked: Asked, output: str, *, verbose: int) -> int
     return checked.exit_code
 
 
-def _write(checked: Checked, output: str, verbose: int) -> None:
+def _write(checked: CheckResult, output: str, verbose: int) -> None:
     if output == "text":
-        from fatpack.report.answers.policy.texts import render
+        from fatpack.report.answers.policy.texts import render_check
 
-        write_text(render(checked, verbose=verbose), verbose=verbose, wraps=True)
+        write_text(render_check(checked, verbose=verbose), verbose=verbose, wraps=True)
     elif output == "sarif":
-        from fatpack.report.answers.policy.sarif import sarif
+        from fatpack.report.answers.policy.sarif import sarif_document
 
-        write_document(sarif(checked))
+        write_document(sarif_document(checked))
     elif output == "junit":
-        from fatpack.report.answers.policy.junit import junit
+        from fatpack.report.answers.policy.junit import junit_lines
 
-        write_lines(junit(checked), sys.stdout)
+        write_lines(junit_lines(checked), sys.stdout)
     elif output == "github":
-        from fatpack.report.answers.policy.github import summary, workflow_commands
+        from fatpack.report.answers.policy.github import github_summary, workflow_commands
 
         write_lines(workflow_commands(checked), sys.stdout)
         path = os.environ.get(_SUMMARY)
         if path:
             with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-                write_lines(summary(checked), file)
+                write_lines(github_summary(checked), file)
     else:
         write_document(checked.to_dict())
 
 
 def write_presets(config: str | None, *, read: bool) -> None:
     """Print the presets of a project, from ``config`` or, if files are ``read``, the nearest one, and our own."""
-    own = configs.named(config) if config else configs.nearest() if read else None
+    own = configs.read_policy_file(config) if config else configs.find_pyproject() if read else None
     rows = [[f"@{name}", ", ".join(value), own.path] for name, value in own.presets.items()] if own else []
-    rows += [[f"@{each.name}", each.require, f"{each.what}: {each.source}"] for each in configs.brought()]
+    rows += [[f"@{each.name}", each.require, f"{each.what}: {each.source}"] for each in configs.builtin_presets()]
     names, lists = (max(len(row[at]) for row in rows) for at in (0, 1))
     write_lines((f"{name:{names}}  {asked:{lists}}  {what}" for name, asked, what in rows), sys.stdout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.grammar.command import option_group
-from fatpack.cli.grammar.param_types import FILE, REQUIRED, TARGET, Choice, Words
+from fatpack.cli.grammar.param_types import FILE, REQUIRED, TARGET, ChoiceType, SuggestionType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _presets() -> Iterable[str]:
     """Return the presets that fatpack brings, as ``--require`` takes them."""
-    from fatpack.answers.policy.config import brought
+    from fatpack.answers.policy.config import builtin_presets
 
-    return (f"@{preset.name}" for preset in brought())
+    return (f"@{preset.name}" for preset in builtin_presets())
 
 
 #: What may stand in a policy, and where it is read from.
@@ -25,7 +25,9 @@ policy_options = option_group(
     click.option(
         "--require",
         multiple=True,
-        type=Words(REQUIRED.words, held="arch", beside=True, marked={"@": _presets}, accepted=REQUIRED.accepted),
+        type=SuggestionType(
+            REQUIRED.words, held="arch", beside=True, marked={"@": _presets}, accepted=REQUIRED.accepted
+        ),
         metavar="LIST",
         help="Devices that the code must run on: sm_80,sm_120+ptx,gfx942 or 'RTX 4090'; 'sm_120!' demands machine "
         "code, compute_120 PTX; @NAME is a preset. Repeatable.",
@@ -63,7 +65,7 @@ policy_options = option_group(
     ),
     click.option(
         "--per",
-        type=Choice(("unit", "library")),
+        type=ChoiceType(("unit", "library")),
         help="Where --require must hold: in each unit (default), or in each library as a whole.",
     ),
     click.option(
@@ -82,12 +84,12 @@ _SETTINGS = tuple(
 )
 
 
-def settings(options: Mapping[str, Any]) -> dict[str, Any]:
+def policy_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a policy that are given, by the names that they have in files."""
     values = {name: options[name.replace("-", "_")] for name in _SETTINGS}
-    return {name: value for name, value in values.items() if is_given(value)}
+    return {name: value for name, value in values.items() if has_value(value)}
 
 
-def is_given(value: object) -> bool:
+def has_value(value: object) -> bool:
     """Return whether an option or a setting asks for something; an empty text does, and cannot be meant."""
     return value is not None and value is not False and value != ()

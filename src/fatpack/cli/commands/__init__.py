@@ -68,7 +68,7 @@ _FOLDERS = {
 }
 
 
-def command(name: str) -> Command:
+def load_command(name: str) -> Command:
     """Import and return one of the commands: none of them pays for another."""
     module = name.replace("-", "_")
     if name in _FOLDERS:

@@ -8,10 +8,10 @@ import click
 
 from fatpack.cli.completing.shells import SCRIPTS
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import Choice
+from fatpack.cli.grammar.param_types import ChoiceType
 from fatpack.errors import UsageError
 
-SHELLS = Choice(SCRIPTS)
+SHELLS = ChoiceType(SCRIPTS)
 
 #: shell → the file that it starts with, and the line that goes there
 LINES = {
@@ -30,12 +30,12 @@ def command(shells: tuple[str, ...]) -> int:
     after compinit; fish: fatpack completion fish | source.
     """
     if not shells:
-        from fatpack.cli.messages import say
+        from fatpack.cli.messages import print_stderr
         from fatpack.outcomes import USAGE
 
-        say("fatpack: error: name your shell; one line goes into the file that it starts with:")
+        print_stderr("fatpack: error: name your shell; one line goes into the file that it starts with:")
         for shell, (file, line) in LINES.items():
-            say(f"  {shell:<5} {file:<27} {line}")
+            print_stderr(f"  {shell:<5} {file:<27} {line}")
         return USAGE
     if len(shells) > 1:
         raise UsageError(f"{len(shells)} shells named, one was expected", hint=f"fatpack completion {shells[0]}")

@@ -49,6 +49,6 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     code is 1; --lossy writes anyway. Layout and compression are not kept: set them with --bundle-align, --compress and
     so on.
     """
-    from fatpack.cli.packing.converting import make
+    from fatpack.cli.packing.converting import convert_file
 
-    return make(file, output, options, lossy=lossy, deep=deep, force=force, quiet=quiet)
+    return convert_file(file, output, options, lossy=lossy, deep=deep, force=force, quiet=quiet)

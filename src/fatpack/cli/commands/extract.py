@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.extracting import Request, extract_range, make_plan, report_checked, report_problems, run
+from fatpack.cli.extracting import (
+    ExtractRequest,
+    extract_range,
+    plan_extract,
+    report_checksum_problems,
+    report_problems,
+    run_extract,
+)
 from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
@@ -19,11 +26,11 @@ from fatpack.cli.options import (
     selector_options,
 )
 from fatpack.io.sources.opening import is_tree
-from fatpack.ops.choose.address import find, named_bytes, open_file, outermost, parse_address
+from fatpack.ops.choose.address import find_location, named_bytes, open_file, outermost_view, parse_address
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.verify import Verification
 from fatpack.scanner import scan
-from fatpack.scanner.visit import package_of
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,29 +63,29 @@ def command(**options: Any) -> int:
     Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION; NUMBER is the position of the image in `inspect`, from 0.
     """
     exclude = options.pop("exclude")
-    request = Request.of(options)
+    request = ExtractRequest.of(options)
     if is_tree(request.file):
         from fatpack.cli.many.extracting import extract_all
 
         return extract_all(request, exclude)
     source, address = open_file(parse_address(request.file, ranges=True, packages=True))
     with source:
-        if address.offset is None and not address.members and package_of(source.view()):
+        if address.offset is None and not address.members and detect_package(source.view()):
             from fatpack.cli.many.extracting import extract_all
 
             return extract_all(request, exclude, source.view())
-        place = find(source.view(), address)
+        place = find_location(source.view(), address)
         if address.offset is not None:
             source.check()
-            return extract_range(request, named_bytes(place.view, address), outermost(source))
+            return extract_range(request, named_bytes(place.view, address), outermost_view(source))
         if not request.allow_missing:
             refuse_empty(source.view())
         items = tuple(scan(place.view, deep=request.deep))
         # Checking everything takes all cores: it starts before the plan, which looks at one image after the other.
         with Verification(items if request.is_everything else ()) as checks:
-            plan = make_plan(request, items, place.name.strip("<>"))
+            plan = plan_extract(request, items, place.name.strip("<>"))
             if plan.extracts:
-                report_checked(request, items, source)
+                report_checksum_problems(request, items, source)
             else:
                 report_problems(request, items)
-            return run(request, plan, outermost(source), checks)
+            return run_extract(request, plan, outermost_view(source), checks)

@@ -9,7 +9,7 @@ import click
 
 from fatpack.cli import commands
 from fatpack.cli.grammar.command import SETTINGS, Command
-from fatpack.cli.grammar.param_types import Words
+from fatpack.cli.grammar.param_types import SuggestionType
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -47,16 +47,18 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
 
 
 @click.command("help", cls=Command)
-@click.argument("names", type=Words(lambda: [*commands.COMMANDS, *PAGES], given=_names), metavar="[NAME]", nargs=-1)
+@click.argument(
+    "names", type=SuggestionType(lambda: [*commands.COMMANDS, *PAGES], given=_names), metavar="[NAME]", nargs=-1
+)
 def command(names: tuple[str, ...]) -> int:
     """Show the help of a command, or a page: commands, options (those that most commands share) or limits."""
     if not names:
-        click.echo(page(""))
+        click.echo(command_help(""))
         return 0
     if names[0] == "tool" and len(names) == _TOOL:
-        from fatpack.cli.tools import run
+        from fatpack.cli.tools import run_stand_in
 
-        return run([names[1], "--help"])
+        return run_stand_in([names[1], "--help"])
     if len(names) > 1:
         raise UsageError(f"{len(names)} names given, one was expected", hint=f"fatpack help {names[0]}")
     (name,) = names
@@ -64,19 +66,22 @@ def command(names: tuple[str, ...]) -> int:
         sys.stdout.write({"commands": all_commands, "options": shared_options, "limits": _limits}[name]())
         return 0
     if name not in commands.COMMANDS:
-        raise UsageError(f"no command {name!r}", hint=instead_of(name))
-    click.echo(page(name))
+        raise UsageError(f"no command {name!r}", hint=suggest_command(name))
+    click.echo(command_help(name))
     return 0
 
 
 def _limits() -> str:
     """Return the limits with their numbers, and how they are raised."""
     from fatpack.cli.limiting import LIMITS as bounds
-    from fatpack.cli.limiting import default
-    from fatpack.report.text import columns
+    from fatpack.cli.limiting import current_limit
+    from fatpack.report.text import align_columns
 
-    rows = [["limit", "default", "the most"], *([name, f"{default(name):,}", text] for name, text in bounds.items())]
-    return "\n".join((*_RAISING, *columns(rows, right=(1,)), ""))
+    rows = [
+        ["limit", "default", "the most"],
+        *([name, f"{current_limit(name):,}", text] for name, text in bounds.items()),
+    ]
+    return "\n".join((*_RAISING, *align_columns(rows, right=(1,)), ""))
 
 
 #: The text in front of the limits.
@@ -87,7 +92,7 @@ _RAISING = (
 )
 
 
-def instead_of(name: str) -> str:
+def suggest_command(name: str) -> str:
     """Return the advice for a name that is no command: a file, a word of other tools, a slip."""
     from difflib import get_close_matches
 
@@ -158,10 +163,10 @@ _CONVENTIONS = (
 )
 
 
-def page(name: str, width: int | None = None) -> str:
+def command_help(name: str, width: int | None = None) -> str:
     """Return the help of a command, with examples, or with "" the overview."""
     if name:
-        shown = commands.command(name)
+        shown = commands.load_command(name)
         return shown.get_help(click.Context(shown, info_name=f"fatpack {name}", terminal_width=width, **SETTINGS))
     formatter = _formatter(width)
     write_overview(formatter)

@@ -7,8 +7,8 @@ import sys
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import FILE, INPUT, Choice, Offset, Several
-from fatpack.cli.messages import say
+from fatpack.cli.grammar.param_types import FILE, INPUT, ChoiceListType, ChoiceType, OffsetType
+from fatpack.cli.messages import print_stderr
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -17,11 +17,11 @@ from fatpack.cli.options import (
     limit_option,
     max_inflated_option,
 )
-from fatpack.cli.show import opened, show
+from fatpack.cli.show import open_argument, show_files
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import FORMATS, TABLES
 from fatpack.facts.columns import SCHEMA as ROWS
-from fatpack.outcomes import FINE, exit_code, message
+from fatpack.outcomes import FINE, error_message, exit_code
 from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.several.sums import KEYS
 from fatpack.report.text import write_lines
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
     "--schema", is_flag=True, help="Print the JSON schema of this output (of --by, --rows or --runtime), and exit."
 )
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
-@click.option("--at", type=Offset(), metavar="OFFSET", help="Explain the byte at this offset.")
+@click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
 @max_inflated_option
 @deep_option
 @limit_option
 @click.option("--kernels", is_flag=True, help="Show the registers, memory and threads of each kernel.")
 @click.option(
     "--by",
-    type=Several(KEYS),
+    type=ChoiceListType(KEYS),
     multiple=True,
     help="Print one table of totals over all files, as --by arch,form,file.",
 )
-@click.option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}.")
+@click.option("--rows", type=ChoiceType(FORMATS), help=f"Write one flat record per image, {ROWS}.")
 @click.option(
     "--rows-of",
-    type=Choice(TABLES),
+    type=ChoiceType(TABLES),
     default="images",
     help="With --rows: a row per image or per kernel.",
     show_default=True,
@@ -98,9 +98,9 @@ def command(
     decompression. The exit code is 1 for warnings, 3 for damage, 4 for an unsupported part.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("runtime" if runtime else "rows" if rows else "sums" if by else "inspect"))
+        sys.stdout.write(schema_text("runtime" if runtime else "rows" if rows else "sums" if by else "inspect"))
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
@@ -120,10 +120,10 @@ def command(
         return show_registration(files, as_json=as_json, exclude=exclude)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
-        from fatpack.cli.summing import show_sums
+        from fatpack.cli.summing import show_totals
 
         keys = tuple(dict.fromkeys(key for each in by for key in each))
-        return show_sums(files, keys, as_json=as_json, deep=reading["deep"], exclude=exclude)
+        return show_totals(files, keys, as_json=as_json, deep=reading["deep"], exclude=exclude)
     if rows:
         _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
         from fatpack.cli.rows import write_rows
@@ -133,7 +133,7 @@ def command(
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     options = InspectOptions(**reading, inflate=inflate)
-    return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
+    return show_files(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
 
 
 def _refuse(option: str, others: Mapping[str, object]) -> None:
@@ -155,15 +155,15 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
 
 
 def _show_bytes(path: str, at: int | None) -> int:
-    from fatpack.report.bytes_text import annotated, at_offset
+    from fatpack.report.bytes_text import annotated_hexdump, describe_offset
 
     try:
-        source, view = opened(path)
+        source, view = open_argument(path)
         with source:
-            write_lines(annotated(view) if at is None else at_offset(view, at), sys.stdout)
+            write_lines(annotated_hexdump(view) if at is None else describe_offset(view, at), sys.stdout)
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:
-        say(f"fatpack: error: {message(error)}")
+        print_stderr(f"fatpack: error: {error_message(error)}")
         return exit_code(error)
     return FINE

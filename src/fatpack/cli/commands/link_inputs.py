@@ -7,8 +7,8 @@ import sys
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import DIRECTORY, FILE, TARGET, Choice
-from fatpack.cli.messages import Meter, say, warn
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, TARGET, ChoiceType
+from fatpack.cli.messages import CopyProgress, print_stderr, print_warnings
 from fatpack.cli.options import (
     allow_any_output,
     color_option,
@@ -19,10 +19,10 @@ from fatpack.cli.options import (
     quiet_option,
     schema_option,
 )
-from fatpack.cli.reporting import report
+from fatpack.cli.reporting import print_findings
 from fatpack.cli.terminal import write_text
-from fatpack.errors import UsageError, counted
-from fatpack.outcomes import FINDINGS, FINE, code_of, worst
+from fatpack.errors import UsageError, pluralize
+from fatpack.outcomes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
 from fatpack.report.link_inputs.records import SCHEMA
 from fatpack.target.link_groups import VERSIONS
 from fatpack.words.printable import printable
@@ -139,7 +139,7 @@ def _is_flag(option: click.Option) -> bool:
     help="Link images of archives for ARCH even if no object is for it. Repeatable.",
 )
 @click.option(
-    "--llvm", type=Choice(VERSIONS), default=VERSIONS[-1], help="Group images as this LLVM does.", show_default=True
+    "--llvm", type=ChoiceType(VERSIONS), default=VERSIONS[-1], help="Group images as this LLVM does.", show_default=True
 )
 @click.option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Write the images and link-inputs.json here.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
@@ -171,39 +171,41 @@ def command(
     damaged, nothing is written.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("link-inputs"))
+        sys.stdout.write(schema_text("link-inputs"))
         return FINE
     from fatpack.ops.link_inputs import words as lines
-    from fatpack.ops.link_inputs.inputs import Inputs
-    from fatpack.ops.link_inputs.plan import plan
-    from fatpack.report.link_inputs.records import record
-    from fatpack.report.link_inputs.texts import render
+    from fatpack.ops.link_inputs.inputs import LinkInputFiles
+    from fatpack.ops.link_inputs.plan import plan_link
+    from fatpack.report.link_inputs.records import link_record
+    from fatpack.report.link_inputs.texts import render_link_inputs
 
     own, linker = _split(words)
-    line = lines.read(own, linker)
+    line = lines.parse_link_line(own, linker)
     line = line.replace(root=sysroot or line.root)
     if not line.words:
         raise UsageError("no files to link", hint="name objects and archives as for a linker")
     if directory == "":
         raise UsageError("the directory has no name", hint='"." is the current one')
     allow_any_output(force)
-    with Inputs(line) as opened:
-        made = plan(line, opened, llvm, should_extract)
-        document = record(made)
-        code = worst((_tell(made, quiet=quiet), FINE if made.groups else FINDINGS))
+    with LinkInputFiles(line) as opened:
+        made = plan_link(line, opened, llvm, should_extract)
+        document = link_record(made)
+        code = worst_exit_code((_tell(made, quiet=quiet), FINE if made.groups else FINDINGS))
         if directory is not None and not made.errors:
             _write(made, document, directory, opened, force=force, quiet=quiet)
         elif made.errors:
-            say("fatpack: nothing was written: the program would lack what is damaged", quiet=directory is None)
+            print_stderr(
+                "fatpack: nothing was written: the program would lack what is damaged", quiet=directory is None
+            )
         if as_json:
             from fatpack.report.json_text import json_pieces
 
             sys.stdout.writelines(json_pieces({**document, "exit_code": code}))
             sys.stdout.write("\n")
         elif not quiet:
-            write_text(render(document, verbose=verbose), verbose=verbose)
+            write_text(render_link_inputs(document, verbose=verbose), verbose=verbose)
     return code
 
 
@@ -218,27 +220,29 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _tell(made: LinkPlan, *, quiet: bool) -> int:
     """Print what is wrong with the files and the groups; return the exit code for it."""
     for path in dict.fromkeys(item.span.source[0] if item.span.source else "" for item in made.errors):
-        report(path, [item for item in made.errors if item.span.source[:1] == (path,)])
-    warn((item for item in made.findings if item.severity != "error"), quiet=quiet)
+        print_findings(path, [item for item in made.errors if item.span.source[:1] == (path,)])
+    print_warnings((item for item in made.findings if item.severity != "error"), quiet=quiet)
     for each in made.groups:
         if each.refusal:
-            say(f"fatpack: warning: {each.target.canonical}: {each.refusal}", quiet=quiet)
+            print_stderr(f"fatpack: warning: {each.target.canonical}: {each.refusal}", quiet=quiet)
     if not made.groups:
-        say(f"fatpack: no device image is linked{_ADVICE if made.left else ''}", quiet=quiet)
+        print_stderr(f"fatpack: no device image is linked{_ADVICE if made.left else ''}", quiet=quiet)
     refused = any(each.refusal for each in made.groups)
-    return worst((code_of((item.severity, item.code) for item in made.findings), FINDINGS if refused else FINE))
+    return worst_exit_code(
+        (exit_code_for_findings((item.severity, item.code) for item in made.findings), FINDINGS if refused else FINE)
+    )
 
 
 def _write(
     made: LinkPlan, document: Mapping[str, Any], directory: str, opened: Any, *, force: bool, quiet: bool
 ) -> None:
-    from fatpack.ops.link_inputs.plan import write
+    from fatpack.ops.link_inputs.plan import write_link_plan
     from fatpack.report.json_text import json_pieces
 
     manifest = "".join((*json_pieces(document), "\n")).encode()
-    meter = Meter(sum(each.device.image.size for each in made.files), "extracting", quiet=quiet)
+    meter = CopyProgress(sum(each.device.image.size for each in made.files), "extracting", quiet=quiet)
     try:
-        paths = write(made, directory, manifest, force=force, inputs=opened.views, progress=meter)
+        paths = write_link_plan(made, directory, manifest, force=force, inputs=opened.views, progress=meter)
     finally:
         meter.finish()
-    say(printable(f"wrote {counted(len(paths) - 1, 'image')} and {paths[-1]}"), quiet=quiet)
+    print_stderr(printable(f"wrote {pluralize(len(paths) - 1, 'image')} and {paths[-1]}"), quiet=quiet)

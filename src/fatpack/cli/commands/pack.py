@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import FILE, IMAGE, INPUT, Choice
+from fatpack.cli.grammar.param_types import FILE, IMAGE, INPUT, ChoiceType
 from fatpack.cli.options import (
     color_option,
     force_option,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     help="Put the container into a copy of this object or archive (libx.a(m.o)).",
 )
 @packing_options
-@click.option("--form", "short_form", type=Choice(cir_forms), help="The same as --cir-form.")
+@click.option("--form", "short_form", type=ChoiceType(cir_forms), help="The same as --cir-form.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be packed.")
 @force_option
 @max_inflated_option
@@ -68,8 +68,8 @@ def command(
     Without -o the output is named after the first image (STEM.offload, STEM.fatbin, ...) or after the host
     (STEM.offload.o), in the current directory.
     """
-    from fatpack.cli.packing.making import make
+    from fatpack.cli.packing.making import pack_file
 
     if short_form:
         packing["cir_form"] = short_form
-    return make(images, output, host, packing, dry_run=dry_run, force=force, quiet=quiet)
+    return pack_file(images, output, host, packing, dry_run=dry_run, force=force, quiet=quiet)

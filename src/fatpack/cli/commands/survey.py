@@ -9,10 +9,10 @@ import time
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT, Choice
-from fatpack.cli.messages import StatusLine, duration, say, tell_abandoned
+from fatpack.cli.grammar.param_types import DIRECTORY, FILE, INPUT, ChoiceType
+from fatpack.cli.messages import StatusLine, format_duration, print_stderr, warn_stale_temp_files
 from fatpack.cli.options import (
-    check_name,
+    check_output_name,
     color_option,
     deep_option,
     exclude_option,
@@ -20,7 +20,7 @@ from fatpack.cli.options import (
     max_inflated_option,
     quiet_option,
 )
-from fatpack.errors import FatpackError, UsageError, counted
+from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.facts.columns import SCHEMA, TABLES
 from fatpack.outcomes import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.survey.engines import ENGINES
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.survey.driver import Summary
-    from fatpack.survey.manifest import Totals
+    from fatpack.survey.driver import SurveySummary
+    from fatpack.survey.manifest import PlanTotals
 
 #: exit code of a file that was read → what is said of such files
 _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not supported", MALFORMED: "with damage"}
@@ -44,13 +44,17 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 @click.option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="The folder of the tables.")
 @click.option(
     "--format",
-    type=Choice(FORMATS),
+    type=ChoiceType(FORMATS),
     default="parquet",
     help=f"Format of the tables, {SCHEMA}.",
     show_default=True,
 )
 @click.option(
-    "--rows-of", type=Choice(TABLES), default="images", help="Write a row per image or per kernel.", show_default=True
+    "--rows-of",
+    type=ChoiceType(TABLES),
+    default="images",
+    help="Write a row per image or per kernel.",
+    show_default=True,
 )
 @click.option("--kernels", is_flag=True, help="Add the number of kernels and the most registers.")
 @click.option("--digests", is_flag=True, help="Add the SHA-256 of every image or kernel.")
@@ -61,7 +65,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 @max_inflated_option
 @limit_option
 @color_option
-@click.option("--engine", type=Choice(ENGINES), default="local", help="Where files are read.", show_default=True)
+@click.option("--engine", type=ChoiceType(ENGINES), default="local", help="Where files are read.", show_default=True)
 @click.option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray.")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for local. Default: one per core.")
 @click.option("--part-files", type=click.IntRange(1), metavar="N", help="Files in one table. Default: 10000.")
@@ -87,7 +91,7 @@ def command(
     its error. Given again, the same command continues: files that were read are not read again, unless they changed.
     The exit code is the worst of all files, as of `fatpack inspect`; 1 if a pattern matches nothing.
     """
-    check_name(output)
+    check_output_name(output)
     if output is None:
         raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
     if not sources and not lists:
@@ -95,36 +99,38 @@ def command(
     for name in sources:
         _refuse_list(name)
     from fatpack.facts.options import RowOptions
-    from fatpack.io.budget import budget_now
-    from fatpack.survey.driver import PART_FILES, survey
-    from fatpack.survey.engines import engine_of
-    from fatpack.survey.task import TaskOptions, limits_now
+    from fatpack.io.budget import current_budget
+    from fatpack.survey.driver import PART_FILES, run_survey
+    from fatpack.survey.engines import make_engine
+    from fatpack.survey.task import TaskOptions, current_limits
 
-    options = TaskOptions(RowOptions(of=rows_of, **reading), format, budget_now().inflated, limits_now())
+    options = TaskOptions(RowOptions(of=rows_of, **reading), format, current_budget().inflated, current_limits())
     if format == "parquet":
         import fatpack.report.rows.parquet  # noqa: F401  (says what to install before anything starts)
     meter = _Meter(quiet=quiet)
-    with engine_of(engine, options, address=address or "", workers=workers or 0) as running:
+    with make_engine(engine, options, address=address or "", workers=workers or 0) as running:
         try:
             names, most = _names(sources, lists), part_files or PART_FILES
-            summary = survey(names, output, options, running, progress=meter, part_files=most, exclude=exclude)
+            summary = run_survey(names, output, options, running, progress=meter, part_files=most, exclude=exclude)
         except KeyboardInterrupt:
             meter.finish()
-            say(f"fatpack: stopped; {output} has what was read{meter.words}, and the same command goes on", quiet=quiet)
+            print_stderr(
+                f"fatpack: stopped; {output} has what was read{meter.words}, and the same command goes on", quiet=quiet
+            )
             raise
         finally:
             meter.finish()
-    tell_abandoned(output, quiet=quiet)
+    warn_stale_temp_files(output, quiet=quiet)
     _tell(summary, output, rows_of, quiet=quiet)
     return summary.exit_code
 
 
 def _names(sources: Sequence[str], lists: Sequence[str]) -> Iterator[str]:
-    from fatpack.trees.walk import listed
+    from fatpack.trees.walk import read_list_file
 
     yield from sources
     for path in lists:
-        yield from listed(path)
+        yield from read_list_file(path)
 
 
 #: suffixes of texts that name files, and of pages that link to them
@@ -137,12 +143,12 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+$")
 
 def _refuse_list(name: str) -> None:
     """Raise UsageError for a source that is a page with links, or a list of files, and no file with device code."""
-    from fatpack.io.sources.opening import located, open_source
+    from fatpack.io.sources.opening import open_source, resolve_url
 
     last = name.partition("?")[0].replace("\\", "/").rpartition("/")[2]
     if os.path.splitext(last)[1].lower() not in _LISTS or not ("://" in name or os.path.isfile(name)):
         return
-    place = located(name)  # as it is shown, without what is secret in it
+    place = resolve_url(name)  # as it is shown, without what is secret in it
     try:
         with open_source(place) as source:
             head = source.beginning(_BEGINNING)
@@ -163,30 +169,32 @@ def _refuse_list(name: str) -> None:
 _BEGINNING, _LINES = 16 << 10, 5
 
 
-def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:
+def _tell(summary: SurveySummary, folder: str, rows_of: str, *, quiet: bool) -> None:
     """Print what the survey came to."""
     before = f" ({summary.done_before} of them before)" if summary.done_before else ""
-    rows = counted(summary.rows, rows_of.removesuffix("s"))
-    say(f"surveyed {counted(summary.files, 'file')}{before}, {rows}: {folder}", quiet=quiet)
+    rows = pluralize(summary.rows, rows_of.removesuffix("s"))
+    print_stderr(f"surveyed {pluralize(summary.files, 'file')}{before}, {rows}: {folder}", quiet=quiet)
     if summary.errors:
-        say(f"fatpack: warning: {counted(summary.errors, 'file')} could not be read; see the column error")
+        print_stderr(f"fatpack: warning: {pluralize(summary.errors, 'file')} could not be read; see the column error")
     if wrong := [
-        f"{counted(summary.codes[code], 'file')} {words}" for code, words in _CODES.items() if code in summary.codes
+        f"{pluralize(summary.codes[code], 'file')} {words}" for code, words in _CODES.items() if code in summary.codes
     ]:
-        say(f"fatpack: warning: {', '.join(wrong)}; see the columns exit_code and findings", quiet=quiet)
+        print_stderr(f"fatpack: warning: {', '.join(wrong)}; see the columns exit_code and findings", quiet=quiet)
     for name in summary.unmatched:
-        say(f"fatpack: warning: no file matches {name}")
+        print_stderr(f"fatpack: warning: no file matches {name}")
     if summary.same:
-        text = f"{counted(summary.same, 'URL')} not read: they differ from others only in what is not shown"
-        say(f"fatpack: warning: {text}")
+        text = f"{pluralize(summary.same, 'URL')} not read: they differ from others only in what is not shown"
+        print_stderr(f"fatpack: warning: {text}")
     if summary.passed:
-        say(f"fatpack: note: {counted(summary.passed, 'file')} in folders passed by name", quiet=quiet)
+        print_stderr(f"fatpack: note: {pluralize(summary.passed, 'file')} in folders passed by name", quiet=quiet)
     if summary.excluded:
-        say(f"fatpack: note: excluded in folders: {summary.excluded}", quiet=quiet)
+        print_stderr(f"fatpack: note: excluded in folders: {summary.excluded}", quiet=quiet)
     if summary.links:
-        say(f"fatpack: note: {counted(summary.links, 'link')} in folders not followed", quiet=quiet)
+        print_stderr(f"fatpack: note: {pluralize(summary.links, 'link')} in folders not followed", quiet=quiet)
     if summary.special:
-        say(f"fatpack: note: {counted(summary.special, 'pipe, socket or device')} in folders not read", quiet=quiet)
+        print_stderr(
+            f"fatpack: note: {pluralize(summary.special, 'pipe, socket or device')} in folders not read", quiet=quiet
+        )
 
 
 class _Meter(StatusLine):
@@ -196,10 +204,10 @@ class _Meter(StatusLine):
         super().__init__(quiet=quiet)
         self.words = ""
 
-    def __call__(self, done: int, totals: Totals) -> None:
+    def __call__(self, done: int, totals: PlanTotals) -> None:
         """Take note of the state."""
         self.words = f" ({done} of {totals.waiting} files)"
         if self.is_due():
             left = (time.monotonic() - self.start) / done * (totals.waiting - done)
             part = 100 * done // max(totals.waiting, 1)
-            self.show(f"{done} of {totals.waiting} files, {part} %, {duration(left)} left")
+            self.show(f"{done} of {totals.waiting} files, {part} %, {format_duration(left)} left")

@@ -17,7 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.target import Coverage, Explanation, Section
+    from fatpack.target.coverage import Coverage
+    from fatpack.target.explanation import Explanation
+    from fatpack.target.tables import TargetTable
 
 #: The version of what ``--json`` prints. Adding a key keeps it, removing or renaming one makes it 2.
 SCHEMA = "fatpack.targets/1"
@@ -42,28 +44,29 @@ def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: boo
     (pvc, skylake-avx512), a compute capability (8.0), a triple (amdgcn-amd-amdhsa), or a board ('RTX 4090', MI300X).
     Names are case-sensitive, except board names.
     """
-    from fatpack.target import explain, listing
+    from fatpack.target.lookup import explain_name
+    from fatpack.target.tables import target_tables
 
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("targets"))
+        sys.stdout.write(schema_text("targets"))
         return
     if runs_on and not names:
         raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
     if boards:
         if names or runs_on or as_json:
             raise UsageError("--boards lists all names of boards, and stands alone", hint="fatpack targets --boards")
-        from fatpack.target.tables import boards as tables
+        from fatpack.target.tables import board_tables as tables
 
         _print(map(_table, tables()))
         return
     # Everything is looked up before anything is printed: one unknown name leaves no half output.
-    explanations = [explain(name) for name in names]
+    explanations = [explain_name(name) for name in names]
     if as_json:
         _print_json(explanations if names else _all_names())
     elif not names:
-        _print(map(_table, listing()))
+        _print(map(_table, target_tables()))
     else:
         lines = _coverage if runs_on else _explanation
         _print(map(lines, explanations))
@@ -76,10 +79,10 @@ def _print(blocks: Iterable[Iterable[str]]) -> None:
 
 
 def _all_names() -> list[Explanation]:
-    from fatpack.target import explain
-    from fatpack.target.vocabulary import vocabulary
+    from fatpack.target.lookup import explain_name
+    from fatpack.target.vocabulary import load_vocabulary
 
-    return [explain(name) for name in vocabulary().names()]
+    return [explain_name(name) for name in load_vocabulary().names()]
 
 
 def _print_json(explanations: list[Explanation]) -> None:
@@ -106,7 +109,7 @@ def _record(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def _table(section: Section) -> Iterator[str]:
+def _table(section: TargetTable) -> Iterator[str]:
     """Yield a section as aligned columns; only the last column is wrapped, under itself."""
     rows = [section.columns, *section.rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(section.columns) - 1)]

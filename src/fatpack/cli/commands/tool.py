@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import DIRECTORY, Words
-from fatpack.cli.tools import TOOLS, run, versions
+from fatpack.cli.grammar.param_types import DIRECTORY, SuggestionType
+from fatpack.cli.tools import TOOLS, run_stand_in, versions
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -22,9 +22,9 @@ def _versions() -> Iterable[str]:
 def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     """Return the names that may stand behind the options: those there are to remove, or that follow a version."""
     if "uninstall" in given:
-        from fatpack.cli.placing.links import placed
+        from fatpack.cli.placing.links import list_placed
 
-        return placed(given["uninstall"][-1])
+        return list_placed(given["uninstall"][-1])
     if "version" in given:
         return [name for name, each in versions.FOLLOWED.items() if given["version"][-1] in each.known]
     if "install" not in given:
@@ -39,7 +39,9 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     add_help_option=False,
 )
-@click.option("--as", "version", type=Words(_versions), metavar="VERSION", help="Follow this version of the original.")
+@click.option(
+    "--as", "version", type=SuggestionType(_versions), metavar="VERSION", help="Follow this version of the original."
+)
 @click.option("--install", type=DIRECTORY, metavar="DIR", help="Place the stand-ins, or those named, in this folder.")
 @click.option(
     "--uninstall", type=DIRECTORY, metavar="DIR", help="Remove the stand-ins, or those named, from this folder."
@@ -48,7 +50,7 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
 @click.option("-v", "--verbose", count=True, help="With --which: show all names, with their files.")
 @click.argument(
     "words",
-    type=Words(lambda: TOOLS, given=_names),
+    type=SuggestionType(lambda: TOOLS, given=_names),
     metavar="NAME [ARGS]...",
     nargs=-1,
 )
@@ -66,7 +68,7 @@ def command(
     after the tools, so that compilers and build systems call them. Only files of fatpack are overwritten.
     """
     if not (which or install is not None or uninstall is not None):
-        return run([*(["--as", version] if version else []), *words])
+        return run_stand_in([*(["--as", version] if version else []), *words])
     if which + (install is not None) + (uninstall is not None) > 1:
         raise UsageError("--install, --uninstall and --which exclude each other")
     if version:
@@ -74,5 +76,9 @@ def command(
     from fatpack.cli.placing import telling
 
     if install is not None:
-        return telling.install(install, words)
-    return telling.which(words, verbose=verbose) if uninstall is None else telling.uninstall(uninstall, words)
+        return telling.install_and_report(install, words)
+    return (
+        telling.report_callers(words, verbose=verbose)
+        if uninstall is None
+        else telling.uninstall_and_report(uninstall, words)
+    )

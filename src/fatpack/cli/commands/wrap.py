@@ -7,11 +7,11 @@ import os
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, Choice
-from fatpack.cli.messages import Meter, say, tell_abandoned, warn
+from fatpack.cli.grammar.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, ChoiceType
+from fatpack.cli.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
 from fatpack.cli.options import (
     allow_any_output,
-    check_name,
+    check_output_name,
     color_option,
     force_option,
     limit_option,
@@ -19,26 +19,26 @@ from fatpack.cli.options import (
     max_output_option,
     quiet_option,
 )
-from fatpack.errors import UsageError, counted
-from fatpack.io.names import stem
+from fatpack.errors import UsageError, pluralize
+from fatpack.io.names import file_stem
 from fatpack.io.sink import write_file
 from fatpack.io.writing import write_pieces
 from fatpack.ops.wrap.registration import KINDS
-from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap
-from fatpack.words.sizes import size_words
+from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap_files
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.io.source import Source
-    from fatpack.ops.wrap.given import Given
-    from fatpack.ops.wrap.wrap import Wrapped
+    from fatpack.ops.wrap.given import WrapInput
+    from fatpack.ops.wrap.wrap import WrapOutput
 
 
 @click.command("wrap", cls=Command)
 @click.argument("files", type=INPUT, metavar="IMAGE|CONTAINER...", nargs=-1)
-@click.option("--kind", type=Choice(list(KINDS)), help="The runtime that gets the images (required).")
+@click.option("--kind", type=ChoiceType(list(KINDS)), help="The runtime that gets the images (required).")
 @click.option(
     "--image",
     "images",
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--emit",
-    type=Choice(list(EMITS)),
+    type=ChoiceType(list(EMITS)),
     default="obj",
     help="Write an object, or LLVM IR for any host.",
     show_default=True,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 @click.option(
     "--as",
     "llvm",
-    type=Choice(list(map(str, VERSIONS))),
+    type=ChoiceType(list(map(str, VERSIONS))),
     default=str(DEFAULT_VERSION),
     help="Version of the clang that compiled the host objects: 19 (up to 20), 22 (21 and 22) or 23 (later).",
     show_default=True,
@@ -102,54 +102,56 @@ def command(
     fat binary, a HIP bundle, offload binaries for OpenMP and SYCL.
     """
     allow_any_output(force)
-    check_name(output)
+    check_output_name(output)
     if kind is None:
         raise UsageError("say which runtime gets the images", hint=f"--kind={'|'.join(KINDS)}")
     opened: list[Source] = []
     try:
         given = list(_opened(files, images, opened))
-        wrapped = wrap(
+        wrapped = wrap_files(
             kind, given, host_triple=host_triple, emit=emit, llvm=int(llvm), is_relocatable=relocatable
         )  # fmt: skip
-        warn(wrapped.findings, quiet=quiet)
-        words = counted(wrapped.image_count, "image")
+        print_warnings(wrapped.findings, quiet=quiet)
+        words = pluralize(wrapped.image_count, "image")
         if dry_run:
-            say(f"would register {words} with {kind}, {size_words(sum(map(len, wrapped.pieces)))}", quiet=quiet)
+            print_stderr(
+                f"would register {words} with {kind}, {format_size(sum(map(len, wrapped.pieces)))}", quiet=quiet
+            )
             return 0
-        target = output or f"{stem(given[0].name) if given[0].name != '-' else 'stdin'}.wrapper.{EMITS[emit]}"
+        target = output or f"{file_stem(given[0].name) if given[0].name != '-' else 'stdin'}.wrapper.{EMITS[emit]}"
         size = _write(target, wrapped, given, force=force, quiet=quiet)
     finally:
         for source in opened:
             source.close()
     if target != "-":
-        say(f"wrote {target}: registers {words} with {kind}, {size_words(size)}", quiet=quiet)
+        print_stderr(f"wrote {target}: registers {words} with {kind}, {format_size(size)}", quiet=quiet)
     return 0
 
 
-def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[Given]:
+def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[WrapInput]:
     """Return all that is given, in its order: files first."""
-    from fatpack.formats.offload_binary.image_option import check_file, parse_image_option
-    from fatpack.io.sources.opening import located, open_source
-    from fatpack.ops.wrap.given import Given
+    from fatpack.formats.offload_binary.image_option import check_file_key, parse_image_option
+    from fatpack.io.sources.opening import open_source, resolve_url
+    from fatpack.ops.wrap.given import WrapInput
 
     given = []
     for name in files:
         opened.append(open_source(name, resting=True))
-        given.append(Given(name, opened[-1].view()))
+        given.append(WrapInput(name, opened[-1].view()))
     for text in images:
         stated = parse_image_option(text)
-        check_file(stated)
+        check_file_key(stated)
         for name in stated.files:
-            opened.append(open_source(located(name), resting=True))
-            given.append(Given(name, opened[-1].view(), stated))
+            opened.append(open_source(resolve_url(name), resting=True))
+            given.append(WrapInput(name, opened[-1].view(), stated))
     return given
 
 
-def _write(target: str, wrapped: Wrapped, given: Sequence[Given], *, force: bool, quiet: bool) -> int:
+def _write(target: str, wrapped: WrapOutput, given: Sequence[WrapInput], *, force: bool, quiet: bool) -> int:
     if target == "-":
         return write_pieces(1, wrapped.pieces)
-    tell_abandoned(os.path.dirname(target), quiet=quiet)
-    meter = Meter(sum(map(len, wrapped.pieces)), f"wrapping into {target}", quiet=quiet)
+    warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
+    meter = CopyProgress(sum(map(len, wrapped.pieces)), f"wrapping into {target}", quiet=quiet)
     try:
         inputs = [item.view for item in given]
         return write_file(target, wrapped.pieces, force=force, inputs=inputs, progress=meter)

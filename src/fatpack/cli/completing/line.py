@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def of_bash(line: str, words: Sequence[str]) -> tuple[list[str], str]:
+def parse_bash_line(line: str, words: Sequence[str]) -> tuple[list[str], str]:
     """Return the words behind the program without quotes, and what of the last one, as it was typed, bash replaces.
 
     Bash breaks words at ``=``, ``:`` and ``@`` (COMP_WORDBREAKS), also into words of their own, and replaces the last
@@ -29,10 +29,10 @@ def of_bash(line: str, words: Sequence[str]) -> tuple[list[str], str]:
             kept = 0
             whole.append(word)
         at = start + len(word)
-    return [unquoted(word) for word in whole[1:]], whole[-1][kept:] if whole else ""
+    return [unquote(word) for word in whole[1:]], whole[-1][kept:] if whole else ""
 
 
-def unquoted(word: str) -> str:
+def unquote(word: str) -> str:
     """Return a word without the quotes and backslashes of the shell, also where a quote is still open at its end."""
     if not any(mark in word for mark in "\\\"'"):
         return word

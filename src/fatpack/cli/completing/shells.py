@@ -14,7 +14,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from fatpack.cli.completing.line import of_bash, unquoted
+from fatpack.cli.completing.line import parse_bash_line, unquote
 from fatpack.cli.grammar.param_types import after
 
 TYPE_CHECKING = False
@@ -133,7 +133,7 @@ class Bash(Shell):
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return whole words; remember the part of the last one that bash replaces."""
         line, *pieces = sys.argv[1:] or [""]
-        words, self._replaced = of_bash(line, pieces)
+        words, self._replaced = parse_bash_line(line, pieces)
         self._typed = words[-1] if words else ""
         return words[:-1], self._typed
 
@@ -159,7 +159,7 @@ class Fish(Shell):
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the words, the last one without its quotes."""
         words, last = super().get_completion_args()
-        return words, unquoted(last)
+        return words, unquote(last)
 
 
 SHELLS: tuple[type[Shell], ...] = (Bash, Zsh, Fish)

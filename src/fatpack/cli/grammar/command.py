@@ -160,16 +160,16 @@ class Command(click.Command):
             schema = next((schema for name, schema in self.schemas.items() if ctx.params[name]), self.schema)
         with ExitStack() as scope:
             if schema:
-                from fatpack.cli.grammar.failures import Failures
+                from fatpack.cli.grammar.failures import JsonFailures
 
-                scope.enter_context(Failures(schema))
+                scope.enter_context(JsonFailures(schema))
             for option in self.options:
                 if isinstance(option, ScopedOption) and (value := ctx.params.pop(option.name or "")) not in (None, ()):
                     scope.enter_context(option.during(value))
             if sys.stderr.isatty() and not self.runs_other_tools:
-                from fatpack.cli.messages import Waiting
+                from fatpack.cli.messages import WaitStatus
 
-                scope.enter_context(Waiting(self.name or "", quiet=bool(ctx.params.get("quiet"))))
+                scope.enter_context(WaitStatus(self.name or "", quiet=bool(ctx.params.get("quiet"))))
             return super().invoke(ctx) or 0
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.images import Recognised
+    from fatpack.images import ImageInfo
     from fatpack.io.source import View
     from fatpack.scanner.found import FoundImage
 
@@ -29,7 +29,7 @@ _MOST_FILES = 8
 _HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:+-")
 
 
-def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[str] | None:
+def values_in_files(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[str] | None:
     """Return every ``arch``, ``triple``, ``offload``, ``form``, ``kernel`` or bundle ``id`` in files, sorted.
 
     None if that cannot be told: a file cannot be read, holds nothing, or takes longer than a user waits. What is no
@@ -38,14 +38,14 @@ def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[s
     files = [word for word in files[:_MOST_FILES] if _may_be(word)]
     if not files:
         return None  # before anything is loaded that reads files
-    from fatpack.io.budget import allowing
+    from fatpack.io.budget import raised_budget
 
     deadline = monotonic() + patience
     words: set[str] = set()
     try:
-        with allowing(inflated=_MOST_INFLATED):
+        with raised_budget(inflated=_MOST_INFLATED):
             for word in files:
-                for found in _held(word, what):
+                for found in _values_per_image(word, what):
                     words.update(found)
                     if monotonic() > deadline:
                         return None
@@ -66,29 +66,29 @@ def _may_be(word: str) -> bool:
     return any(os.path.isfile(part) for part in (whole, *(whole.partition(mark)[0] for mark in "(!#")))
 
 
-def _held(word: str, what: str) -> Iterator[tuple[str, ...]]:
+def _values_per_image(word: str, what: str) -> Iterator[tuple[str, ...]]:
     """Yield words for each image of a file, or of a member that an address names; of what is no regular file, none."""
-    from fatpack.ops.choose.address import find, open_file, parse_address
+    from fatpack.ops.choose.address import find_location, open_file, parse_address
     from fatpack.scanner import scan
-    from fatpack.scanner.alone import image_alone
-    from fatpack.scanner.found import Found
+    from fatpack.scanner.alone import standalone_image
+    from fatpack.scanner.found import FoundContainer
 
     address = parse_address(_path(word), ranges=True, packages=True)
     if "://" in word or not stat.S_ISREG(os.stat(address.path).st_mode):
         return
     source, address = open_file(address)
     with source:
-        view = find(source.view(), address).view
-        alone = image_alone(view)
+        view = find_location(source.view(), address).view
+        alone = standalone_image(view)
         if alone is not None:
             yield _of_image(view, alone, what)
             return
         for item in scan(view, judges=False):
-            if isinstance(item, Found):
-                yield from (_words(image, what) for image in item.images)
+            if isinstance(item, FoundContainer):
+                yield from (_image_values(image, what) for image in item.images)
 
 
-def _of_image(view: View, image: Recognised, what: str) -> tuple[str, ...]:
+def _of_image(view: View, image: ImageInfo, what: str) -> tuple[str, ...]:
     """Return the words for an image that is a file of its own, as it says them itself."""
     from fatpack.scanner.found import kernel_names
 
@@ -97,7 +97,7 @@ def _of_image(view: View, image: Recognised, what: str) -> tuple[str, ...]:
     return (str(getattr(image, what, "")),)
 
 
-def _words(image: FoundImage, what: str) -> tuple[str, ...]:
+def _image_values(image: FoundImage, what: str) -> tuple[str, ...]:
     """Return the words for an image of a container."""
     if what == "kernel":
         return image.kernel_names

@@ -14,7 +14,7 @@ def write_failure(schema: str, text: str, code: int) -> None:
     write_document({"schema": schema, "error": {"message": text, "exit_code": code}, "exit_code": code})
 
 
-class Failures:
+class JsonFailures:
     """While a command runs that was asked for JSON: what fails it is written as a document too, and goes on."""
 
     def __init__(self, schema: str) -> None:
@@ -27,6 +27,6 @@ class Failures:
         from fatpack.errors import FatpackError
 
         if isinstance(error, (FatpackError, OSError)) and not isinstance(error, BrokenPipeError):
-            from fatpack.outcomes import exit_code, message
+            from fatpack.outcomes import error_message, exit_code
 
-            write_failure(self._schema, message(error), exit_code(error))
+            write_failure(self._schema, error_message(error), exit_code(error))

@@ -16,7 +16,7 @@ else:
     Type = click.ParamType  # click 8.1 has no brackets here
 
 
-class Text(Type):
+class StringType(Type):
     """Any text, and the base of all types here."""
 
     name = "text"
@@ -71,7 +71,7 @@ class Typed:
                 texts = list(ctx.args)
             if texts:
                 values[param.name or ""] = texts
-            if isinstance(param, click.Argument) and isinstance(param.type, FileName):
+            if isinstance(param, click.Argument) and isinstance(param.type, FileType):
                 files += texts
         return cls(values, list(dict.fromkeys(files)))
 
@@ -79,12 +79,12 @@ class Typed:
         """Return what the files hold: every ``arch``, for example; None if that cannot be told."""
         if not what or not self.files:
             return None
-        from fatpack.cli.grammar.contents import held
+        from fatpack.cli.grammar.contents import values_in_files
 
-        return held(what, self.files)
+        return values_in_files(what, self.files)
 
 
-class FileName(Text):
+class FileType(StringType):
     """A ``file`` or ``dir``, which shells complete. Whoever opens it reports that it is missing."""
 
     def __init__(self, name: str) -> None:
@@ -95,19 +95,19 @@ class FileName(Text):
         return [_item(text, self.name)]
 
 
-class InputName(FileName):
+class InputType(FileType):
     """A file that is read, or a URL; messages print URLs without secrets."""
 
     def value(self, text: str) -> str:
         """Return a path as it is, and a URL as what ``open_source`` takes. Raises UsageError for another URL."""
         if "://" not in text:
             return text
-        from fatpack.io.sources.opening import located
+        from fatpack.io.sources.opening import resolve_url
 
-        return located(text)
+        return resolve_url(text)
 
 
-class Words(Text):
+class SuggestionType(StringType):
     """One of some words, or several with commas between them. Any other word is taken too.
 
     ``held`` is the property of images in the files of the command line whose values are offered, as ``arch``; with
@@ -152,7 +152,7 @@ class Words(Text):
         return known if found is None else dict.fromkeys((*found, *known))
 
 
-class Several(Words):
+class ChoiceListType(SuggestionType):
     """One of a few words, or several with commas between them, and no other."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -173,10 +173,10 @@ class Several(Words):
         return words
 
 
-class Pairs(Text):
+class PairsType(StringType):
     """Several ``key=value`` with commas between them; ``keys`` are those that shells offer, each with its type."""
 
-    def __init__(self, keys: Mapping[str, Text]) -> None:
+    def __init__(self, keys: Mapping[str, StringType]) -> None:
         self.keys = keys
 
     def offered(self, text: str, typed: Typed) -> Iterator[CompletionItem[str]]:
@@ -193,7 +193,7 @@ class Pairs(Text):
                 yield after(f"{before}{comma}{key}=", item)
 
 
-class Choice(Text):
+class ChoiceType(StringType):
     """One of some words, and no other; a function that returns the words is called when they are needed."""
 
     name = "choice"
@@ -222,7 +222,7 @@ class Choice(Text):
         return [_item(word) for word in self.words if word.startswith(text)]
 
 
-class Offset(Text):
+class OffsetType(StringType):
     """A position in a file: 0x1a40 or 6720."""
 
     def value(self, text: str) -> int:
@@ -233,14 +233,14 @@ class Offset(Text):
             raise ValueError(f"{text!r} is no number; write 0x1a40 or 6720") from None
 
 
-class Size(Text):
-    """A number of bytes above zero, as :func:`fatpack.words.sizes.size_of` reads it: 1048576, 800MiB, 850MB or 1G."""
+class SizeType(StringType):
+    """A number of bytes above zero, as :func:`fatpack.words.sizes.parse_size` reads it: 1048576, 800MiB, 850MB or 1G."""
 
     def value(self, text: str) -> int:
         """Return the number of bytes. Raises ValueError for a text that is no size."""
-        from fatpack.words.sizes import size_of
+        from fatpack.words.sizes import parse_size
 
-        size = size_of(text)
+        size = parse_size(text)
         if not size:
             raise ValueError(f"{text!r} is no size above zero")
         return size
@@ -263,15 +263,15 @@ def _item(value: str, kind: str = "plain", help: str = "") -> CompletionItem[str
 
 
 def _targets() -> Iterable[str]:
-    from fatpack.target import listed_names
+    from fatpack.target import all_names
 
-    return listed_names()
+    return all_names()
 
 
 def _devices() -> Iterable[str]:
-    from fatpack.target import listed_devices
+    from fatpack.target import device_arch_names
 
-    return listed_devices()
+    return device_arch_names()
 
 
 def _required() -> Iterable[str]:
@@ -306,34 +306,36 @@ def _forms() -> Iterable[str]:
     return filter(None, EXTENSIONS)
 
 
-TEXT = Text()
-FILE = FileName("file")
-INPUT = InputName("file")
-DIRECTORY = FileName("dir")
+STRING = StringType()
+FILE = FileType("file")
+INPUT = InputType("file")
+DIRECTORY = FileType("dir")
 #: A device, or its name as a target: the architectures of the files come first, and others are offered too.
-TARGET = Words(_targets, held="arch", beside=True)
+TARGET = SuggestionType(_targets, held="arch", beside=True)
 #: A device, but no name that only images are compiled for.
-ONLY_DEVICE = Words(_devices, held="arch", beside=True, accepted=_with_known_processors(_devices))
+ONLY_DEVICE = SuggestionType(_devices, held="arch", beside=True, accepted=_with_known_processors(_devices))
 #: The same, or the GPU of this machine.
-DEVICE = Words(
+DEVICE = SuggestionType(
     lambda: ("this-machine", *_devices()), held="arch", beside=True, accepted=_with_known_processors(_devices)
 )
 #: A requirement of a policy; words that begin with a mark are added where the option is declared.
-REQUIRED = Words(_required, held="arch", beside=True, accepted=_with_known_processors(_required))
+REQUIRED = SuggestionType(_required, held="arch", beside=True, accepted=_with_known_processors(_required))
 #: A target of images that are there, and not of a device.
-HELD_TARGET = Words(_targets, held="arch")
-TRIPLE = Words(_triples, held="triple")
-KERNEL = Words(lambda: (), held="kernel")
-BUNDLE_ID = Words(lambda: (), held="id")
-HOST_TRIPLE = Words(lambda: ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"))
-IMAGE = Pairs(
+FILE_TARGET = SuggestionType(_targets, held="arch")
+TRIPLE = SuggestionType(_triples, held="triple")
+KERNEL = SuggestionType(lambda: (), held="kernel")
+BUNDLE_ID = SuggestionType(lambda: (), held="id")
+HOST_TRIPLE = SuggestionType(
+    lambda: ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc")
+)
+IMAGE = PairsType(
     {
         "file": FILE,
         "triple": TRIPLE,
-        "arch": HELD_TARGET,
-        "kind": Words(lambda: ("cuda", "hip", "openmp", "sycl", "host", "elf", "ptx", "nvvm", "tileir")),
-        "id": TEXT,
+        "arch": FILE_TARGET,
+        "kind": SuggestionType(lambda: ("cuda", "hip", "openmp", "sycl", "host", "elf", "ptx", "nvvm", "tileir")),
+        "id": STRING,
     }
 )
-FORM = Words(_forms, held="form")
-OFFLOAD = Words(lambda: ("cuda", "hip", "openmp", "sycl", "host"), held="offload")
+FORM = SuggestionType(_forms, held="form")
+OFFLOAD = SuggestionType(lambda: ("cuda", "hip", "openmp", "sycl", "host"), held="offload")

@@ -10,30 +10,30 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack.cli.extracting import Plan, report_checked, report_problems, run
-from fatpack.cli.many.summary import FilesMeter, Summary, line, say_unmatched, say_unused
-from fatpack.cli.messages import say
-from fatpack.errors import FatpackError, UsageError, counted
-from fatpack.io.budget import budget_now
+from fatpack.cli.extracting import ExtractPlan, report_checksum_problems, report_problems, run_extract
+from fatpack.cli.many.summary import FilesProgress, TreeSummary, report_unmatched, report_unused, summary_line
+from fatpack.cli.messages import print_stderr
+from fatpack.errors import FatpackError, UsageError, pluralize
+from fatpack.io.budget import current_budget
 from fatpack.io.names import safe_word
 from fatpack.io.sink import refuse_inputs
 from fatpack.io.writing import check_space
 from fatpack.ops.extract import plan_containers, plan_images
-from fatpack.ops.unreadable import Unreadable
+from fatpack.ops.unreadable import UnreadableImage
 from fatpack.ops.verify import Verification
-from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, message, worst
+from fatpack.outcomes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
-from fatpack.scanner import Found, scan
-from fatpack.trees.leaves import Rules, batches_of, kind_of
+from fatpack.scanner import FoundContainer, scan
+from fatpack.trees.leaves import Filter, input_kind, walk_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.cli.extracting import Request
+    from fatpack.cli.extracting import ExtractRequest
     from fatpack.io.source import View
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
 
 #: LIMIT: folders that are tried for one leaf, where others have their images under the same names already.
 _TRIED = 10_000
@@ -42,7 +42,7 @@ _TRIED = 10_000
 _DEEP, _LONG = 256, 2048
 
 
-def extract_all(request: Request, exclude: tuple[str, ...], view: View | None = None) -> int:
+def extract_all(request: ExtractRequest, exclude: tuple[str, ...], view: View | None = None) -> int:
     """Extract from every file of an open package, or without a view, of a folder or a pattern; return the exit code.
 
     Raises UsageError before anything is written if anything cannot be written where it belongs.
@@ -51,7 +51,7 @@ def extract_all(request: Request, exclude: tuple[str, ...], view: View | None = 
         raise UsageError(
             f"-o names one file, and {request.file} has many", hint="-d DIR for all of them, or name one of the files"
         )
-    work = _Extraction(request, Rules(exclude, request.deep), view)
+    work = _Extraction(request, Filter(exclude, request.deep), view)
     work.plan()
     return work.run()
 
@@ -59,25 +59,25 @@ def extract_all(request: Request, exclude: tuple[str, ...], view: View | None = 
 class _Extraction:
     """The leaves of one name, planned and then written in the same order."""
 
-    def __init__(self, request: Request, rules: Rules, view: View | None) -> None:
+    def __init__(self, request: ExtractRequest, rules: Filter, view: View | None) -> None:
         self._request, self._rules, self._view = request, rules, view
         self._output = request.directory or ""
         #: path of a leaf → folder and paths of its images; several where a package has a name more than once
         self._places: dict[str, list[tuple[str, list[str]]]] = {}
-        self._meter = FilesMeter()
+        self._meter = FilesProgress()
 
-    def _leaves(self, summary: Summary) -> Iterator[Leaf]:
+    def _leaves(self, summary: TreeSummary) -> Iterator[InputFile]:
         rules, counts = self._rules, summary.counts
-        for batch in batches_of(self._request.file, self._view, rules, counts, summary.unmatched):
+        for batch in walk_input(self._request.file, self._view, rules, counts, summary.unmatched):
             for node in batch:
                 yield from node.leaves(rules, counts)
 
-    def _summary(self) -> Summary:
-        return Summary(self._request.file, kind_of(self._request.file, self._view))
+    def _summary(self) -> TreeSummary:
+        return TreeSummary(self._request.file, input_kind(self._request.file, self._view))
 
     def plan(self) -> None:
         """Find a folder for the images of every leaf; raise UsageError for what must not be written there."""
-        places = _Places(self._output)
+        places = _OutputFolders(self._output)
         total = 0
         try:
             for leaf in self._leaves(self._summary()):
@@ -99,7 +99,7 @@ class _Extraction:
         finally:
             self._meter.finish()
         if not self._request.force:
-            budget_now().check_output(total)
+            current_budget().check_output(total)
         check_space(self._output, total)
 
     def _check(self, folder: str, paths: Sequence[str], inputs: Sequence[View]) -> None:
@@ -118,16 +118,16 @@ class _Extraction:
             elif os.path.lexists(path):
                 raise UsageError(f"{path} exists", hint="give another directory with -d, or --force to overwrite")
 
-    def _planned(self, leaf: Leaf, view: View) -> Plan:
+    def _planned(self, leaf: InputFile, view: View) -> ExtractPlan:
         """Return what to write of a leaf. Raises FatpackError, ``OSError``."""
         request, name = self._request, leaf.parts[-1] if leaf.parts else "image"
-        unreadable: list[Unreadable] = []
+        unreadable: list[UnreadableImage] = []
         items = tuple(scan(view, deep=request.deep))
         if request.containers:
             extracts = plan_containers(items, request.selector, name)
         else:
             extracts = plan_images(items, request.selector, name, unreadable)
-        return Plan(items, name, tuple(extracts), unreadable=tuple(unreadable))
+        return ExtractPlan(items, name, tuple(extracts), unreadable=tuple(unreadable))
 
     def run(self) -> int:
         """Write what is planned, say what was not, and return the exit code."""
@@ -135,7 +135,7 @@ class _Extraction:
         code, images, meant = FINE, 0, 0
         for leaf in self._leaves(summary):
             if leaf.view is None:
-                code = worst((code, self._tell(leaf)))
+                code = worst_exit_code((code, self._tell(leaf)))
                 summary.unread += leaf.error is not None
                 continue
             try:
@@ -144,24 +144,24 @@ class _Extraction:
                     folder = self._place(leaf.path, plan)
                 except OSError as error:  # of reading this file; one of writing is the end
                     failure = error if error.filename else OSError(error.errno, error.strerror or str(error), leaf.path)
-                    say(f"fatpack: error: {message(failure)}")
-                    code = worst((code, exit_code(failure)))
+                    print_stderr(f"fatpack: error: {error_message(failure)}")
+                    code = worst_exit_code((code, exit_code(failure)))
                     summary.unread += 1
                     continue
-                count = sum(len(item.images) for item in plan.items if isinstance(item, Found))
+                count = sum(len(item.images) for item in plan.items if isinstance(item, FoundContainer))
                 summary.add(count or None, len(leaf.view))
                 meant += len(plan.extracts)
                 one = self._request.replace(file=leaf.path, directory=folder)
-                code = worst((code, self._run(one, plan, leaf.view)))
+                code = worst_exit_code((code, self._run(one, plan, leaf.view)))
                 images += len(plan.extracts)
             except UsageError:
                 raise
             except FatpackError as error:
-                say(f"fatpack: error: {message(error)}")
-                code = worst((code, exit_code(error)))
+                print_stderr(f"fatpack: error: {error_message(error)}")
+                code = worst_exit_code((code, exit_code(error)))
         return self._end(summary, code, images, has_match=meant > 0)
 
-    def _place(self, path: str, plan: Plan) -> str:
+    def _place(self, path: str, plan: ExtractPlan) -> str:
         """Return the folder that was found for the images of a leaf. Raises ``OSError`` if these were not planned."""
         if not plan.extracts:
             return self._output
@@ -173,43 +173,45 @@ class _Extraction:
         text = "the file changed, or could not be read, when the names of all images were checked; extract it again"
         raise OSError(errno.ESTALE, text, path)
 
-    def _run(self, one: Request, plan: Plan, view: View) -> int:
+    def _run(self, one: ExtractRequest, plan: ExtractPlan, view: View) -> int:
         if not plan.extracts and not plan.unreadable:
             report_problems(one, plan.items)
             return plan.code
-        report_checked(one, plan.items, view.source)
+        report_checksum_problems(one, plan.items, view.source)
         with Verification(plan.items if one.is_everything else ()) as checks:
-            return run(one, plan, self._view or view, checks)
+            return run_extract(one, plan, self._view or view, checks)
 
-    def _tell(self, leaf: Leaf) -> int:
+    def _tell(self, leaf: InputFile) -> int:
         """Say why a leaf cannot be read, or what is wrong with a package, and return the exit code."""
         wrong = [item for item in leaf.findings if item.severity != "note"]
         found = FindingList()
         found.extend(wrong)
         records = [finding_record(item) for item in found.kept]
         for text in finding_lines(records, unlisted=unlisted_records(found), title=leaf.path):
-            say(f"fatpack: {text}")
-        code = code_of((item.severity, item.code) for item in wrong if item.severity == "error")
+            print_stderr(f"fatpack: {text}")
+        code = exit_code_for_findings((item.severity, item.code) for item in wrong if item.severity == "error")
         if leaf.error is None:
             return code
-        say(f"fatpack: error: {message(leaf.error)}")
-        return worst((code, exit_code(leaf.error)))
+        print_stderr(f"fatpack: error: {error_message(leaf.error)}")
+        return worst_exit_code((code, exit_code(leaf.error)))
 
-    def _end(self, summary: Summary, code: int, images: int, *, has_match: bool) -> int:
+    def _end(self, summary: TreeSummary, code: int, images: int, *, has_match: bool) -> int:
         request = self._request
         what = "container" if request.containers else "image"
-        say_unmatched(summary)
-        say_unused(self._rules.exclude, [summary], quiet=request.quiet)
+        report_unmatched(summary)
+        report_unused(self._rules.exclude, [summary], quiet=request.quiet)
         if not has_match and not request.allow_missing:
             asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
-            say(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)
-            code = worst((code, FINDINGS))
+            print_stderr(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)
+            code = worst_exit_code((code, FINDINGS))
         verb = "would be extracted" if request.dry_run else "extracted"
-        say(f"{counted(images, what)} {verb}; {line([summary], deep=request.deep)}", quiet=request.quiet)
-        return worst((code, FINDINGS)) if summary.unmatched else code
+        print_stderr(
+            f"{pluralize(images, what)} {verb}; {summary_line([summary], deep=request.deep)}", quiet=request.quiet
+        )
+        return worst_exit_code((code, FINDINGS)) if summary.unmatched else code
 
 
-class _Places:
+class _OutputFolders:
     """Where images go: below the output, in folders named as those around their file, as far as the names are harmless.
 
     Files whose images would have the same names as those of another (``a.o`` beside ``a.so``, names that differ in what

@@ -6,15 +6,15 @@ with them. They are searched as if they were named alone.
 
 from __future__ import annotations
 
-from fatpack.cli.many.showing import Shown
+from fatpack.cli.many.showing import ShownFile
 from fatpack.errors import FatpackError
-from fatpack.outcomes import code_of, exit_code
-from fatpack.record import Record, Uncollected
+from fatpack.outcomes import exit_code, exit_code_for_findings
+from fatpack.record import Record, gc_paused
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.report.inspect_text import render
-from fatpack.report.inspection import failure, inspection, listing
-from fatpack.report.json_text import Written, json_text
-from fatpack.report.places import Places
+from fatpack.report.inspect_text import render_inspect
+from fatpack.report.inspection import failure_record, make_file_listing, make_file_record
+from fatpack.report.json_text import PreparedJson, json_text
+from fatpack.report.places import ListingRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.report.inspection import InspectOptions
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
 
 
-class Showing(Record):
+class InspectTrees(Record):
     """How leaves are shown: with which options they are read, and as lines, JSON (``json``), a ``record``, or ``sums``.
 
     ``by`` are the keys of sums, which come with lines about what is wrong.
@@ -38,51 +38,51 @@ class Showing(Record):
     keep: Callable[[dict[str, Any]], Any] | None = None
     by: tuple[str, ...] = ()
 
-    def __call__(self, leaf: Leaf) -> Shown:
+    def __call__(self, leaf: InputFile) -> ShownFile:
         """Return what is shown of a leaf."""
         if leaf.error is not None:
-            record = failure(leaf.path, leaf.error)
+            record = failure_record(leaf.path, leaf.error)
             return self._shown(record, exit_code(leaf.error), is_file=not leaf.package)
         if leaf.package:
-            code = code_of((item.severity, item.code) for item in leaf.findings)
-            return self._shown(_package(leaf), code, is_file=False) if code else Shown(is_file=False)
+            code = exit_code_for_findings((item.severity, item.code) for item in leaf.findings)
+            return self._shown(_package(leaf), code, is_file=False) if code else ShownFile(is_file=False)
         assert leaf.view is not None
-        with Uncollected():
+        with gc_paused():
             return self._of(leaf.path, leaf.view)
 
-    def _of(self, path: str, view: View) -> Shown:
+    def _of(self, path: str, view: View) -> ShownFile:
         try:
             record = self._record(view, self.options)
             count = image_count(record)
         except (FatpackError, OSError) as error:
-            return self._shown(failure(path, error), exit_code(error))
+            return self._shown(failure_record(path, error), exit_code(error))
         found = (*record["findings"], *record.get("unlisted_findings", ()))
-        code = code_of((item["severity"], item["code"]) for item in found)
+        code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
         if count is None and not code:
-            return Shown(size=len(view))
+            return ShownFile(size=len(view))
         return self._shown(record, code, images=count, size=len(view))
 
     def _record(self, view: View, options: InspectOptions) -> dict[str, Any]:
         is_brief = self.form == "lines" and not self.verbose and not options.kernels
-        return listing(view, options) if is_brief else inspection(view, options, keep=self.keep)
+        return make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=self.keep)
 
-    def _shown(self, record: dict[str, Any], code: int, **facts: Any) -> Shown:
+    def _shown(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
         error = record["error"]["message"] if record.get("error") else ""
         content: Any = record
         if self.form == "lines":
-            content = None if error else list(render(record, verbose=self.verbose))
+            content = None if error else list(render_inspect(record, verbose=self.verbose))
         elif self.form == "json":
-            content = Written(json_text(record, "\n  "))
+            content = PreparedJson(json_text(record, "\n  "))
         elif self.form == "sums":
-            from fatpack.report.several.sums import sums
+            from fatpack.report.several.sums import compute_totals
             from fatpack.report.several.wrong import problem_lines
 
             content = None
             if not error:
-                content = (problem_lines(record["path"], record), sums([record], self.by))
+                content = (problem_lines(record["path"], record), compute_totals([record], self.by))
                 if facts.get("images") is not None:
                     facts["images"] = content[1]["total"]["images"]  # the total and the summary count alike
-        return Shown(content, code, error, **facts)
+        return ShownFile(content, code, error, **facts)
 
 
 def image_count(record: dict[str, Any]) -> int | None:
@@ -91,16 +91,16 @@ def image_count(record: dict[str, Any]) -> int | None:
     if not containers and not members and not record["image"]:
         # A program whose code lies in kpack archives is listed, and a manifest of such archives too.
         return 0 if record.get("kpack") or record.get("manifest") else None
-    if isinstance(containers, Places):
+    if isinstance(containers, ListingRows):
         inside = sum(len(place.rows) for place in containers.places)
     else:
         inside = sum(len(container["images"]) for container in containers)
     return inside + len(members) + bool(record["image"])
 
 
-def _package(leaf: Leaf) -> dict[str, Any]:
+def _package(leaf: InputFile) -> dict[str, Any]:
     """Return the record of a package with which something is wrong."""
-    from fatpack.packages import room
+    from fatpack.packages import get_package
 
     found = FindingList()
     found.extend(leaf.findings)
@@ -110,7 +110,7 @@ def _package(leaf: Leaf) -> dict[str, Any]:
         "size": leaf.size,
         "host": "raw",
         "format": None,
-        "kind": room(leaf.package).DOC.title,
+        "kind": get_package(leaf.package).DOC.title,
         "package": leaf.package,
         "image": None,
         "containers": [],

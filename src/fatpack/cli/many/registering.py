@@ -5,53 +5,55 @@ Others are counted, unless something is wrong with them.
 
 from __future__ import annotations
 
-from fatpack.cli.many.showing import Shown, Trees
+from fatpack.cli.many.showing import ShownFile, TreeListing
 from fatpack.errors import FatpackError
-from fatpack.outcomes import code_of, exit_code
+from fatpack.outcomes import exit_code, exit_code_for_findings
 from fatpack.record import Record
 from fatpack.report.finding_list import finding_record
-from fatpack.report.json_text import Written, json_text
-from fatpack.report.registration.records import failed, registration
-from fatpack.report.registration.texts import render
-from fatpack.trees.leaves import Rules
+from fatpack.report.json_text import PreparedJson, json_text
+from fatpack.report.registration.records import failed_registration_record, registration_record
+from fatpack.report.registration.texts import render_registration
+from fatpack.trees.leaves import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
 
 
-class _Making(Record):
+class _RegistrationReader(Record):
     """What makes of a leaf what is shown of it."""
 
     as_json: bool
 
-    def __call__(self, leaf: Leaf) -> Shown:
+    def __call__(self, leaf: InputFile) -> ShownFile:
         if leaf.error is not None:
-            return self._made(failed(leaf.path, leaf.error), exit_code(leaf.error), is_file=not leaf.package)
+            return self._made(
+                failed_registration_record(leaf.path, leaf.error), exit_code(leaf.error), is_file=not leaf.package
+            )
         if leaf.package:
             found = [finding_record(item) for item in leaf.findings]
-            code = code_of((item["severity"], item["code"]) for item in found)
+            code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
             record: dict[str, Any] = {"path": leaf.path, "size": leaf.size, "units": [], "findings": found}
-            return self._made(record, code, is_file=False) if code else Shown(is_file=False)
+            return self._made(record, code, is_file=False) if code else ShownFile(is_file=False)
         assert leaf.view is not None
         try:
-            record = registration(leaf.view)
+            record = registration_record(leaf.view)
         except (FatpackError, OSError) as error:
-            return self._made(failed(leaf.path, error), exit_code(error))
+            return self._made(failed_registration_record(leaf.path, error), exit_code(error))
         record["path"], size = leaf.path, len(leaf.view)
-        code = code_of((item["severity"], item["code"]) for item in record["findings"])
+        code = exit_code_for_findings((item["severity"], item["code"]) for item in record["findings"])
         count = len(record["units"])
-        return self._made(record, code, images=count or None, size=size) if count or code else Shown(size=size)
+        return self._made(record, code, images=count or None, size=size) if count or code else ShownFile(size=size)
 
-    def _made(self, record: dict[str, Any], code: int, **facts: Any) -> Shown:
+    def _made(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
         error = record["error"]["message"] if record.get("error") else ""
         if self.as_json:
-            return Shown(Written(json_text(record, "\n  ")), code, error, **facts)
-        return Shown(None if error else list(render(record)), code, error, **facts)
+            return ShownFile(PreparedJson(json_text(record, "\n  ")), code, error, **facts)
+        return ShownFile(None if error else list(render_registration(record)), code, error, **facts)
 
 
-def registering(exclude: tuple[str, ...], *, as_json: bool) -> Trees:
+def registration_trees(exclude: tuple[str, ...], *, as_json: bool) -> TreeListing:
     """Return what shows the folders, patterns and packages that one command was given."""
-    return Trees(_Making(as_json), Rules(exclude))
+    return TreeListing(_RegistrationReader(as_json), Filter(exclude))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
-from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.cli.many.summary import FilesProgress, TreeSummary, report_unmatched
+from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 from fatpack.record import Record
-from fatpack.trees.leaves import batches_of, kind_of
-from fatpack.trees.sharing import made_of
+from fatpack.trees.leaves import input_kind, walk_input
+from fatpack.trees.sharing import map_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.io.source import View
-    from fatpack.trees.leaves import Leaf, Rules
+    from fatpack.trees.leaves import Filter, InputFile
 
 
-class Shown(Record):
+class ShownFile(Record):
     """What is shown of a leaf, and what it adds to the summary.
 
     ``content`` are lines, JSON or a record, None where the leaf is only counted; ``error`` says why there is none to be
@@ -32,35 +32,35 @@ class Shown(Record):
     is_file: bool = True
 
 
-class Trees:
+class TreeListing:
     """The folders, patterns and packages that one command was given, and what was met in them."""
 
-    def __init__(self, showing: Callable[[Leaf], Shown], rules: Rules) -> None:
+    def __init__(self, showing: Callable[[InputFile], ShownFile], rules: Filter) -> None:
         self._showing = showing
         self._rules = rules
-        self.summaries: list[Summary] = []
+        self.summaries: list[TreeSummary] = []
         self.code = FINE
 
-    def shown(self, path: str, view: View | None = None) -> Iterator[Shown]:
+    def shown(self, path: str, view: View | None = None) -> Iterator[ShownFile]:
         """Yield what is shown of the leaves of a name: of an open package, or without a view, of a folder or pattern.
 
         Those that are only counted are not among them.
         """
-        summary = Summary(path, kind_of(path, view))
+        summary = TreeSummary(path, input_kind(path, view))
         self.summaries.append(summary)
-        rules, counts, meter = self._rules, summary.counts, FilesMeter()
-        batches = batches_of(path, view, rules, counts, summary.unmatched)
+        rules, counts, meter = self._rules, summary.counts, FilesProgress()
+        batches = walk_input(path, view, rules, counts, summary.unmatched)
         is_local = view is None or view.source.fileno() is not None
         try:
-            for item in made_of(batches, self._showing, rules, counts, is_local=is_local):
+            for item in map_files(batches, self._showing, rules, counts, is_local=is_local):
                 meter(item.images is not None)
                 if item.is_file:
                     summary.add(item.images, item.size, is_read=not item.error)
-                self.code = worst((self.code, item.code))
+                self.code = worst_exit_code((self.code, item.code))
                 if item.content is not None or item.error:
                     meter.finish()
                     yield item
         finally:
             meter.finish()
-        if say_unmatched(summary):
-            self.code = worst((self.code, FINDINGS))
+        if report_unmatched(summary):
+            self.code = worst_exit_code((self.code, FINDINGS))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.messages import StatusLine, say
-from fatpack.errors import counted
-from fatpack.trees.leaves import Counts
+from fatpack.cli.messages import StatusLine, print_stderr
+from fatpack.errors import pluralize
+from fatpack.trees.leaves import SkipCounts
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Summary:
+class TreeSummary:
     """The counts of one tree: the files that were read, those with device code, and what was not looked into.
 
     ``images`` are kernels where rows of kernels are asked for, and files without any count as those without device code
@@ -26,7 +26,7 @@ class Summary:
     def __init__(self, path: str, kind: str) -> None:
         self.path, self.kind = path, kind
         self.files = self.with_code = self.images = self.size = self.unread = 0
-        self.counts = Counts()
+        self.counts = SkipCounts()
         self.unmatched: list[str] = []
 
     def add(self, images: int | None, size: int, *, is_read: bool = True) -> None:
@@ -57,24 +57,24 @@ class Summary:
         }
 
 
-def line(summaries: Sequence[Summary], *, deep: bool = False, what: str = "image") -> str:
+def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: str = "image") -> str:
     """Return the counts of all trees as one line for people; ``what`` are the things that were counted in the files."""
     files, with_code, images, size, unread = (
         sum(getattr(item, name) for item in summaries) for name in ("files", "with_code", "images", "size", "unread")
     )
-    counts = Counts()
+    counts = SkipCounts()
     for item in summaries:
         counts.add(item.counts)
     name = printable(summaries[0].path) if len(summaries) == 1 else f"{len(summaries)} arguments"
     has = f"with {'device code' if what == 'image' else f'{what}s'}"
-    inside = f"{with_code} {has} ({counted(images, what)} in {size_words(size)} of files)"
-    words = [f"{name}: {counted(files, 'file')}, {inside if with_code else f'none {has}'}"]
+    inside = f"{with_code} {has} ({pluralize(images, what)} in {format_size(size)} of files)"
+    words = [f"{name}: {pluralize(files, 'file')}, {inside if with_code else f'none {has}'}"]
     left_out = [
-        f"{counted(unread, 'file')} could not be read" if unread else "",
+        f"{pluralize(unread, 'file')} could not be read" if unread else "",
         f"{counts.passed} passed by name" if counts.passed else "",
         f"{counts.excluded} excluded" if counts.excluded else "",
-        f"{counted(counts.links, 'link')} not followed" if counts.links else "",
-        f"{counted(counts.special, 'pipe, socket or device')} not read" if counts.special else "",
+        f"{pluralize(counts.links, 'link')} not followed" if counts.links else "",
+        f"{pluralize(counts.special, 'pipe, socket or device')} not read" if counts.special else "",
     ]
     words += [", ".join(filter(None, left_out))] if any(left_out) else []
     if not deep and (files > with_code or counts.passed):
@@ -82,26 +82,26 @@ def line(summaries: Sequence[Summary], *, deep: bool = False, what: str = "image
     return "; ".join(words)
 
 
-def say_unmatched(summary: Summary) -> bool:
+def report_unmatched(summary: TreeSummary) -> bool:
     """Say which patterns no file has, and return whether there are any."""
     for name in summary.unmatched:
         from glob import iglob
 
         is_folder = "**" not in name and any(map(os.path.isdir, iglob(name)))
         hint = f"; {name.rstrip('/')}/** means the files in the folders that it matches" if is_folder else ""
-        say(f"fatpack: warning: no file matches {name}{hint}")
+        print_stderr(f"fatpack: warning: no file matches {name}{hint}")
     return bool(summary.unmatched)
 
 
-def say_unused(exclude: Sequence[str], summaries: Sequence[Summary], *, quiet: bool = False) -> None:
+def report_unused(exclude: Sequence[str], summaries: Sequence[TreeSummary], *, quiet: bool = False) -> None:
     """Say which patterns left nothing out: one with a slip in it leaves in what it was to leave out."""
     used = set[str]().union(*(item.counts.used for item in summaries))
     for pattern in dict.fromkeys(exclude):
         if pattern not in used:
-            say(f"fatpack: note: --exclude {pattern} matched nothing", quiet=quiet)
+            print_stderr(f"fatpack: note: --exclude {pattern} matched nothing", quiet=quiet)
 
 
-class FilesMeter(StatusLine):
+class FilesProgress(StatusLine):
     """How many files were looked into so far, and how many of them have device code."""
 
     def __init__(self) -> None:
@@ -121,4 +121,4 @@ class FilesMeter(StatusLine):
         """Return how many there were so far; of the first nothing is known before it was read."""
         if not self._files:
             return f"reading the first file, {super().text()}"
-        return f"{counted(self._files, 'file')}, {self._with_code} with device code, {super().text()}"
+        return f"{pluralize(self._files, 'file')}, {self._with_code} with device code, {super().text()}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
-from fatpack.facts.gathering import rows_below
-from fatpack.trees.leaves import Rules, kind_of
+from fatpack.cli.many.summary import FilesProgress, TreeSummary, report_unmatched
+from fatpack.facts.gathering import read_rows_below
+from fatpack.trees.leaves import Filter, input_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def rows_in(
-    path: str, view: View | None, options: RowOptions, exclude: tuple[str, ...], summaries: list[Summary]
+def read_tree_rows(
+    path: str, view: View | None, options: RowOptions, exclude: tuple[str, ...], summaries: list[TreeSummary]
 ) -> Iterator[AnyRow]:
     """Yield the rows of an open package, or without a view, of a folder or pattern; add what was met there."""
-    summary = Summary(path, kind_of(path, view))
+    summary = TreeSummary(path, input_kind(path, view))
     summaries.append(summary)
-    rules, meter = Rules(exclude, options.deep), FilesMeter()
+    rules, meter = Filter(exclude, options.deep), FilesProgress()
     try:
-        for item in rows_below(path, view, options, rules, summary.counts, summary.unmatched):
+        for item in read_rows_below(path, view, options, rules, summary.counts, summary.unmatched):
             count = sum(row.row != "file" for row in item.rows)
             has_error = item.rows[-1].error is not None
             if item.is_file:
@@ -34,4 +34,4 @@ def rows_in(
             yield from item.rows
     finally:
         meter.finish()
-    say_unmatched(summary)
+    report_unmatched(summary)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.messages import Meter, say, tell_abandoned, warn
-from fatpack.cli.options import allow_any_output, check_name, selector
-from fatpack.cli.packing.options import PACKING_KEYS, chosen_packing
-from fatpack.cli.reporting import report
-from fatpack.errors import FatpackError, UsageError, counted
-from fatpack.io.names import stem
+from fatpack.cli.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.cli.options import allow_any_output, check_output_name, selector_from_options
+from fatpack.cli.packing.options import PACKING_KEYS, packing_from_options
+from fatpack.cli.reporting import print_findings
+from fatpack.errors import FatpackError, UsageError, pluralize
+from fatpack.io.names import file_stem
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import is_tree
 from fatpack.io.writing import write_pieces
 from fatpack.model import Finding
-from fatpack.ops.choose.address import find, open_file, outermost, parse_address
-from fatpack.ops.choose.presence import NothingSelected, refuse_empty, unmatched, unseen
-from fatpack.ops.convert.convert import convert
-from fatpack.ops.unreadable import ONE_ALONE
+from fatpack.ops.choose.address import find_location, open_file, outermost_view, parse_address
+from fatpack.ops.choose.presence import NothingSelected, refuse_empty, unmatched_patterns, unread_findings
+from fatpack.ops.convert.convert import convert_images
+from fatpack.ops.unreadable import PER_IMAGE_ERRORS
 from fatpack.ops.verify import CONTENT_CODES, content_findings
-from fatpack.outcomes import FINDINGS, code_of
+from fatpack.outcomes import FINDINGS, exit_code_for_findings
 from fatpack.record import Record
-from fatpack.scanner import Found, scan
-from fatpack.scanner.visit import package_of
+from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner.visit import detect_package
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from fatpack.ops.choose.address import Address
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.convert.convert import Conversion
-    from fatpack.ops.unreadable import Unreadable
+    from fatpack.ops.unreadable import UnreadableImage
     from fatpack.options import Options
-    from fatpack.trees.entering import Entered
+    from fatpack.trees.entering import NestedFile
 
 #: lines of losses that are shown; the rest is counted
 _SHOWN = 20
 
 
-def make(
+def convert_file(
     file: str,
     output: str | None,
     options: dict[str, Any],
@@ -59,59 +59,61 @@ def make(
     FatpackError for what cannot be read or converted, ``OSError``.
     """
     allow_any_output(force)
-    check_name(output)
+    check_output_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}
-    chosen = chosen_packing(packing, output)
+    chosen = packing_from_options(packing, output)
     source, address = _opened(file)
     with source:
         view = _place(file, source.view(), address)
         items = list(scan(view, deep=deep))
-        warn((item for item in unseen(items) if item.severity != "error"), quiet=quiet)
+        print_warnings((item for item in unread_findings(items) if item.severity != "error"), quiet=quiet)
         wrong = _damage(items)
-        report(file, wrong)
-        selected = selector(options)
-        for text in unmatched(items, selected):
-            say(f"fatpack: warning: {text}", quiet=quiet)
-        request = _Request(items, selected, chosen.options, () if lossy else _distrusted(items, wrong))
+        print_findings(file, wrong)
+        selected = selector_from_options(options)
+        for text in unmatched_patterns(items, selected):
+            print_stderr(f"fatpack: warning: {text}", quiet=quiet)
+        request = _ConvertRequest(items, selected, chosen.options, () if lossy else _distrusted(items, wrong))
         try:
             conversion, unreadable = request.conversion()
         except FatpackError as error:
             error.chain = error.chain or (file,)
             if wrong and isinstance(error, NothingSelected):
-                say(f"fatpack: {error}")
-                return code_of((item.severity, item.code) for item in wrong)
+                print_stderr(f"fatpack: {error}")
+                return exit_code_for_findings((item.severity, item.code) for item in wrong)
             raise
-        report(file, [item.finding for item in unreadable])
-        warn(conversion.packed.findings, quiet=quiet)
+        print_findings(file, [item.finding for item in unreadable])
+        print_warnings(conversion.packed.findings, quiet=quiet)
         for note in conversion.packed.notes:
-            say(note, quiet=quiet)
+            print_stderr(note, quiet=quiet)
         for loss in conversion.losses[:_SHOWN]:
-            say(f"not converted: {loss}", quiet=quiet and lossy)
+            print_stderr(f"not converted: {loss}", quiet=quiet and lossy)
         if len(conversion.losses) > _SHOWN:
-            say(f"not converted: {len(conversion.losses) - _SHOWN} more things", quiet=quiet and lossy)
+            print_stderr(f"not converted: {len(conversion.losses) - _SHOWN} more things", quiet=quiet and lossy)
         if conversion.losses and not lossy:
-            say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
+            print_stderr(f"fatpack: {file}: nothing was written; --lossy converts all the same")
             return FINDINGS
-        name = stem(file.rpartition("!")[2].removesuffix(")")) if file != "-" else "stdin"
+        name = file_stem(file.rpartition("!")[2].removesuffix(")")) if file != "-" else "stdin"
         target = output or f"{name}.{chosen.extension}"
         if target != "-":
-            tell_abandoned(os.path.dirname(target), quiet=quiet)
+            warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
         try:
-            _write(conversion, target, outermost(source), force=force, quiet=quiet)
-        except ONE_ALONE:
+            _write(conversion, target, outermost_view(source), force=force, quiet=quiet)
+        except PER_IMAGE_ERRORS:
             again = request.without_unreadable(unreadable) if target != "-" else None
             if again is None:
                 raise
             reported = {item.what for item in unreadable}
-            report(file, [item.finding for item in again[1] if item.what not in reported])
+            print_findings(file, [item.finding for item in again[1] if item.what not in reported])
             conversion, unreadable = again
-            _write(conversion, target, outermost(source), force=force, quiet=quiet)
+            _write(conversion, target, outermost_view(source), force=force, quiet=quiet)
     # Content with another hash is taken where that was asked for.
     left_out = [item for item in wrong if not (lossy and item.code in CONTENT_CODES)]
-    return code_of((item.severity, item.code) for item in (*left_out, *(item.finding for item in unreadable)))
+    return exit_code_for_findings(
+        (item.severity, item.code) for item in (*left_out, *(item.finding for item in unreadable))
+    )
 
 
-def _opened(file: str) -> tuple[Source | Entered, Address]:
+def _opened(file: str) -> tuple[Source | NestedFile, Address]:
     if is_tree(file):
         raise UsageError(f"{file} means many files, and convert makes one container of one", hint="name one of them")
     return open_file(parse_address(file, packages=True))
@@ -119,25 +121,25 @@ def _opened(file: str) -> tuple[Source | Entered, Address]:
 
 def _place(file: str, view: View, address: Address) -> View:
     """Return the bytes that are converted. Raises UsageError for a package, and for what is empty or not there."""
-    if not address.members and package_of(view):
+    if not address.members and detect_package(view):
         hint = f"name one of them, as in {printable(address.path)}!lib/libx.so: fatpack inspect lists them"
         raise UsageError(f"{file} is a package of files, and convert makes one container of one", hint=hint)
-    view = find(view, address).view
+    view = find_location(view, address).view
     refuse_empty(view)
     return view
 
 
-def _damage(items: Sequence[Found | Finding]) -> list[Finding]:
+def _damage(items: Sequence[FoundContainer | Finding]) -> list[Finding]:
     """Return the parts of a file that cannot be read, and containers whose content is not what was stored."""
     read = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
-    content = content_findings([item for item in items if isinstance(item, Found)])
+    content = content_findings([item for item in items if isinstance(item, FoundContainer)])
     return [*(item for item in read if item not in content), *content]
 
 
-def _distrusted(items: Sequence[Found | Finding], wrong: Sequence[Finding]) -> list[int]:
+def _distrusted(items: Sequence[FoundContainer | Finding], wrong: Sequence[Finding]) -> list[int]:
     """Return the containers whose content is damaged: a new hash over it would make the damage look right."""
     spans = [item.span for item in wrong if item.code in CONTENT_CODES and item.severity == "error"]
-    containers = [item for item in items if isinstance(item, Found)]
+    containers = [item for item in items if isinstance(item, FoundContainer)]
     return [
         id(found)
         for found in containers
@@ -146,35 +148,35 @@ def _distrusted(items: Sequence[Found | Finding], wrong: Sequence[Finding]) -> l
     ]
 
 
-class _Request(Record):
+class _ConvertRequest(Record):
     """Which images to convert into what; ``distrusted`` are containers of which none is taken."""
 
-    items: Sequence[Found | Finding]
+    items: Sequence[FoundContainer | Finding]
     selector: Selector
     options: Options
     distrusted: Sequence[int]
 
-    def conversion(self) -> tuple[Conversion, list[Unreadable]]:
+    def conversion(self) -> tuple[Conversion, list[UnreadableImage]]:
         """Return what the images become, and those that cannot be taken out."""
         try:
             return self._made(read=False)
-        except ONE_ALONE as error:
+        except PER_IMAGE_ERRORS as error:
             try:
                 made = self._made(read=True)
-            except ONE_ALONE:
+            except PER_IMAGE_ERRORS:
                 raise error from None
             if not made[1]:
                 raise
             return made
 
-    def without_unreadable(self, before: Sequence[Unreadable]) -> tuple[Conversion, list[Unreadable]] | None:
+    def without_unreadable(self, before: Sequence[UnreadableImage]) -> tuple[Conversion, list[UnreadableImage]] | None:
         """Return the same with all images read to their ends before; None if that shows nothing new."""
         made = self._made(read=True)
         return made if len(made[1]) > len(before) else None
 
-    def _made(self, *, read: bool) -> tuple[Conversion, list[Unreadable]]:
-        unreadable: list[Unreadable] = []
-        made = convert(
+    def _made(self, *, read: bool) -> tuple[Conversion, list[UnreadableImage]]:
+        unreadable: list[UnreadableImage] = []
+        made = convert_images(
             self.items, self.selector, self.options, unreadable=unreadable, distrusted=self.distrusted, read=read
         )
         return made, unreadable
@@ -185,7 +187,7 @@ def _write(conversion: Conversion, target: str, file: View, *, force: bool, quie
     if target == "-":
         write_pieces(1, pieces)
         return
-    meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=quiet)
+    meter = CopyProgress(sum(map(len, pieces)), f"writing {target}", quiet=quiet)
     try:
         size = write_file(
             target,
@@ -198,4 +200,4 @@ def _write(conversion: Conversion, target: str, file: View, *, force: bool, quie
         )
     finally:
         meter.finish()
-    say(f"wrote {target}: {counted(conversion.image_count, 'image')}, {size_words(size)}", quiet=quiet)
+    print_stderr(f"wrote {target}: {pluralize(conversion.image_count, 'image')}, {format_size(size)}", quiet=quiet)

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.messages import Meter, say, tell_abandoned, warn
-from fatpack.cli.options import allow_any_output, check_name
-from fatpack.cli.packing.options import chosen_packing
-from fatpack.errors import UsageError, counted
+from fatpack.cli.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.cli.options import allow_any_output, check_output_name
+from fatpack.cli.packing.options import packing_from_options
+from fatpack.errors import UsageError, pluralize
 from fatpack.formats.offload_binary.image_option import parse_image_option
-from fatpack.io.names import stem
+from fatpack.io.names import file_stem
 from fatpack.io.sink import write_file
-from fatpack.io.sources.opening import located, open_source
+from fatpack.io.sources.opening import open_source, resolve_url
 from fatpack.io.writing import write_pieces
-from fatpack.ops.choose.address import find, parse_address, refuse_package
+from fatpack.ops.choose.address import find_location, parse_address, refuse_package
 from fatpack.ops.edit.editor import write_edited
-from fatpack.ops.edit.embed import embed, embedding_note
+from fatpack.ops.edit.embed import embed_container, embedding_note
 from fatpack.ops.pack.bundles.fat_object import host_entry
 from fatpack.ops.pack.formats import open_images, pack_as
-from fatpack.ops.pack.slips import slips
+from fatpack.ops.pack.slips import pack_warnings
 from fatpack.options import BundleOptions
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from fatpack.cli.packing.options import Packing
+    from fatpack.cli.packing.options import PackingOptions
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, Source, View
     from fatpack.model import Finding
-    from fatpack.ops.choose.address import Place
-    from fatpack.ops.pack.packed import Packed
+    from fatpack.ops.choose.address import Location
+    from fatpack.ops.pack.packed import PackedContainers
 
 
-def make(
+def pack_file(
     images: Sequence[str],
     output: str | None,
     host: str | None,
@@ -53,7 +53,7 @@ def make(
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
         raise UsageError("there is nothing to pack", hint=hint)
-    chosen = chosen_packing(packing, output)
+    chosen = packing_from_options(packing, output)
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:
@@ -61,29 +61,29 @@ def make(
         if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
             stored.append(host_entry(stored, _open_host(host, opened)[1].view))
             host = None
-        for slip in slips(options if chosen.name == "offload-binary" else [], stored):
-            say(f"fatpack: warning: {slip}", quiet=quiet)
+        for slip in pack_warnings(options if chosen.name == "offload-binary" else [], stored):
+            print_stderr(f"fatpack: warning: {slip}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
-        images_words = counted(len(stored) - packed.left_out, "image")
-        warn(map(_with_hint, packed.findings), quiet=quiet)
+        images_words = pluralize(len(stored) - packed.left_out, "image")
+        print_warnings(map(_with_hint, packed.findings), quiet=quiet)
         for note in packed.notes:
-            say(note, quiet=quiet)
+            print_stderr(note, quiet=quiet)
         if dry_run:
             size = sum(map(len, packed.pieces))
-            say(f"would write {images_words}, {size_words(size)}", quiet=quiet)
+            print_stderr(f"would write {images_words}, {format_size(size)}", quiet=quiet)
             return 0
-        check_name(output)
+        check_output_name(output)
         target = _default_name(options, host, chosen.extension) if output is None else output
         if target != "-":
-            tell_abandoned(os.path.dirname(target), quiet=quiet)
-        meter = Meter(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
+            warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
+        meter = CopyProgress(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
         try:
             inputs = [image.data for image in stored]
             if host is None:
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
                 whole, place = _open_host(host, opened)
-                edited = place.around(embed(place.view, packed.pieces, format=chosen.format))
+                edited = place.around(embed_container(place.view, packed.pieces, format=chosen.format))
                 _tell_what_links(options, chosen, quiet=quiet)
                 size = _write_host(whole, edited, target, force=force, inputs=inputs, meter=meter)
         finally:
@@ -92,7 +92,7 @@ def make(
         for source in opened:
             source.close()
     if target != "-":
-        say(f"wrote {target}: {images_words}, {size_words(size)}", quiet=quiet)
+        print_stderr(f"wrote {target}: {images_words}, {format_size(size)}", quiet=quiet)
     return 0
 
 
@@ -100,18 +100,18 @@ def _located(option: ImageOption) -> ImageOption:
     """Return an option with the URLs among its files as what is opened, and without their secrets in its text."""
     if "://" not in option.text:
         return option
-    from fatpack.io.sources.url import redacted
+    from fatpack.io.sources.url import redact_message
 
-    return option.replace(files=tuple(map(located, option.files)), text=redacted(option.text))
+    return option.replace(files=tuple(map(resolve_url, option.files)), text=redact_message(option.text))
 
 
-def _open_host(host: str, opened: list[Source]) -> tuple[View, Place]:
+def _open_host(host: str, opened: list[Source]) -> tuple[View, Location]:
     """Open the file of a host, which may be a member of an archive; return the file, and the place of the object."""
     address = parse_address(host)
     source = open_source(address.path)
     opened.append(source)
     refuse_package(source.view())
-    return source.view(), find(source.view(), address)
+    return source.view(), find_location(source.view(), address)
 
 
 def _with_hint(item: Finding) -> Finding:
@@ -126,23 +126,23 @@ def _default_name(options: Sequence[ImageOption], host: str | None, extension: s
     if host is not None:
         address = parse_address(host)
         extension = "offload.a" if address.members else "offload.o"
-        return f"{stem(address.path) if host != '-' else 'stdin'}.{extension}"
+        return f"{file_stem(address.path) if host != '-' else 'stdin'}.{extension}"
     names = [option.files[0] for option in options]
     # The host's image of a HIP bundle is /dev/null, which is no name for anything.
     first = next((name for name in names if name != os.devnull), names[0])
-    return f"{stem(first)}.{extension}" if first != "-" else f"stdin.{extension}"
+    return f"{file_stem(first)}.{extension}" if first != "-" else f"stdin.{extension}"
 
 
-def _tell_what_links(options: Sequence[ImageOption], chosen: Packing, *, quiet: bool) -> None:
+def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, quiet: bool) -> None:
     """Say what of a host's new container does not come into programs."""
     note = embedding_note(chosen.format)
     if chosen.name == "offload-binary" and not all(option.get("kind") for option in options):
         note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
     if note:
-        say(f"fatpack: note: {note}", quiet=quiet)
+        print_stderr(f"fatpack: note: {note}", quiet=quiet)
 
 
-def _write(target: str, packed: Packed, *, force: bool, inputs: Sequence[View], meter: Meter) -> int:
+def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequence[View], meter: CopyProgress) -> int:
     if target == "-":
         return write_pieces(1, packed.pieces)
     return write_file(
@@ -151,7 +151,7 @@ def _write(target: str, packed: Packed, *, force: bool, inputs: Sequence[View], 
 
 
 def _write_host(
-    host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: Meter
+    host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: CopyProgress
 ) -> int:
     if target == "-":
         return write_pieces(1, edited)

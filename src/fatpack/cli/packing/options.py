@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.grammar.command import option_group
-from fatpack.cli.grammar.param_types import TARGET, Choice, Words
+from fatpack.cli.grammar.param_types import TARGET, ChoiceType, SuggestionType
 from fatpack.errors import UsageError
 from fatpack.ops.pack.formats import FORMATS
 from fatpack.record import Record
@@ -88,7 +88,7 @@ PACKING_KEYS = ("format_name", "compress", *dict.fromkeys(key for keys in _KEYS.
 _WITH_COMPRESS = {"compression", "level", "ccob_version"}
 
 
-class Packing(Record):
+class PackingOptions(Record):
     """What the options say: the format's name in ``--format`` and in JSON, and how its container is made."""
 
     name: str
@@ -110,7 +110,7 @@ packing_options = option_group(
     click.option(
         "--format",
         "format_name",
-        type=Choice(list(FORMATS)),
+        type=ChoiceType(list(FORMATS)),
         help="Container format. Default: from the suffix of -o (.fatbin, .bundle, .cir, .kpack, .syclbin), else "
         "offload-binary.",
     ),
@@ -121,7 +121,7 @@ packing_options = option_group(
     ),
     click.option(
         "--type",
-        type=Choice(_types),
+        type=ChoiceType(_types),
         help="File type of the images in a bundle (default bc); o with --host makes a fat object.",
     ),
     click.option(
@@ -136,7 +136,9 @@ packing_options = option_group(
         is_flag=True,
         help="Compress a bundle, a kpack archive, or an offload binary of version 3.",
     ),
-    click.option("--compression", type=Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."),
+    click.option(
+        "--compression", type=ChoiceType(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."
+    ),
     click.option(
         "--compression-level",
         "level",
@@ -148,12 +150,12 @@ packing_options = option_group(
     ),
     click.option(
         "--compress-mode",
-        type=Choice(_modes),
+        type=ChoiceType(_modes),
         help="Compression of a fat binary, as of fatbinary; size also compresses cubins.",
     ),
     click.option(
         "--producer",
-        type=Choice(_producers),
+        type=ChoiceType(_producers),
         help="Compress a fat binary as fatbinary of this CUDA version. Default: 13.0.",
     ),
     click.option("--compress-all", is_flag=True, help="Also compress the cubins of a fat binary."),
@@ -165,11 +167,11 @@ packing_options = option_group(
     ),
     click.option(
         "--include-ptx",
-        type=Words(_which_ptx),
+        type=SuggestionType(_which_ptx),
         metavar="none|newest|oldest|all|ARCH,…",
         help="Which PTX goes into a fat binary. Default: all.",
     ),
-    click.option("--cir-form", type=Choice(cir_forms), help="Form of a CIR container (default attribute)."),
+    click.option("--cir-form", type=ChoiceType(cir_forms), help="Form of a CIR container (default attribute)."),
     click.option(
         "--cir-ids",
         metavar="ID,…",
@@ -186,7 +188,7 @@ packing_options = option_group(
     ),
     click.option(
         "--syclbin-state",
-        type=Choice(_states),
+        type=ChoiceType(_states),
         help="State of the kernel bundle in a SYCLBIN file. Default: executable.",
     ),
 )
@@ -198,7 +200,7 @@ def _of_suffix(output: str | None) -> str:
     return next((name for name, row in FORMATS.items() if row.extension == suffix), "offload-binary")
 
 
-def chosen_packing(packing: Mapping[str, Any], output: str | None = None) -> Packing:
+def packing_from_options(packing: Mapping[str, Any], output: str | None = None) -> PackingOptions:
     """Return what the options say; where they name no format, that of the output's suffix.
 
     Raises UsageError for an option that means nothing for the format.
@@ -228,4 +230,4 @@ def chosen_packing(packing: Mapping[str, Any], output: str | None = None) -> Pac
         given.setdefault("compression", "zstd")
     if "cir_ids" in given:
         given["cir_ids"] = given["cir_ids"].split(",")
-    return Packing(name, FORMATS[name].options(**{fields[key]: value for key, value in given.items()}))
+    return PackingOptions(name, FORMATS[name].options(**{fields[key]: value for key, value in given.items()}))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class Changes:
+class FolderTransaction:
     """Changes that last if the ``with`` block ends well::
 
         with Changes("placed") as changes:

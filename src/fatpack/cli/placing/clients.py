@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.tools import TOOLS, named
+from fatpack.cli.tools import TOOLS, find_stand_in
 from fatpack.cli.tools.ours import is_command, is_script
 from fatpack.record import Record
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PATIENCE = 10
 
 
-class Found(Record):
+class CalledProgram(Record):
     """The program that one client calls by a name; ``path`` is empty where there is none."""
 
     client: str
@@ -42,7 +42,7 @@ class Found(Record):
         return os.readlink(self.path) if os.path.islink(self.path) and is_command(self.path) else ""
 
 
-class Clients:
+class ToolCallers:
     """Who calls stand-ins here. The compilers that PATH finds are asked once where they look first."""
 
     def __init__(self) -> None:
@@ -58,14 +58,14 @@ class Clients:
         """Who is asked, as :class:`Found` calls them."""
         return ["PATH", *([os.path.basename(self.clang)] if self.clang else []), *(["nvcc"] if self.nvcc else [])]
 
-    def found(self, name: str) -> Iterator[Found]:
+    def found(self, name: str) -> Iterator[CalledProgram]:
         """Yield what PATH finds, then what clang calls, and nvcc where the name is of NVIDIA."""
-        yield Found("PATH", self._on_path(name))
+        yield CalledProgram("PATH", self._on_path(name))
         if self.clang:
             said = _output([self.clang, f"-print-prog-name={name}"]).strip()
-            yield Found(os.path.basename(self.clang), said if os.path.dirname(said) else "")
+            yield CalledProgram(os.path.basename(self.clang), said if os.path.dirname(said) else "")
         if self.nvcc and _is_nvidias(name):
-            yield Found("nvcc", self._which(name, path=self._nvcc_path) or "")
+            yield CalledProgram("nvcc", self._which(name, path=self._nvcc_path) or "")
 
     def _on_path(self, name: str) -> str:
         """Return what PATH finds; a link that leads to nothing comes first where it would, if it led somewhere."""
@@ -90,7 +90,7 @@ _CLANGS = [f"clang-{version}" for version in range(29, 17, -1)]
 
 
 def _is_nvidias(name: str) -> bool:
-    tool = named(name)
+    tool = find_stand_in(name)
     return tool is not None and TOOLS[tool[0]].startswith("nvidia.")
 
 

@@ -16,9 +16,9 @@ import errno
 import os
 import sys
 
-from fatpack.cli.placing.changes import Changes
-from fatpack.cli.tools import TOOLS, meant, named
-from fatpack.cli.tools.ours import is_command, stem
+from fatpack.cli.placing.changes import FolderTransaction
+from fatpack.cli.tools import TOOLS, find_stand_in, name_hint
+from fatpack.cli.tools.ours import is_command, program_stem
 from fatpack.errors import UsageError
 from fatpack.record import Record
 
@@ -32,14 +32,14 @@ _LISTED = 4
 _IS_WINDOWS = os.name == "nt"
 
 
-class Placed(Record):
+class PlacedStandIn(Record):
     """A file of a stand-in's name: where it is, and what was done: ``made``, ``changed``, ``kept`` or ``removed``."""
 
     path: str
     done: str
 
 
-def program(called: str | None = None) -> str:
+def fatpack_program(called: str | None = None) -> str:
     """Return the absolute path of the command ``fatpack``: as it was called, else as it was installed.
 
     Raises UsageError if there is none.
@@ -62,7 +62,7 @@ def program(called: str | None = None) -> str:
     )
 
 
-def install(folder: str, names: Iterable[str], target: str) -> list[Placed]:
+def place_stand_ins(folder: str, names: Iterable[str], target: str) -> list[PlacedStandIn]:
     """Place stand-ins in a folder, which is made if need be; without names all that there are.
 
     All is checked before anything is changed, and what fails or is stopped then leaves everything as it was. Raises
@@ -77,8 +77,8 @@ def install(folder: str, names: Iterable[str], target: str) -> list[Placed]:
             hint=f"choose another folder, or move {'it' if len(others) == 1 else 'them'} away",
         )
     _check_permission(folder, "placed")
-    plan = [Placed(path, _what_to_do(path, target)) for path in paths]
-    with Changes("placed") as changes:
+    plan = [PlacedStandIn(path, _what_to_do(path, target)) for path in paths]
+    with FolderTransaction("placed") as changes:
         changes.make_folder(folder)
         for at, each in enumerate(plan):
             if each.done == "made":
@@ -93,7 +93,7 @@ def install(folder: str, names: Iterable[str], target: str) -> list[Placed]:
     return plan
 
 
-def uninstall(folder: str, names: Iterable[str]) -> list[Placed]:
+def remove_stand_ins(folder: str, names: Iterable[str]) -> list[PlacedStandIn]:
     """Remove stand-ins from a folder: those that are named, else all that are there. Nothing else is touched.
 
     All of them go, or none. Raises UsageError if some that are named are not there, or are not ours; ``OSError``.
@@ -109,19 +109,19 @@ def uninstall(folder: str, names: Iterable[str]) -> list[Placed]:
             if others:
                 raise UsageError(f"{_listed(others)}: {what}; nothing was removed")
     else:
-        paths = [_path(folder, name) for name in placed(folder)]
+        paths = [_path(folder, name) for name in list_placed(folder)]
     if paths:
         _check_permission(folder, "removed")
-    with Changes("removed") as changes:
+    with FolderTransaction("removed") as changes:
         for path in paths:
             changes.remove(path)
-    return [Placed(path, "removed") for path in paths]
+    return [PlacedStandIn(path, "removed") for path in paths]
 
 
-def placed(folder: str) -> list[str]:
+def list_placed(folder: str) -> list[str]:
     """Return the names of the stand-ins that were placed in a folder, sorted; none where there is no such folder."""
     there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    names = [stem(name) for name in there if named(stem(name))]
+    names = [program_stem(name) for name in there if find_stand_in(program_stem(name))]
     return [name for name in names if _is_placed(_path(folder, name))]
 
 
@@ -136,8 +136,8 @@ def _check(folder: str, names: Iterable[str]) -> None:
         raise UsageError("the name of the folder is empty", hint="for this folder give .")
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise UsageError(f"{folder}: is no folder", hint="give a folder for the stand-ins")
-    if not os.path.lexists(folder) and (folder.startswith("-") or named(folder)):
-        words = " ".join((*([folder] if named(folder) else ()), *names))
+    if not os.path.lexists(folder) and (folder.startswith("-") or find_stand_in(folder)):
+        words = " ".join((*([folder] if find_stand_in(folder) else ()), *names))
         raise UsageError(
             f"{folder} stands where the folder does",
             hint=f"fatpack tool --install stand-ins {words}".rstrip() + f"; a folder of that name is ./{folder}",
@@ -159,8 +159,8 @@ def _known(names: Iterable[str]) -> list[str]:
     """Return the names, or those of all stand-ins. Raises UsageError for one that is none."""
     names = list(dict.fromkeys(names)) or list(TOOLS)
     for name in names:
-        if named(name) is None or name != os.path.basename(name):
-            raise UsageError(f"no stand-in for {name!r}", hint=meant(os.path.basename(name)))
+        if find_stand_in(name) is None or name != os.path.basename(name):
+            raise UsageError(f"no stand-in for {name!r}", hint=name_hint(os.path.basename(name)))
     return names
 
 

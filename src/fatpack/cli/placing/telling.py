@@ -7,10 +7,10 @@ import shlex
 import sys
 
 from fatpack.cli.placing import links
-from fatpack.cli.terminal import style, write_text
-from fatpack.cli.tools import TOOLS, meant, named
+from fatpack.cli.terminal import get_style, write_text
+from fatpack.cli.tools import TOOLS, find_stand_in, name_hint
 from fatpack.errors import UsageError
-from fatpack.report.text import columns
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
-    from fatpack.cli.placing.clients import Clients, Found
-    from fatpack.cli.placing.links import Placed
+    from fatpack.cli.placing.clients import CalledProgram, ToolCallers
+    from fatpack.cli.placing.links import PlacedStandIn
 
 #: columns of text where nobody says how many a line has
 _WIDTH = 100
@@ -31,7 +31,7 @@ _DONE = {"made": "made", "changed": "led elsewhere before", "kept": "there alrea
 _WORDS = {"fatpack": "fatpack", "original": "original", "broken": "broken", "": "-"}
 
 
-class _Stopping:
+class _ReportOnStop:
     """While files are changed: whoever stops it is told what became of them."""
 
     def __enter__(self) -> None:
@@ -42,21 +42,21 @@ class _Stopping:
             _say([f"fatpack: {printable(str(error))}"])
 
 
-def install(folder: str, names: Sequence[str]) -> int:
+def install_and_report(folder: str, names: Sequence[str]) -> int:
     """Place stand-ins in a folder, and say how programs come to call them."""
-    target = links.program()
-    with _Stopping():
-        placed = links.install(folder, names, target)
+    target = links.fatpack_program()
+    with _ReportOnStop():
+        placed = links.place_stand_ins(folder, names, target)
     what = "copies of" if os.name == "nt" else "links to"
     write_text([f"{_count(placed)} in {printable(folder)}: {what} {printable(target)}", *_listed(placed)], verbose=1)
     _say(_next_steps(folder, [os.path.basename(each.path) for each in placed]))
     return 0
 
 
-def uninstall(folder: str, names: Sequence[str]) -> int:
+def uninstall_and_report(folder: str, names: Sequence[str]) -> int:
     """Remove stand-ins from a folder; exit code 1 if there are none."""
-    with _Stopping():
-        removed = links.uninstall(folder, names)
+    with _ReportOnStop():
+        removed = links.remove_stand_ins(folder, names)
     if not removed:
         _say([f"no stand-ins in {printable(folder)}: nothing was removed"])
         return 1
@@ -64,17 +64,17 @@ def uninstall(folder: str, names: Sequence[str]) -> int:
     return 0
 
 
-def which(names: Sequence[str], *, verbose: int = 0) -> int:
+def report_callers(names: Sequence[str], *, verbose: int = 0) -> int:
     """Tell which program each name means, and for whom; exit code 1 if one that is named is not fatpack on PATH.
 
     Without names, and unless it is ``verbose``, only those are told of which some lead to fatpack.
     """
-    from fatpack.cli.placing.clients import Clients
+    from fatpack.cli.placing.clients import ToolCallers
 
     for name in names:
-        if named(name) is None:
-            raise UsageError(f"no stand-in for {name!r}", hint=meant(name))
-    clients = Clients()
+        if find_stand_in(name) is None:
+            raise UsageError(f"no stand-in for {name!r}", hint=name_hint(name))
+    clients = ToolCallers()
     found = {name: list(clients.found(name)) for name in names or TOOLS}
     ours = [name for name, each in found.items() if each[0].is_fatpack]
     if not names:
@@ -83,13 +83,13 @@ def which(names: Sequence[str], *, verbose: int = 0) -> int:
         rows = [
             [name if number == 0 else "", *_row(one)] for name, each in found.items() for number, one in enumerate(each)
         ]
-        write_text(columns(rows), verbose=1)
+        write_text(align_columns(rows), verbose=1)
     else:
         write_text(_table(found, clients))
     return 1 if names and len(ours) < len(found) else 0
 
 
-def _headline(found: dict[str, list[Found]], clients: Clients) -> Iterator[str]:
+def _headline(found: dict[str, list[CalledProgram]], clients: ToolCallers) -> Iterator[str]:
     """Yield how many names lead to fatpack, for each that looks for them, and where the stand-ins are."""
     ours = [one for each in found.values() for one in each if one.is_fatpack]
     if not ours:
@@ -102,7 +102,7 @@ def _headline(found: dict[str, list[Found]], clients: Clients) -> Iterator[str]:
         yield f"  in {printable(folder)}"
 
 
-def _table(found: dict[str, list[Found]], clients: Clients) -> Iterator[str]:
+def _table(found: dict[str, list[CalledProgram]], clients: ToolCallers) -> Iterator[str]:
     """Yield who finds what of the names that mean a stand-in to somebody, or what had been one; then what others do."""
     rows = [["name", *clients.names]]
     for name, each in found.items():
@@ -110,7 +110,7 @@ def _table(found: dict[str, list[Found]], clients: Clients) -> Iterator[str]:
             states = {one.client: _WORDS[one.state] for one in each}
             rows.append([name, *(states.get(client, "") for client in clients.names)])
     if len(rows) > 1:
-        yield from columns(rows, indent="  ")
+        yield from align_columns(rows, indent="  ")
     others = len(found) - len(rows) + 1
     originals = sum(
         any(one.state == "original" for one in each) and not any(one.state in ("fatpack", "broken") for one in each)
@@ -125,7 +125,7 @@ def _table(found: dict[str, list[Found]], clients: Clients) -> Iterator[str]:
         yield "broken: the link leads to a fatpack that is gone; fatpack tool --install mends it"
 
 
-def _row(one: Found) -> list[str]:
+def _row(one: CalledProgram) -> list[str]:
     leads = f"{printable(one.path)} → {printable(one.leads_to)}" if one.leads_to else printable(one.path)
     return [one.client, _WORDS[one.state] if one.state else "nothing", leads]
 
@@ -133,7 +133,7 @@ def _row(one: Found) -> list[str]:
 def _next_steps(folder: str, names: Sequence[str]) -> Iterator[str]:
     """Yield what to type so that the stand-ins of a folder are called."""
     place = os.path.abspath(folder)
-    tools = [tool[0] for name in names if (tool := named(name.removesuffix(".exe")))]
+    tools = [tool[0] for name in names if (tool := find_stand_in(name.removesuffix(".exe")))]
     yield "now let programs call them:"
     rows = []
     if any(TOOLS[tool].startswith("llvm.") for tool in tools) or "fatbinary" in tools:
@@ -143,7 +143,7 @@ def _next_steps(folder: str, names: Sequence[str]) -> Iterator[str]:
     is_first = os.path.realpath(place) in map(os.path.realpath, os.get_exec_path()[:1])
     rows.append(["by PATH", "reached already: the folder is the first of PATH" if is_first else _path_line(place)])
     rows.append(["what is called", f"fatpack tool --which {names[0] if len(names) == 1 else ''}".rstrip()])
-    yield from columns([[printable(cell) for cell in row] for row in rows], indent="  ")
+    yield from align_columns([[printable(cell) for cell in row] for row in rows], indent="  ")
 
 
 #: What makes a link to nvcc whose folder is that of the stand-ins: nvcc reads its profile in the folder in which it was
@@ -178,7 +178,7 @@ def _quoted(place: str) -> str:
     return f'"{place}"' if os.name == "nt" and " " in place else place if os.name == "nt" else shlex.quote(place)
 
 
-def _listed(placed: Sequence[Placed]) -> Iterator[str]:
+def _listed(placed: Sequence[PlacedStandIn]) -> Iterator[str]:
     """Yield the names by what was done with them, wrapped."""
     from textwrap import wrap
 
@@ -186,7 +186,7 @@ def _listed(placed: Sequence[Placed]) -> Iterator[str]:
         names = [printable(os.path.basename(each.path)) for each in placed if each.done == done]
         if names:
             margin = f"  {words}: " if words else "  "
-            width = style().width or _WIDTH
+            width = get_style().width or _WIDTH
             yield from wrap(
                 " ".join(names), width, initial_indent=margin, subsequent_indent="    ", break_on_hyphens=False
             )
@@ -197,7 +197,7 @@ def _say(lines: Iterable[str]) -> None:
     sys.stderr.writelines(f"{line}\n" for line in lines)
 
 
-def _count(placed: Sequence[Placed]) -> str:
+def _count(placed: Sequence[PlacedStandIn]) -> str:
     return f"{len(placed)} stand-in{'' if len(placed) == 1 else 's'}"
 
 

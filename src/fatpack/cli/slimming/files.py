@@ -5,50 +5,50 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.editing import write_result
-from fatpack.cli.messages import say
-from fatpack.cli.slimming.packages import proving, slim_folder, slim_package
+from fatpack.cli.messages import print_stderr
+from fatpack.cli.slimming.packages import make_proof, slim_folder, slim_package
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.choose.address import find, parse_address, refuse_package
+from fatpack.ops.choose.address import find_location, parse_address, refuse_package
 from fatpack.ops.edit import editor
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.outcome import Outcome, deflated_size
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.outcome import SlimOutcome, deflated_size
 from fatpack.ops.slim.packages import is_package
-from fatpack.ops.slim.plan import plan
+from fatpack.ops.slim.plan import plan_slim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.cli.editing import Destination
-    from fatpack.cli.slimming.proofs import Proving
-    from fatpack.cli.slimming.request import Request
+    from fatpack.cli.editing import EditDestination
+    from fatpack.cli.slimming.proofs import CertificateWriter
+    from fatpack.cli.slimming.request import SlimRequest
     from fatpack.io.source import Piece, View
-    from fatpack.ops.edit.editor import Check
+    from fatpack.ops.edit.editor import EditCheck
 
 
-def slim_all(request: Request) -> list[Outcome]:
+def slim_all(request: SlimRequest) -> list[SlimOutcome]:
     """Slim the files of a request, and return what became of each. What fails is an outcome, too."""
-    found: list[Outcome] = []
+    found: list[SlimOutcome] = []
     for file in request.files:
         try:
             found += slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
         except BrokenPipeError:
             raise
         except (FatpackError, OSError) as error:
-            say(f"fatpack: error: {_message(error)}")
-            found.append(Outcome(file, 0, 0, "", None, error, is_told=True))
+            print_stderr(f"fatpack: error: {_message(error)}")
+            found.append(SlimOutcome(file, 0, 0, "", None, error, is_told=True))
     return found
 
 
-def _slim_file(request: Request, file: str) -> list[Outcome]:
+def _slim_file(request: SlimRequest, file: str) -> list[SlimOutcome]:
     address = parse_address(file)
     with open_source(address.path) as source:
         if not address.inside and is_package(source.view(), address.path):
             return slim_package(request, source.view(), address.path)
-    return [_outcome(request, file)]
+    return [_file_outcome(request, file)]
 
 
-def _outcome(request: Request, file: str) -> Outcome:
+def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
     size = 0
     try:
         address = parse_address(file)
@@ -56,15 +56,15 @@ def _outcome(request: Request, file: str) -> Outcome:
             whole = source.view()
             size = len(whole)
             refuse_package(whole)
-            place = find(whole, address)
-            made = plan(place.view, request.wishes)
+            place = find_location(whole, address)
+            made = plan_slim(place.view, request.wishes)
             pieces = list(place.around(made.pieces))
             after = sum(map(len, pieces))
             deflated = (deflated_size([whole]), deflated_size(pieces)) if request.deflates else None
-            done = Outcome(address.path, size, after, "", made, None, deflated)
+            done = SlimOutcome(address.path, size, after, "", made, None, deflated)
             if request.dry_run:
                 if made.is_changed:
-                    check_of(made)(place.view, PiecesSource(list(made.pieces), address.path).view())
+                    verifier_for(made)(place.view, PiecesSource(list(made.pieces), address.path).view())
                 return done
             output = _output(request, address.path)
             if request.to.in_place and not made.is_changed and request.certificate is None:
@@ -72,9 +72,9 @@ def _outcome(request: Request, file: str) -> Outcome:
             to = request.to if request.directory is None else request.to.replace(output=output)
             if request.directory is not None:
                 os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
-            check = check_of(made) if not place.archives else editor.verify
+            check = verifier_for(made) if not place.archives else editor.verify_edited
             is_only = request.to.in_place and made.mode in ("shrink", "zero") and not place.archives
-            proof = proving(request, whole, output, is_only=is_only)
+            proof = make_proof(request, whole, output, is_only=is_only)
 
             def proved(before: View, after: View) -> None:
                 check(before, after)
@@ -92,12 +92,19 @@ def _outcome(request: Request, file: str) -> Outcome:
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:
-        say(f"fatpack: error: {_message(error)}")
-        return Outcome(file, size, size, "", None, error, is_told=True)
+        print_stderr(f"fatpack: error: {_message(error)}")
+        return SlimOutcome(file, size, size, "", None, error, is_told=True)
 
 
 def _exchange(
-    host: View, path: str, pieces: list[Piece], to: Destination, proof: Proving | None, *, quiet: bool, check: Check
+    host: View,
+    path: str,
+    pieces: list[Piece],
+    to: EditDestination,
+    proof: CertificateWriter | None,
+    *,
+    quiet: bool,
+    check: EditCheck,
 ) -> None:
     """Write a result; take a certificate back that was written before the file got its name, if it never does."""
     try:
@@ -109,12 +116,12 @@ def _exchange(
 
 
 def _message(error: FatpackError | OSError) -> str:
-    from fatpack.outcomes import message
+    from fatpack.outcomes import error_message
 
-    return message(error)
+    return error_message(error)
 
 
-def _output(request: Request, path: str) -> str:
+def _output(request: SlimRequest, path: str) -> str:
     if request.directory is not None:
         return os.path.join(request.directory, os.path.basename(path))
     return path if request.to.output is None else request.to.output

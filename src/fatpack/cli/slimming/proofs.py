@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from fatpack import __version__, proof
-from fatpack.cli.messages import say
+from fatpack.cli.messages import print_stderr
 from fatpack.cli.terminal import write_text
 from fatpack.errors import HostError, UsageError
 from fatpack.io.sink import check_target, write_file
@@ -15,35 +15,38 @@ from fatpack.io.sources.opening import open_source
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.report.answers import certificate, package_certificate
 from fatpack.report.json_text import json_pieces
-from fatpack.scanner.visit import package_of
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from fatpack.cli.editing import Destination
+    from fatpack.cli.editing import EditDestination
     from fatpack.io.source import View
 
 
-class Proved:
+class ProofOutcome:
     """What is proved of two files: the certificate as plain data, and the lines for users."""
 
     def __init__(self, before: View, after: View) -> None:
         """Prove it. Raises Unsupported for files of which nothing is proved, and FormatError."""
         self.document: dict[str, Any]
         self.lines: Iterable[str]
-        if package_of(before) and package_of(after):
+        if detect_package(before) and detect_package(after):
             from fatpack.proof import packages
 
-            package = packages.verify(before, after)
+            package = packages.prove_package(before, after)
             self.is_proved = package.is_proved
-            self.document = package_certificate.record(package, __version__)
-            self.lines = package_certificate.render(package)
+            self.document = package_certificate.package_certificate_record(package, __version__)
+            self.lines = package_certificate.render_package_certificate(package)
         else:
-            verdict = proof.verify(before, after)
+            verdict = proof.prove(before, after)
             self.is_proved = verdict.is_proved
-            self.document, self.lines = certificate.record(verdict, __version__), certificate.render(verdict)
+            self.document, self.lines = (
+                certificate.certificate_record(verdict, __version__),
+                certificate.render_certificate(verdict),
+            )
 
     def text(self) -> list[bytes]:
         """Return the certificate as a file."""
@@ -65,7 +68,7 @@ def verify_files(
         views = [before.view(), after.view()]
         if target is not None:
             check_target(target, force, views)
-        proved = Proved(*views)
+        proved = ProofOutcome(*views)
         if target is not None:  # before anything is printed: what fails is the only document of what asked for JSON
             write_file(target, proved.text(), force=force, inputs=views)
         if as_json:
@@ -73,18 +76,18 @@ def verify_files(
         elif not quiet:
             write_text(proved.lines)
         if target is not None:
-            say(f"wrote {target}", quiet=quiet)
+            print_stderr(f"wrote {target}", quiet=quiet)
     return FINE if proved.is_proved else FINDINGS
 
 
-class Proving:
+class CertificateWriter:
     """The proof of a result before it takes its name, and the certificate of it, where one is asked for.
 
     Of a file that is changed in place the certificate is written before the exchange: the proof cannot be made again
     when the old file is gone.
     """
 
-    def __init__(self, before: View, output: str, to: Destination, target: str | None, *, quiet: bool) -> None:
+    def __init__(self, before: View, output: str, to: EditDestination, target: str | None, *, quiet: bool) -> None:
         """Take what is proved and where the certificate goes. Raises UsageError and ``FileExistsError`` for that."""
         if target is not None:
             if os.path.realpath(target) == os.path.realpath(output):
@@ -97,11 +100,11 @@ class Proving:
 
     def prove(self, after: View) -> None:
         """Prove a result. Raises HostError if it is not proved, Unsupported if it cannot be, and FormatError."""
-        proved = Proved(self._before, after)
+        proved = ProofOutcome(self._before, after)
         self._text, self._lines = proved.text(), list(proved.lines)
         if not proved.is_proved:
             for line in self._lines:
-                say(line)
+                print_stderr(line)
             unproved = "with -o FILE" if self._to.in_place else "without --certificate"
             raise HostError(
                 "the result is not proved to be the same but for device code, and was not written",
@@ -121,9 +124,9 @@ class Proving:
         if self._target is not None and not self._to.in_place:
             write_file(self._target, self._text, force=self._to.force, inputs=[self._before])
         for line in self._lines:
-            say(line, quiet=self._quiet)
+            print_stderr(line, quiet=self._quiet)
         if self._target is not None:
-            say(f"wrote {self._target}", quiet=self._quiet)
+            print_stderr(f"wrote {self._target}", quiet=self._quiet)
 
     def withdraw(self) -> None:
         """Remove the certificate of a file that was not exchanged after all."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.editing import check_output
-from fatpack.cli.options import allow_any_output, check_name
+from fatpack.cli.options import allow_any_output, check_output_name
 from fatpack.errors import UsageError
 from fatpack.ops.choose.address import parse_address
-from fatpack.ops.slim.naming import Naming, takes_name
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.ops.slim.naming import NameChange, needs_new_name
+from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from fatpack.cli.editing import Destination
+    from fatpack.cli.editing import EditDestination
 
 
 #: what says something of a proof of two files; all other options ask for a file to be made
 _OF_PROOFS = ("as_json", "certificate", "force", "max_inflated", "max_output", "output", "quiet", "verify")
 
 
-class Request(Record):
+class SlimRequest(Record):
     """The files, what is wished, and where the results go: to one place, or into the folder ``directory``.
 
     ``deflates`` asks for sizes as in a wheel, ``certificate`` is the file that the proof is written to. ``naming`` says
@@ -32,15 +32,15 @@ class Request(Record):
     """
 
     files: tuple[str, ...]
-    wishes: Wishes
-    to: Destination
+    wishes: SlimOptions
+    to: EditDestination
     directory: str | None = None
     dry_run: bool = False
     deflates: bool = False
     certificate: str | None = None
     as_json: bool = False
     quiet: bool = False
-    naming: Naming = Naming()
+    naming: NameChange = NameChange()
     sbom: str | None = None
 
     def check(self) -> None:
@@ -62,7 +62,7 @@ class Request(Record):
             return
         if self.directory is not None:
             allow_any_output(self.to.force)
-            check_name(self.directory)
+            check_output_name(self.directory)
             if self.to.output is not None or self.to.in_place:
                 raise UsageError("-d, -o and --in-place exclude each other")
         elif several and not self.to.in_place:
@@ -77,8 +77,8 @@ class Request(Record):
     def _check_effects(self) -> None:
         """Raise UsageError for an option that would do nothing, and for files that would be written over each other."""
         folders = [file for file in self.files if os.path.isdir(file)]
-        packages = [file for file in self.files if takes_name(file) and file not in folders]
-        if self.naming != Naming() and not packages:
+        packages = [file for file in self.files if needs_new_name(file) and file not in folders]
+        if self.naming != NameChange() and not packages:
             hint = "leave it away: other files keep their names"
             raise UsageError(
                 "--build-tag and --local-version name wheels and conda packages, and none is given", hint=hint
@@ -100,7 +100,7 @@ class Request(Record):
                 raise UsageError(f"{seen[name]} and {file} would both be {name} in {self.directory}", hint=hint)
 
 
-def check_proof(options: Mapping[str, Any]) -> None:
+def check_proof_options(options: Mapping[str, Any]) -> None:
     """Raise UsageError for options of the command that do nothing where two files are proved."""
     for name, value in options.items():
         is_default = value is None or value is False or value == () or (name, value) == ("mode", "auto")
@@ -110,7 +110,7 @@ def check_proof(options: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} does nothing with --verify, which makes no file", hint=hint)
 
 
-def patterns(texts: Iterable[str], option: str) -> tuple[str, ...]:
+def parse_patterns(texts: Iterable[str], option: str) -> tuple[str, ...]:
     """Return the patterns of an option, also several in one text. Raises UsageError for an empty one."""
     found = tuple(part.strip() for text in texts for part in text.split(","))
     if "" in found:
@@ -118,12 +118,12 @@ def patterns(texts: Iterable[str], option: str) -> tuple[str, ...]:
     return found
 
 
-def wishes_of(options: dict[str, Any]) -> Wishes:
+def slim_options(options: dict[str, Any]) -> SlimOptions:
     """Return the wishes that the options of the command describe. Raises TargetError for a device that nobody knows."""
     named = options["for_"]
     devices: tuple[Any, ...] = ()
     if named:
-        from fatpack.target.machine import devices as read
+        from fatpack.target.machine import parse_devices as read
 
         devices = read(named)
     keep_ptx = options["keep_ptx"]
@@ -131,10 +131,10 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
         if keep_ptx not in (None, "none"):
             raise UsageError("--drop-ptx and --keep-ptx exclude each other")
         keep_ptx = "none"
-    return Wishes(
+    return SlimOptions(
         devices=devices,
-        keep=patterns(options["keep"], "--keep"),
-        drop=patterns(options["drop"], "--drop"),
+        keep=parse_patterns(options["keep"], "--keep"),
+        drop=parse_patterns(options["drop"], "--drop"),
         keep_ptx=keep_ptx,
         allow_empty=options["allow_empty"],
         drop_signature=options["drop_signature"],

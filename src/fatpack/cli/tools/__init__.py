@@ -11,7 +11,7 @@ import sys
 
 from fatpack.cli.tools import versions
 from fatpack.errors import FatpackError, UsageError
-from fatpack.io.limits import advising_stand_ins
+from fatpack.io.limits import stand_in_advice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,35 +52,35 @@ and tell what is in place. NAME is one of
 """
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_stand_in(arguments: Sequence[str]) -> int:
     """Run the stand-in that the first argument names with the rest; return its exit code."""
     given, arguments = _version(arguments)
     if not arguments or arguments[0] in ("--help", "-h"):
         sys.stdout.write(_USAGE)
         sys.stdout.writelines(_rows())
         return 0
-    tool = named(arguments[0])
+    tool = find_stand_in(arguments[0])
     if tool is None:
-        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=meant(arguments[0].rpartition("/")[2]))
+        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=name_hint(arguments[0].rpartition("/")[2]))
     name, spelled = tool
-    version = versions.chosen(name, given or spelled, os.environ)
+    version = versions.choose_version(name, given or spelled, os.environ)
     # importlib would take longer to load than any module here.
     main = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"]).main
     rest = list(arguments[1:])
-    with advising_stand_ins():
+    with stand_in_advice():
         try:
             code = int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
             sys.stdout.flush()  # what is left for a full disk fails here
         except BrokenPipeError:
             raise
         except (FatpackError, OSError, MemoryError) as error:
-            from fatpack.cli.tools.failing import failed
+            from fatpack.cli.tools.failing import print_failure
 
-            return failed(name, TOOLS[name].partition(".")[0], arguments[0], error)
+            return print_failure(name, TOOLS[name].partition(".")[0], arguments[0], error)
     return code
 
 
-def named(program: str) -> tuple[str, str | None] | None:
+def find_stand_in(program: str) -> tuple[str, str | None] | None:
     """Return the stand-in that a program's name or path means, and the version in it, as in ``fatbinary-13.5``."""
     name = program.rpartition("/")[2]
     if name in TOOLS:
@@ -90,7 +90,7 @@ def named(program: str) -> tuple[str, str | None] | None:
     return (stem, version) if followed and version in followed.known else None
 
 
-def meant(name: str) -> str:
+def name_hint(name: str) -> str:
     """Return the hint about a name that no stand-in has: what was meant by it, or all that there are."""
     from difflib import get_close_matches
 

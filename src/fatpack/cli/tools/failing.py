@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.outcomes import message
+from fatpack.outcomes import error_message
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ _BEGINNINGS = {
 _STREAM = "LLVM ERROR: IO failure on output stream: "
 
 
-def failed(name: str, family: str, program: str, error: FatpackError | OSError | MemoryError) -> int:
+def print_failure(name: str, family: str, program: str, error: FatpackError | OSError | MemoryError) -> int:
     """Print a failure as the original of a stand-in begins its own, and return the exit code: 1 for all of them."""
     beginning = _BEGINNINGS.get(name, _BEGINNINGS[family]).format(name=name, program=program)
     try:
@@ -47,7 +47,7 @@ def failed(name: str, family: str, program: str, error: FatpackError | OSError |
         beginning = _STREAM if is_llvm else f"{beginning}standard output: "
         text = error.strerror or str(error)
     else:
-        text = message(error)
+        text = error_message(error)
     try:
         sys.stderr.write(printable(beginning + text) + "\n")
         sys.stderr.flush()

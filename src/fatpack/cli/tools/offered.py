@@ -14,10 +14,10 @@ from fatpack.cli.grammar.param_types import (
     IMAGE,
     KERNEL,
     TRIPLE,
-    Choice,
-    Pairs,
+    ChoiceType,
+    PairsType,
+    SuggestionType,
     Typed,
-    Words,
     after,
 )
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from fatpack.cli.grammar.param_types import Text
+    from fatpack.cli.grammar.param_types import StringType
 
 
 def _types() -> Iterable[str]:
@@ -43,9 +43,9 @@ def _offloads() -> Iterable[str]:
 
 
 def _dpcpp_offloads() -> Iterable[str]:
-    from fatpack.ops.wrap.dpcpp import KINDS
+    from fatpack.ops.wrap.dpcpp import DPCPP_KINDS
 
-    return KINDS
+    return DPCPP_KINDS
 
 
 def _dpcpp_formats() -> Iterable[str]:
@@ -68,53 +68,53 @@ def _fatbinary_modes() -> Iterable[str]:
 
 def _named(*beginnings: str) -> Iterable[str]:
     """Return names of targets that begin so."""
-    from fatpack.target import listed_names
+    from fatpack.target import all_names
 
-    return (name for name in listed_names() if name.startswith(beginnings))
+    return (name for name in all_names() if name.startswith(beginnings))
 
 
-_SM = Words(lambda: _named("sm_"), held="arch")
-_CODE = Words(lambda: _named("sm_", "compute_"), held="arch")
-_VIRTUAL = Words(lambda: _named("compute_"))
-_NUMBER = Words(lambda: (name.removeprefix("sm_") for name in _named("sm_")))
+_SM = SuggestionType(lambda: _named("sm_"), held="arch")
+_CODE = SuggestionType(lambda: _named("sm_", "compute_"), held="arch")
+_VIRTUAL = SuggestionType(lambda: _named("compute_"))
+_NUMBER = SuggestionType(lambda: (name.removeprefix("sm_") for name in _named("sm_")))
 
 #: stand-in → option without dashes → what its value may be; of other options it is a file, or what only the user knows
-VALUES: dict[str, dict[str, Text]] = {
-    "clang-offload-bundler": {"type": Choice(_types), "targets": BUNDLE_ID},
+VALUES: dict[str, dict[str, StringType]] = {
+    "clang-offload-bundler": {"type": ChoiceType(_types), "targets": BUNDLE_ID},
     "cir-offload-merge": {"targets": BUNDLE_ID},
     "llvm-offload-binary": {"image": IMAGE},
     "clang-offload-packager": {"image": IMAGE},
-    "llvm-offload-wrapper": {"kind": Choice(_offloads), "triple": HOST_TRIPLE},
+    "llvm-offload-wrapper": {"kind": ChoiceType(_offloads), "triple": HOST_TRIPLE},
     "clang-offload-wrapper": {
-        "kind": Choice(_dpcpp_offloads),
-        "format": Choice(_dpcpp_formats),
+        "kind": ChoiceType(_dpcpp_offloads),
+        "format": ChoiceType(_dpcpp_formats),
         "host": HOST_TRIPLE,
         "target": TRIPLE,
     },
     "clang-linker-wrapper": {"host-triple": HOST_TRIPLE},
-    "llvm-readobj": {"elf-output-style": Choice(("LLVM", "JSON", "GNU"))},
+    "llvm-readobj": {"elf-output-style": ChoiceType(("LLVM", "JSON", "GNU"))},
     "clang-offload-deps": {"targets": BUNDLE_ID},
     "cuobjdump": {"gpu-architecture": _SM, "arch": _SM, "function": KERNEL, "fun": KERNEL},
     "fatbinary": {
-        "compress": Choice(("true", "false")),
-        "compress-mode": Choice(_fatbinary_modes),
-        "image2": Pairs({"kind": Choice(("reloc", "index", "tileir")), "file": FILE}),
-        "image3": Pairs({"kind": Choice(_fatbinary_kinds), "sm": _NUMBER, "file": FILE}),
+        "compress": ChoiceType(("true", "false")),
+        "compress-mode": ChoiceType(_fatbinary_modes),
+        "image2": PairsType({"kind": ChoiceType(("reloc", "index", "tileir")), "file": FILE}),
+        "image3": PairsType({"kind": ChoiceType(_fatbinary_kinds), "sm": _NUMBER, "file": FILE}),
     },
     "nvprune": {
         "arch": _CODE,
-        "generate-code": Pairs({"arch": _VIRTUAL, "code": _CODE}),
-        "gencode": Pairs({"arch": _VIRTUAL, "code": _CODE}),
+        "generate-code": PairsType({"arch": _VIRTUAL, "code": _CODE}),
+        "gencode": PairsType({"arch": _VIRTUAL, "code": _CODE}),
     },
     "roc-obj": {"target-id": BUNDLE_ID, "t": BUNDLE_ID},
 }
 
 
-def offered(program: str) -> Sequence[str]:
+def option_spellings(program: str) -> Sequence[str]:
     """Return the options of a stand-in, as they are spelled; none for another name."""
-    from fatpack.cli.tools import named
+    from fatpack.cli.tools import find_stand_in
 
-    tool = named(program)
+    tool = find_stand_in(program)
     with open(os.path.join(os.path.dirname(__file__), "offered.list"), encoding="utf-8") as file:
         for line in file:
             name, *options = line.split()
@@ -123,11 +123,11 @@ def offered(program: str) -> Sequence[str]:
     return ()
 
 
-def value_of(program: str, option: str) -> Text | None:
+def option_value_kind(program: str, option: str) -> StringType | None:
     """Return what the value of a stand-in's option may be; None where nothing is known of it."""
-    from fatpack.cli.tools import named
+    from fatpack.cli.tools import find_stand_in
 
-    tool = named(program)
+    tool = find_stand_in(program)
     return VALUES.get(tool[0], {}).get(option.lstrip("-")) if tool else None
 
 
@@ -140,9 +140,11 @@ def completions(words: Sequence[str], current: str) -> Iterator[CompletionItem[s
     typed = Typed({}, list(filter(None, files)))
     option, equals, text = current.partition("=")
     if current.startswith("-") and equals:
-        yield from (after(f"{option}=", item) for item in (value_of(program, option) or FILE).offered(text, typed))
+        yield from (
+            after(f"{option}=", item) for item in (option_value_kind(program, option) or FILE).offered(text, typed)
+        )
     elif current.startswith("-"):
-        yield from (CompletionItem(each) for each in offered(program) if each.startswith(current))
+        yield from (CompletionItem(each) for each in option_spellings(program) if each.startswith(current))
     else:
-        kind = value_of(program, given[-1]) if given and given[-1].startswith("-") else None
+        kind = option_value_kind(program, given[-1]) if given and given[-1].startswith("-") else None
         yield from (kind or FILE).offered(current, typed)

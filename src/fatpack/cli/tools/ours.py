@@ -21,7 +21,7 @@ def is_command(path: str) -> bool:
     """Return whether a path is a link to a command ``fatpack``, also one that is gone, or a copy of its launcher."""
     try:
         if os.path.islink(path):
-            return stem(os.path.basename(os.readlink(path))) == "fatpack"
+            return program_stem(os.path.basename(os.readlink(path))) == "fatpack"
         if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_LAUNCHER:
             return False
         with open(path, "rb") as file:
@@ -42,6 +42,6 @@ def is_script(path: str) -> bool:
     return text.startswith((b"#!", b"@")) and b"fatpack tool" in text
 
 
-def stem(name: str) -> str:
+def program_stem(name: str) -> str:
     """Return the name of a program without the ``.exe`` that Windows has behind it."""
     return name[:-4] if name.lower().endswith(".exe") else name

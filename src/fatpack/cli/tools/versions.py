@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Versions(Record):
+class ToolVersions(Record):
     """The versions of one project that its stand-ins can follow, the default first.
 
     With ``has_mixture``, a stand-in that is told no version follows the first, and a later one where the first does not
@@ -28,12 +28,12 @@ class Versions(Record):
 
 
 #: The default is 22 until 23 is what distributions ship.
-LLVM = Versions("LLVM", "FATPACK_LLVM", ("22", "23"))
+LLVM = ToolVersions("LLVM", "FATPACK_LLVM", ("22", "23"))
 
-CUDA = Versions("CUDA", "FATPACK_CUDA", ("13.0", "13.5"), has_mixture=True)
+CUDA = ToolVersions("CUDA", "FATPACK_CUDA", ("13.0", "13.5"), has_mixture=True)
 
 #: Two tools of one name. Without being told, a command line with -kind is one of DPC++'s, which has to have it.
-OFFLOAD_WRAPPER = Versions("clang-offload-wrapper", "FATPACK_OFFLOAD_WRAPPER", ("15", "dpcpp"), has_mixture=True)
+OFFLOAD_WRAPPER = ToolVersions("clang-offload-wrapper", "FATPACK_OFFLOAD_WRAPPER", ("15", "dpcpp"), has_mixture=True)
 
 #: name of a stand-in → the versions that it can follow; those that are not here follow one version only
 FOLLOWED = {
@@ -49,14 +49,14 @@ FOLLOWED = {
 }
 
 
-def standing_in(tool: str, project: str) -> str:
+def version_text(tool: str, project: str) -> str:
     """Return what ``--version`` of a stand-in says: our version, and which of a project's tools it stands in for."""
     from fatpack import __version__
 
     return f"fatpack {__version__}, standing in for {tool} of {project}"
 
 
-def chosen(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
+def choose_version(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
     """Return the version that a stand-in follows; ``given`` is what ``--as`` says.
 
     "" stands for a stand-in that follows one version only, and for one that mixes them unless it is told.

@@ -18,12 +18,18 @@ dialect and of cir-offload-merge; no build of ClangIR was there to run.
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.formats.cir.bundle_id import fits, parse_id
-from fatpack.formats.cir.combine.route import route
+from fatpack.formats.cir.combine.route import assign_targets
 from fatpack.formats.cir.container.parse import detect, extent, parse
-from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
-from fatpack.formats.cir.words import FORMAT, FORMS
+from fatpack.formats.cir.modules.stored import (
+    BytecodeContainer,
+    BytecodeModuleRecord,
+    OffloadModule,
+    TextContainer,
+    TextModuleRecord,
+)
+from fatpack.formats.cir.words import CIR_FORMAT, FORMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,29 +44,29 @@ __all__ = [
     "DOC",
     "FORMS",
     "LAYOUTS",
-    "Bytecode",
-    "BytecodeModule",
-    "Nested",
+    "BytecodeContainer",
+    "BytecodeModuleRecord",
     "OffloadModule",
-    "Stored",
-    "carried_id",
-    "combine",
+    "TextContainer",
+    "TextModuleRecord",
+    "assign_targets",
+    "combine_container",
     "describe",
-    "describe_alone",
+    "describe_plain_modules",
     "detect",
     "extent",
     "fits",
-    "kernels",
+    "kernel_names",
     "labels",
+    "only_bundle_id",
     "parse",
     "parse_id",
-    "route",
-    "split",
+    "split_image",
     "write",
 ]
 
-DOC = Doc(
-    name=FORMAT,
+DOC = FormatInfo(
+    name=CIR_FORMAT,
     title="CIR offload container",
     description=(
         "The MLIR file in which ClangIR keeps the host module and one module per GPU architecture together, so that "
@@ -99,31 +105,33 @@ LAYOUTS = ()
 
 
 def write(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of a container; see :func:`fatpack.formats.cir.combine.write.write`."""
+    """Yield the pieces of a container; see :func:`fatpack.formats.cir.combine.write.write_container`."""
     from fatpack.formats.cir.combine import write
 
-    return write.write(container, options)
+    return write.write_container(container, options)
 
 
-def combine(container: Container, options: CirOptions | None = None, *, rename_records: bool = True) -> Combination:
-    """Return a container ready to be written, with a report; see :func:`fatpack.formats.cir.combine.write.combine`."""
+def combine_container(
+    container: Container, options: CirOptions | None = None, *, rename_records: bool = True
+) -> Combination:
+    """Return a container ready to be written, with a report; see :func:`fatpack.formats.cir.combine.write.combine_container`."""
     from fatpack.formats.cir.combine import write
 
-    return write.combine(container, options, rename_records=rename_records)
+    return write.combine_container(container, options, rename_records=rename_records)
 
 
-def split(image: Image) -> Iterator[Piece]:
-    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.files.split.split`."""
+def split_image(image: Image) -> Iterator[Piece]:
+    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.files.split.split_image`."""
     from fatpack.formats.cir.files import split
 
-    return split.split(image)
+    return split.split_image(image)
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container. Raises UsageError for one that was not read from a file."""
     from fatpack.formats.cir.container import byte_map
 
-    return byte_map.labels(container)
+    return byte_map.label_container(container)
 
 
 def describe(container: Container) -> Mapping[str, object]:
@@ -131,31 +139,31 @@ def describe(container: Container) -> Mapping[str, object]:
 
     Raises UsageError for a container that was not read from a file.
     """
-    from fatpack.formats.cir.container.describe import facts
+    from fatpack.formats.cir.container.describe import describe_container
 
-    return facts(container)
+    return describe_container(container)
 
 
-def describe_alone(view: View) -> Mapping[str, object]:
+def describe_plain_modules(view: View) -> Mapping[str, object]:
     """Return the same for the modules of a file that is no container. Raises FormatError for damaged bytecode."""
-    from fatpack.formats.cir.container.describe import facts_alone
+    from fatpack.formats.cir.container.describe import describe_modules
 
-    return facts_alone(view)
+    return describe_modules(view)
 
 
-def carried_id(view: View) -> str | None:
+def only_bundle_id(view: View) -> str | None:
     """Return the bundle ID that the only module of a file carries, as split files do; None where there is none."""
-    from fatpack.formats.cir.modules.alone import modules_alone
+    from fatpack.formats.cir.modules.alone import plain_modules
 
-    modules = modules_alone(view)
+    modules = plain_modules(view)
     return modules[0][1].id if len(modules) == 1 else None
 
 
-def kernels(view: View, record: object = None) -> tuple[str, ...]:
+def kernel_names(view: View, record: object = None) -> tuple[str, ...]:
     """Return the names of the kernels of an image, or of a file, in order; () where they cannot be decoded.
 
     ``record`` is the image's, if a container was read. Raises FormatError for damaged bytecode.
     """
-    from fatpack.formats.cir.container.describe import kernel_names
+    from fatpack.formats.cir.container.describe import read_kernel_names
 
-    return kernel_names(view, record)
+    return read_kernel_names(view, record)

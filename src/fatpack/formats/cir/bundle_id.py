@@ -14,7 +14,7 @@ from __future__ import annotations
 from fatpack.errors import UsageError
 from fatpack.model import Target
 from fatpack.record import Record
-from fatpack.target.target_id import signs
+from fatpack.target.target_id import feature_signs
 from fatpack.target.triple import as_llvm22, same_triple
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ KINDS = {"host": "host", "cuda": "cuda", "hip": "hip", "hipv4": "hip", "openmp":
 _NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
-class BundleId(Record):
+class CirBundleId(Record):
     """A bundle ID taken apart; ``is_misplaced`` is true where the processor stands in the place of the environment."""
 
     spelling: str
@@ -43,17 +43,17 @@ class BundleId(Record):
         return Target(self.triple, self.arch, offload, self.spelling)
 
 
-def parse_id(spelling: str) -> BundleId:
+def parse_id(spelling: str) -> CirBundleId:
     """Return the parts of an ID of any shape; never fails."""
     parts = spelling.split("-", 5)
     if len(parts) == 6:
-        return BundleId(spelling, parts[0], "-".join(parts[1:5]).rstrip("-"), parts[5])
+        return CirBundleId(spelling, parts[0], "-".join(parts[1:5]).rstrip("-"), parts[5])
     if len(parts) == 5 and parts[4].startswith(("sm_", "gfx")):
-        return BundleId(spelling, parts[0], "-".join(parts[1:4]), parts[4], is_misplaced=True)
-    return BundleId(spelling, parts[0], "-".join(parts[1:]).rstrip("-"), "")
+        return CirBundleId(spelling, parts[0], "-".join(parts[1:4]), parts[4], is_misplaced=True)
+    return CirBundleId(spelling, parts[0], "-".join(parts[1:]).rstrip("-"), "")
 
 
-def problem(spelling: str) -> str:
+def refusal_reason(spelling: str) -> str:
     """Return why cir-offload-merge refuses an ID, "" when nothing is wrong with it.
 
     An architecture that this version of LLVM does not know is none of our business, though the tool refuses it.
@@ -71,7 +71,7 @@ def id_for(target: Target) -> str:
 
     Raises UsageError for a target that an ID cannot name.
     """
-    if target.spelling and not problem(target.spelling):
+    if target.spelling and not refusal_reason(target.spelling):
         return target.spelling
     if target.offload not in KINDS.values() or not target.triple:
         raise UsageError(
@@ -99,7 +99,7 @@ def fits(stored: str, requested: str) -> bool:
         return False
     if arch.partition(":")[0] != wanted_arch.partition(":")[0] or (len(kinds) > 1 and not arch):
         return False
-    return signs(arch).items() <= signs(wanted_arch).items()
+    return feature_signs(arch).items() <= feature_signs(wanted_arch).items()
 
 
 def module_name(spelling: str, taken: Set[str] = ()) -> str:

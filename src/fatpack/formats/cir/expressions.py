@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MENDED = (3, 11, 5)
 
 
-class Expression:
+class LazyExpression:
     """A regular expression over bytes. Its methods are those of ``re.Pattern``, which they become when one is used.
 
     ``pattern`` is the text that it was made from.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fatpack.record import Record
 
-FORMAT = "cir-offload-container"
+CIR_FORMAT = "cir-offload-container"
 
 MODULE_NAMES = frozenset((b"module", b"builtin.module"))
 CONTAINER = b"cir.offload.container"
@@ -48,7 +48,7 @@ GPU_MODULE = b"gpu.module"
 OFFLOAD_SYMBOL = "offload_device_module"
 
 
-class Form(Record):
+class CirContainerForm(Record):
     """How a form is written: the container as an operation or an attribute, and a module's kind as which value.
 
     ``key`` is the attribute that holds the kind; ``is_nested`` puts the container into a module of its own.
@@ -62,11 +62,11 @@ class Form(Record):
 
 #: name → the forms that are written
 FORMS = {
-    "attribute": Form(is_op=False, kind="#cir.offload<{}>"),
-    "nested": Form(is_op=False, kind="#cir.offload<{}>", is_nested=True),
-    "op": Form(is_op=True, kind="#cir.offload_kind<{}>"),
-    "op-string": Form(is_op=True, kind='"{}"'),
-    "prototype": Form(is_op=False, kind='"{}"', key=PROTOTYPE_KIND),
+    "attribute": CirContainerForm(is_op=False, kind="#cir.offload<{}>"),
+    "nested": CirContainerForm(is_op=False, kind="#cir.offload<{}>", is_nested=True),
+    "op": CirContainerForm(is_op=True, kind="#cir.offload_kind<{}>"),
+    "op-string": CirContainerForm(is_op=True, kind='"{}"'),
+    "prototype": CirContainerForm(is_op=False, kind='"{}"', key=PROTOTYPE_KIND),
 }
 
 #: What current clang reads.

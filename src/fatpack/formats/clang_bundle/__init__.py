@@ -19,23 +19,23 @@ LLVM's sources and real libraries of ROCm 5 to 7.
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
-from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, DESCRIPTOR, FORMAT, HEADER
+from fatpack.doc import FormatInfo
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMPRESSED_HEADERS, DESCRIPTOR, HEADER
 from fatpack.formats.clang_bundle.parse import detect, extent, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.options import BundleOptions
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 
-DOC = Doc(
-    name=FORMAT,
+DOC = FormatInfo(
+    name=BUNDLE_FORMAT,
     title="Clang offload bundle",
     description=(
         "The container in which clang keeps code for a host and several devices side by side, each under an ID such as "
@@ -85,58 +85,60 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
-    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Text
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle, TextBundle
 
     record = container.record
     if isinstance(record, FatObject):
         from fatpack.model import Label
 
         return iter([Label(record.stored.span(), "object", f"{len(view)} bytes", "a fat object", "data")])
-    if isinstance(record, Linked):
+    if isinstance(record, LinkedImages):
         from fatpack.formats.clang_bundle.sections import linked
 
-        return linked.labels(record)
+        return linked.label_linked_images(record)
     from fatpack.formats.clang_bundle import byte_map
 
-    if not isinstance(record, (Bundle, Text, CompressedBundle)):
-        from fatpack.formats.faults import not_read
+    if not isinstance(record, (BinaryBundle, TextBundle, CompressedBundle)):
+        from fatpack.formats.faults import not_parsed_error
 
-        raise not_read("container")
-    return byte_map.labels(record)
+        raise not_parsed_error("container")
+    return byte_map.label_bundle(record)
 
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
     from fatpack.formats.clang_bundle import stored
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked, LinkedEntry, SectionEntry
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
 
     record = container.record
     entries = [image.record for image in container.images]
     if isinstance(record, FatObject):
-        sections = [entry for entry in entries if isinstance(entry, SectionEntry)]
+        sections = [entry for entry in entries if isinstance(entry, FatObjectEntry)]
         numbers = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
         return {"entries": numbers, **_symbols(record)}
-    if isinstance(record, Linked):
+    if isinstance(record, LinkedImages):
         found = [entry for entry in entries if isinstance(entry, LinkedEntry)]
         said = record.properties() if record.properties else {}
         rows = [{"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found]
         return {"entries": rows, **_symbols(record)}
-    if not isinstance(record, (stored.Bundle, stored.Text, stored.CompressedBundle)):
-        from fatpack.formats.faults import not_read
+    if not isinstance(record, (stored.BinaryBundle, stored.TextBundle, stored.CompressedBundle)):
+        from fatpack.formats.faults import not_parsed_error
 
-        raise not_read("container")
-    plain = [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.Entry)]
+        raise not_parsed_error("container")
+    plain = [
+        {"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.BundleEntry)
+    ]
     facts: dict[str, object] = {"entries": plain}
     if isinstance(record, stored.CompressedBundle):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
     inside = record.inside if isinstance(record, stored.CompressedBundle) else record
-    if isinstance(inside, stored.Bundle):
+    if isinstance(inside, stored.BinaryBundle):
         facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
     return facts
 
 
-def _symbols(record: FatObject | Linked) -> dict[str, object]:
+def _symbols(record: FatObject | LinkedImages) -> dict[str, object]:
     """Return the symbols that device code defines, as the bundler noted them; nothing where it did not."""
     symbols = record.symbols.by_target()
     return {"symbols": symbols} if symbols else {}

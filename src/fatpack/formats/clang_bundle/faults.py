@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.formats.faults import Errors, Faults
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
+from fatpack.formats.faults import ErrorFactory, FindingCollector
 
-__all__ = ["Faults", "errors", "fault"]
+__all__ = ["FindingCollector", "bundle_error", "bundle_errors"]
 
-errors = Errors(FORMAT)
+bundle_errors = ErrorFactory(BUNDLE_FORMAT)
 
 #: the error for a field that holds what it must not
-fault = errors.value
+bundle_error = bundle_errors.value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.layout import Field, Layout
 
-FORMAT = "clang-offload-bundle"
+BUNDLE_FORMAT = "clang-offload-bundle"
 MAGIC, COMPRESSED_MAGIC = magics.BUNDLE, magics.COMPRESSED_BUNDLE
 
 #: The versions of compressed bundles. A bundle that is not compressed has no version number; ours is 0.
@@ -33,7 +33,7 @@ def _method(value: int) -> str:
 
 
 HEADER = Layout(
-    FORMAT,
+    BUNDLE_FORMAT,
     "header of a bundle",
     [
         Field("magic", "bytes[24]", "__CLANG_OFFLOAD_BUNDLE__", lambda value: value.decode("latin-1")),
@@ -43,7 +43,7 @@ HEADER = Layout(
 
 #: The ID follows its descriptor, and the next descriptor follows the ID.
 DESCRIPTOR = Layout(
-    FORMAT,
+    BUNDLE_FORMAT,
     "descriptor of an entry",
     [
         Field("image_offset", "u64", "where the image is, from the magic; never 0 in what LLVM writes"),
@@ -63,7 +63,7 @@ _HASH = Field("hash", "bytes[8]", "Hash: the first 8 bytes of the MD5 of the bun
 
 
 def _compressed_header(version: int, *sizes: Field) -> Layout:
-    return Layout(FORMAT, f"header of a compressed bundle (v{version})", [*_COMPRESSED_FIELDS, *sizes, _HASH])
+    return Layout(BUNDLE_FORMAT, f"header of a compressed bundle (v{version})", [*_COMPRESSED_FIELDS, *sizes, _HASH])
 
 
 #: version → header in front of the compressed data

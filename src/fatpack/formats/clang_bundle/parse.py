@@ -37,11 +37,11 @@ def extent(view: View, at: int = 0) -> int | None:
         if head == MAGIC:
             from fatpack.formats.clang_bundle.plain import binary
 
-            return binary.extent(view, at)
+            return binary.binary_extent(view, at)
         if head.startswith(COMPRESSED_MAGIC):
             from fatpack.formats.clang_bundle.compressed import read
 
-            return read.extent(view, at)
+            return read.compressed_extent(view, at)
         from fatpack.formats.clang_bundle.plain.text import find_comment
 
         return len(view) - at if find_comment(view, at) is not None else None
@@ -60,19 +60,19 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     if head == MAGIC:
         from fatpack.formats.clang_bundle.plain import regular
 
-        found = regular.read(view, at)
+        found = regular.read_fast(view, at)
         if found is not None:
             return found
-    from fatpack.formats.clang_bundle.faults import Faults
+    from fatpack.formats.faults import FindingCollector
 
     if head == MAGIC:
         from fatpack.formats.clang_bundle.plain.binary import parse_binary
 
-        return parse_binary(view, at, Faults(strict))
+        return parse_binary(view, at, FindingCollector(strict))
     if head.startswith(COMPRESSED_MAGIC):
         from fatpack.formats.clang_bundle.compressed.read import parse_compressed
 
-        return parse_compressed(view, at, Faults(strict))
+        return parse_compressed(view, at, FindingCollector(strict))
     from fatpack.formats.clang_bundle.plain.text import parse_text
 
-    return parse_text(view, at, Faults(strict))
+    return parse_text(view, at, FindingCollector(strict))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
 
-class Entry(Record):
+class BundleEntry(Record):
     """An entry as stored: the bytes of its ID, and where its image lies, from the magic.
 
     ``at`` is where its descriptor starts. In a text bundle ``at`` is where the START marker does, with the newline
@@ -29,16 +29,16 @@ class Entry(Record):
     end: int = 0
 
 
-def entry_read(image: Image) -> Entry:
+def stored_bundle_entry(image: Image) -> BundleEntry:
     """Return what was stored of an image. Raises UsageError for one that was not read from a bundle."""
-    if isinstance(image.record, Entry):
+    if isinstance(image.record, BundleEntry):
         return image.record
-    from fatpack.formats.faults import not_read
+    from fatpack.formats.faults import not_parsed_error
 
-    raise not_read("image")
+    raise not_parsed_error("image")
 
 
-class Bundle(Record):
+class BinaryBundle(Record):
     """A binary bundle as stored; ``entry_count`` is what the header says, ``table_end`` the end of the descriptors."""
 
     stored: View
@@ -48,7 +48,7 @@ class Bundle(Record):
     table_end: int
 
 
-class Text(Record):
+class TextBundle(Record):
     """A text bundle as stored: ``comment`` is what its marker lines start with."""
 
     stored: View
@@ -73,13 +73,13 @@ class CompressedBundle(Record):
     inflated_size: int
     hash: bytes
     stream: View
-    inside: Bundle | Text
+    inside: BinaryBundle | TextBundle
 
 
-def plain_read(container: Container) -> Bundle | Text:
+def stored_bundle(container: Container) -> BinaryBundle | TextBundle:
     """Return what was stored of a plain bundle. Raises UsageError for a container that is none, or was not read."""
-    if isinstance(container.record, Bundle | Text):
+    if isinstance(container.record, BinaryBundle | TextBundle):
         return container.record
-    from fatpack.formats.faults import not_read
+    from fatpack.formats.faults import not_parsed_error
 
-    raise not_read("container")
+    raise not_parsed_error("container")

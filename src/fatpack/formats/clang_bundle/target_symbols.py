@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LARGEST = 16 << 20
 
 
-class Symbols(Record):
+class TargetSymbols(Record):
     """The symbols that are noted in ``sections``, read when they are asked for.
 
     ``ids`` are the bundle IDs known from elsewhere. ``only`` is what a linked program calls a target, such as
@@ -38,7 +38,7 @@ class Symbols(Record):
         """Return bundle ID → symbols, in stored order. Raises ``OSError`` when reading fails."""
         found: dict[str, list[str]] = {}
         for data in self.sections:
-            for id, names in read(data, self.ids).items():
+            for id, names in read_symbols(data, self.ids).items():
                 if not self.only or f"{id}-".startswith(f"{self.only}-"):
                     found.setdefault(id, []).extend(names)
         return found
@@ -56,7 +56,7 @@ class Symbols(Record):
                 yield finding("FP1005", data.span(), text, limits.advice("IMAGES"))
 
 
-def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
+def read_symbols(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """Return bundle ID → the symbols in a section, in stored order; ``ids`` are those known from elsewhere.
 
     An ID ends at the first point, unless a known one has points itself. Strings without one belong to the ID "".
@@ -73,7 +73,7 @@ def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
     return found
 
 
-def defined(data: View, id: str) -> list[bytes]:
+def symbols_for_id(data: View, id: str) -> list[bytes]:
     """Return the symbols that a section notes for one bundle ID, as they are stored and in that order.
 
     Raises HostError for a section that is too large to read.
@@ -85,7 +85,7 @@ def defined(data: View, id: str) -> list[bytes]:
     return [line[len(prefix) :] for line in lines if line.startswith(prefix) and len(line) > len(prefix)]
 
 
-def without(data: View, gone: Collection[str]) -> bytes | None:
+def without_ids(data: View, gone: Collection[str]) -> bytes | None:
     """Return a section without the symbols of some bundle IDs; None if it has none of them.
 
     Raises HostError for one that is too large to read.

@@ -7,7 +7,7 @@ the zstd library is the same; its output changed with zstd 1.5.7.
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for
 from fatpack.formats.clang_bundle.layout import (
     COMMENTS,
@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
-    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Text
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle, TextBundle
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import BundleOptions
@@ -61,21 +61,21 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
             yield record.stored
         return
     if record:
-        from fatpack.io.sharing import refuse_shared
+        from fatpack.io.sharing import refuse_shared_bytes
 
-        refuse_shared(image.data for image in container.images)
+        refuse_shared_bytes(image.data for image in container.images)
     yield from _laid_out(container, _style_of(container) if options is None else _style_for(options))
 
 
-def _stored(record: object) -> Bundle | Text | CompressedBundle | FatObject | Linked | None:
+def _stored(record: object) -> BinaryBundle | TextBundle | CompressedBundle | FatObject | LinkedImages | None:
     """Return what was stored of a bundle, None where the record is that of another format."""
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, Linked
-    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Text
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle, TextBundle
 
-    return record if isinstance(record, (Bundle, Text, CompressedBundle, FatObject, Linked)) else None
+    return record if isinstance(record, (BinaryBundle, TextBundle, CompressedBundle, FatObject, LinkedImages)) else None
 
 
-class _Style(Record):
+class _BundleStyle(Record):
     """What is written: text with ``comment`` tokens, or where that is None, images at multiples of ``align`` bytes.
 
     ``method`` and ``level`` are those of the compressor; None for a bundle that is not compressed, and for the level
@@ -88,18 +88,18 @@ class _Style(Record):
     level: int | None = None
 
 
-def _style_for(options: BundleOptions) -> _Style:
+def _style_for(options: BundleOptions) -> _BundleStyle:
     if options.type not in TYPES:
         raise UsageError(f"bundle type {options.type!r}", hint=f"choose from {' '.join(TYPES)}")
-    return _Style(TYPES[options.type] or None, options.align, options.compression, options.level)
+    return _BundleStyle(TYPES[options.type] or None, options.align, options.compression, options.level)
 
 
-def _style_of(container: Container) -> _Style:
+def _style_of(container: Container) -> _BundleStyle:
     """Return how a container was laid out, as its attributes have it. Raises UsageError for what is not written."""
     attrs = container.attrs
     flavour = attrs.get("flavour", "compressed" if "compression" in attrs else "binary")
     if flavour == "object":
-        fat_objects = in_both("fatpack pack --format=bundle --type=o", 'BundleOptions(type="o")')
+        fat_objects = cli_or_api("fatpack pack --format=bundle --type=o", 'BundleOptions(type="o")')
         raise UsageError(
             "a fat object is a host object with sections added, which no format writes",
             hint=f"{fat_objects} makes one of a host object and device images",
@@ -116,11 +116,11 @@ def _style_of(container: Container) -> _Style:
             raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="choose from binary and text")
         raise UsageError(f"bundle flavour {inside!r}", hint="choose from binary, compressed and text")
     if inside == "text":
-        return _Style(attrs.get("comment", ""), method=method, level=_level(attrs))
+        return _BundleStyle(attrs.get("comment", ""), method=method, level=_level(attrs))
     align = attrs.get("align", "1")
     if not align.isdecimal():
         raise UsageError(f"align {align!r} is no whole number")
-    return _Style(None, int(align), method, _level(attrs))
+    return _BundleStyle(None, int(align), method, _level(attrs))
 
 
 def _level(attrs: Mapping[str, str]) -> int | None:
@@ -131,7 +131,7 @@ def _level(attrs: Mapping[str, str]) -> int | None:
     return None if level is None else int(level)
 
 
-def _laid_out(container: Container, style: _Style) -> Iterator[Piece]:
+def _laid_out(container: Container, style: _BundleStyle) -> Iterator[Piece]:
     if style.method is None:
         if container.version:
             raise UsageError(f"bundle version {container.version}", hint="only compressed bundles have versions")
@@ -140,7 +140,7 @@ def _laid_out(container: Container, style: _Style) -> Iterator[Piece]:
         yield from _compressed(container, style, style.method)
 
 
-def _plain(images: Sequence[Image], style: _Style) -> Iterator[Piece]:
+def _plain(images: Sequence[Image], style: _BundleStyle) -> Iterator[Piece]:
     return _binary(images, style.align) if style.comment is None else _text(images, style.comment)
 
 
@@ -151,10 +151,10 @@ def entry_id(image: Image) -> bytes:
     """
     spelling = image.attrs.get("id")
     if spelling is None and image.record is not None:
-        from fatpack.formats.clang_bundle.sections.stored import LinkedEntry, SectionEntry
-        from fatpack.formats.clang_bundle.stored import Entry
+        from fatpack.formats.clang_bundle.sections.stored import FatObjectEntry, LinkedEntry
+        from fatpack.formats.clang_bundle.stored import BundleEntry
 
-        if isinstance(image.record, (Entry, SectionEntry, LinkedEntry)):
+        if isinstance(image.record, (BundleEntry, FatObjectEntry, LinkedEntry)):
             return image.record.id
     spelling = spelling if spelling is not None else image.target.spelling or id_for(image.target)
     try:
@@ -165,7 +165,7 @@ def entry_id(image: Image) -> bytes:
 
 def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     """Return the IDs of all entries. Two with one ID are refused unless they were read from a file that has them."""
-    from fatpack.formats.clang_bundle.stored import Entry
+    from fatpack.formats.clang_bundle.stored import BundleEntry
 
     if len(images) > limits.BUNDLE_ENTRIES:
         raise UsageError(
@@ -180,7 +180,7 @@ def _entry_ids(images: Sequence[Image]) -> list[bytes]:
                 f"bundle ID {spelling[:80]}… has {len(stored)} bytes", hint=f"{limits.BUNDLE_ID} are the most"
             )
         other = known.setdefault(stored, image)
-        if other is not image and not (isinstance(other.record, Entry) and isinstance(image.record, Entry)):
+        if other is not image and not (isinstance(other.record, BundleEntry) and isinstance(image.record, BundleEntry)):
             raise UsageError(f"two images have the bundle ID {spelling!r}", hint="readers would find only one of them")
     return ids
 
@@ -227,7 +227,7 @@ def _text(images: Sequence[Image], comment: str) -> Iterator[Piece]:
         yield prefix + END + stored + b"\n"
 
 
-def _compressed(container: Container, style: _Style, method: str) -> Iterator[Piece]:
+def _compressed(container: Container, style: _BundleStyle, method: str) -> Iterator[Piece]:
     version = container.version
     if method not in METHODS.values():
         raise UsageError(f"compression {method!r}", hint=f"choose from {', '.join(METHODS.values())}")

@@ -21,18 +21,18 @@ QUIRK(LTO-IR since CUDA 12.4): compressed, then obfuscated with a key. It is nam
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.formats.cuda_fatbin.layout import (
     DESCRIPTOR,
     ENTRY,
-    FORMAT,
+    FATBIN_FORMAT,
     GROUP_TABLE,
     HEADER,
     MEMBER,
     kind_words,
 )
 from fatpack.formats.cuda_fatbin.reading.parse import detect, extent, parse
-from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup, Fatbin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DOC",
     "LAYOUTS",
-    "Entry",
+    "CudaEntry",
+    "CudaGroup",
     "Fatbin",
-    "Group",
     "describe",
     "detect",
     "extent",
@@ -57,8 +57,8 @@ __all__ = [
     "write",
 ]
 
-DOC = Doc(
-    name=FORMAT,
+DOC = FormatInfo(
+    name=FATBIN_FORMAT,
     title="CUDA fat binary",
     description=(
         "The container, fatbin for short, in which NVIDIA's compilers keep device code for several GPUs: cubins, PTX, "
@@ -108,7 +108,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     """
     from fatpack.formats.cuda_fatbin import byte_map
 
-    return byte_map.labels(_read(container))
+    return byte_map.label_fatbin(_read(container))
 
 
 def describe(container: Container) -> Mapping[str, object]:
@@ -121,7 +121,7 @@ def describe(container: Container) -> Mapping[str, object]:
     entries = []
     for image in container.images:
         entry = image.record
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, CudaEntry):
             continue
         head = entry.head
         facts: dict[str, object] = {"kind": head.kind, "flags": head.flags}
@@ -138,6 +138,6 @@ def _read(container: Container) -> Fatbin:
     """Return what was stored of a container. Raises UsageError for one that was not read from bytes."""
     if isinstance(container.record, Fatbin):
         return container.record
-    from fatpack.formats.faults import not_read
+    from fatpack.formats.faults import not_parsed_error
 
-    raise not_read("container")
+    raise not_parsed_error("container")

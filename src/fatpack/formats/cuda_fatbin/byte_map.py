@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.byte_map import covered, gap
-from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ENTRY, GROUP_TABLE, HEADER, MEMBER, method_of
-from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
+from fatpack.byte_map import fill_gaps, gap_label
+from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ENTRY, GROUP_TABLE, HEADER, MEMBER, compression_method
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup, Fatbin
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 200
 
 
-def labels(record: Fatbin) -> Iterator[Label]:
+def label_fatbin(record: Fatbin) -> Iterator[Label]:
     """Yield a label for every byte of a fat binary, once, in order; a part that overlaps an earlier one is cut."""
     stored = record.stored
     yield from HEADER.labels(stored, 0, "header")
@@ -25,28 +25,28 @@ def labels(record: Fatbin) -> Iterator[Label]:
     for number, (part, members) in enumerate(_with_members(record)):
         start = part.stored.start - stored.start
         if start > reached:
-            yield gap(stored, reached, start)
-        yield from covered(part.stored, _part_labels(part, members, f"entry[{number}]"))
+            yield gap_label(stored, reached, start)
+        yield from fill_gaps(part.stored, _part_labels(part, members, f"entry[{number}]"))
         reached = start + len(part.stored)
     if reached < len(stored):
-        yield gap(stored, reached, len(stored))
+        yield gap_label(stored, reached, len(stored))
 
 
-def _with_members(record: Fatbin) -> Iterator[tuple[Entry | Group, Sequence[Entry]]]:
+def _with_members(record: Fatbin) -> Iterator[tuple[CudaEntry | CudaGroup, Sequence[CudaEntry]]]:
     """Yield what lies in a fat binary as such, every group with its members."""
-    members: dict[int, list[Entry]] = {}
+    members: dict[int, list[CudaEntry]] = {}
     for part in record.parts:
-        if isinstance(part, Entry) and part.group is not None:
+        if isinstance(part, CudaEntry) and part.group is not None:
             members.setdefault(id(part.group), []).append(part)
     for part in record.parts:
-        if isinstance(part, Group) or part.group is None:
+        if isinstance(part, CudaGroup) or part.group is None:
             yield part, members.get(id(part), ())
 
 
-def _part_labels(part: Entry | Group, members: Sequence[Entry], name: str) -> Iterator[Label]:
+def _part_labels(part: CudaEntry | CudaGroup, members: Sequence[CudaEntry], name: str) -> Iterator[Label]:
     head, stored = part.head, part.stored
     yield from ENTRY.labels(stored, 0, name)
-    if isinstance(part, Entry):
+    if isinstance(part, CudaEntry):
         yield from _area_labels(part, stored, name)
     else:
         at = head.options_offset
@@ -56,17 +56,17 @@ def _part_labels(part: Entry | Group, members: Sequence[Entry], name: str) -> It
             inner = f"{name}.member[{number}]"
             yield from MEMBER.labels(member.stored, 0, inner)
             yield from _area_labels(member, member.stored, inner)
-    method = method_of(head.flags)
+    method = compression_method(head.flags)
     size = min(head.compressed_size, head.padded_size) if method else head.padded_size
-    if isinstance(part, Entry) and not method:
+    if isinstance(part, CudaEntry) and not method:
         size = min(size, len(part.data) or size)
     if size:
         what = f"{size} bytes of {method}" if method else f"{size} bytes"
-        doc = "the image" if isinstance(part, Entry) else "the images of all members"
+        doc = "the image" if isinstance(part, CudaEntry) else "the images of all members"
         yield Label(stored.span(head.place, size), f"{name}.image", what, doc, "data")
 
 
-def _area_labels(entry: Entry, stored: View, name: str) -> Iterator[Label]:
+def _area_labels(entry: CudaEntry, stored: View, name: str) -> Iterator[Label]:
     """Yield labels for the strings of an entry that were read."""
     head, area = entry.head, entry.area
     if area.identifier:

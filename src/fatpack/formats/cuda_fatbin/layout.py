@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.layout import Field, Layout
 
-FORMAT = "cuda-fatbin"
+FATBIN_FORMAT = "cuda-fatbin"
 MAGIC = magics.FATBIN
 VERSION = 1
 ENTRY_VERSION = 0x0101
@@ -37,7 +37,7 @@ KINDS = {
 FORMS = {PTX: "ptx", ELF: "cubin", LTOIR: "ltoir", RELOCATABLE_PTX: "ptx", TILE_IR: "tileir"}
 
 #: Kinds that stand in other people's tables only: no producer is known to write them, and no driver takes them.
-UNSEEN = frozenset((0x04, 0x10, 0x20))
+UNKNOWN_KINDS = frozenset((0x04, 0x10, 0x20))
 
 #: form → kind of the entry that is written for it
 KIND_OF = {"ptx": PTX, "cubin": ELF, "object": ELF, "ltoir": LTOIR, "tileir": TILE_IR}
@@ -83,7 +83,7 @@ _METHOD_OF = {
 }
 
 
-def method_of(flags: int) -> str | None:
+def compression_method(flags: int) -> str | None:
     """Return how an entry with these flags is compressed, None if it is not."""
     return _METHOD_OF[flags & COMPRESSED]
 
@@ -102,7 +102,7 @@ def flag_words(flags: int) -> str:
 
 
 HEADER = Layout(
-    FORMAT,
+    FATBIN_FORMAT,
     "header",
     [
         Field("magic", "bytes[4]", "50 ED 55 BA, the number 0xBA55ED50"),
@@ -129,7 +129,7 @@ _ENTRY_END = [
 
 #: The variable area with identifier, options and ``.nv.compat`` follows, then the image.
 ENTRY = Layout(
-    FORMAT,
+    FATBIN_FORMAT,
     "entry",
     [
         *_ENTRY_START,
@@ -143,7 +143,7 @@ ENTRY = Layout(
 
 #: QUIRK(fatbinary 13.4): in a group the number that is a header's size elsewhere is a place.
 MEMBER = Layout(
-    FORMAT,
+    FATBIN_FORMAT,
     "member of a group",
     [
         *_ENTRY_START,
@@ -157,7 +157,7 @@ MEMBER = Layout(
 
 #: At the options offset of a group; the members follow, each with its variable area.
 GROUP_TABLE = Layout(
-    FORMAT,
+    FATBIN_FORMAT,
     "table of a group",
     [
         Field("member_count", "u32", "number of members"),
@@ -167,7 +167,7 @@ GROUP_TABLE = Layout(
 
 #: At the options offset of all other entries.
 DESCRIPTOR = Layout(
-    FORMAT,
+    FATBIN_FORMAT,
     "descriptor of options",
     [
         Field("string_offset", "u32", "where the options are, from the start of the entry; right behind this"),
@@ -176,11 +176,11 @@ DESCRIPTOR = Layout(
 )
 
 
-def padded(size: int) -> int:
+def padded_size(size: int) -> int:
     """Return a size with its padding."""
     return size + -size % ALIGN
 
 
-def string_room(size: int) -> int:
+def padded_string_size(size: int) -> int:
     """Return the bytes that a string of this size takes in a variable area: with its NUL, and padded."""
-    return padded(size + 1)
+    return padded_size(size + 1)

@@ -6,7 +6,7 @@ the bytes of that entry, also into another fat binary: compressed, obfuscated or
 
 from __future__ import annotations
 
-from fatpack.record import LateRecord, Record
+from fatpack.record import LazyRecord, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-class Head(Record):
+class CudaEntryHeader(Record):
     """The numbers of an entry as stored, named as in the layout.
 
     ``place`` is the size of the header, or in a member of a group where its image is in the inflated bytes.
@@ -38,7 +38,7 @@ class Head(Record):
     inflated_size: int
 
 
-class Area(Record):
+class CudaEntryStrings(Record):
     """The variable area of an entry: its strings, and where it ends, from the start of the entry.
 
     ``compat`` is the copy of the section ``.nv.compat``, which a cubin has in place of ``options``.
@@ -50,19 +50,19 @@ class Area(Record):
     end: int = 64
 
 
-class Group(Record):
+class CudaGroup(Record):
     """Several entries compressed as one: ``stored`` are all its bytes, ``inflated`` the images of all members.
 
     ``member_count`` is the number of members that could be read.
     """
 
-    head: Head
+    head: CudaEntryHeader
     stored: View
     inflated: View
     member_count: int
 
 
-class Entry(Record):
+class CudaEntry(Record):
     """An entry as stored.
 
     ``stored`` are all its bytes: header, image and padding; of a member of a group its header. ``packed`` are the
@@ -70,16 +70,16 @@ class Entry(Record):
     ``group``, and its ``number`` in there.
     """
 
-    head: Head
+    head: CudaEntryHeader
     stored: View
-    area: Area
+    area: CudaEntryStrings
     packed: View
     data: View
-    group: Group | None = None
+    group: CudaGroup | None = None
     number: int = 0
 
 
-class Fatbin(LateRecord):
+class Fatbin(LazyRecord):
     """A fat binary as stored, with the ``images`` and ``attrs`` that were read.
 
     ``parts`` are its entries in stored order; a group comes before its members.
@@ -88,14 +88,14 @@ class Fatbin(LateRecord):
     stored: View
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
-    parts: tuple[Entry | Group, ...]
+    parts: tuple[CudaEntry | CudaGroup, ...]
 
     def __init__(
         self,
         stored: View,
         images: tuple[Image, ...],
         attrs: Mapping[str, str],
-        parts: tuple[Entry | Group, ...] | None = None,
+        parts: tuple[CudaEntry | CudaGroup, ...] | None = None,
     ) -> None:
         """Take the fields; without ``parts`` they are the records of the images, made when they are asked for."""
         _put_stored(self, stored)
@@ -109,8 +109,8 @@ class Fatbin(LateRecord):
 
 
 _put_stored, _put_images, _put_attrs, _put_parts = Fatbin._setters
-_put_late = LateRecord._late.__set__  # the slot, not its value
+_put_late = LazyRecord._late.__set__  # the slot, not its value
 
 
 def _records(images: tuple[Image, ...]) -> Mapping[str, object]:
-    return {"parts": tuple(image.record for image in images if isinstance(image.record, Entry))}
+    return {"parts": tuple(image.record for image in images if isinstance(image.record, CudaEntry))}

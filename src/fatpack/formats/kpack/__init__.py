@@ -21,11 +21,11 @@ QUIRK(rocm_kpack's design page): keys without ``#`` and a number. All its code w
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
-from fatpack.formats.faults import not_read
-from fatpack.formats.kpack.layout import COUNT, FORMAT, FRAME, HEADER
+from fatpack.doc import FormatInfo
+from fatpack.formats.faults import not_parsed_error
+from fatpack.formats.kpack.layout import COUNT, FRAME, HEADER, KPACK_FORMAT
 from fatpack.formats.kpack.parse import detect, extent, parse
-from fatpack.formats.kpack.stored import Entry, Header
+from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 
-DOC = Doc(
-    name=FORMAT,
+DOC = FormatInfo(
+    name=KPACK_FORMAT,
     title="kpack archive",
     description=(
         "The file in which ROCm's packages of one processor or family keep the code objects of many libraries, by the "
@@ -84,7 +84,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     from fatpack.formats.kpack import byte_map
 
     body = view.slice(container.span.start - view.start, container.span.size)
-    return byte_map.labels(body, _header(container), container)
+    return byte_map.label_kpack(body, _header(container), container)
 
 
 def describe(container: Container) -> Mapping[str, object]:
@@ -95,11 +95,11 @@ def describe(container: Container) -> Mapping[str, object]:
         "family": container.attrs.get("family", ""),
         "archs": list(header.archs),
         "compression": container.attrs.get("compression"),
-        "ordinals": [image.record.ordinal for image in container.images if isinstance(image.record, Entry)],
+        "ordinals": [image.record.ordinal for image in container.images if isinstance(image.record, KpackEntry)],
     }
 
 
-def _header(container: Container) -> Header:
-    if isinstance(container.record, Header):
+def _header(container: Container) -> KpackHeader:
+    if isinstance(container.record, KpackHeader):
         return container.record
-    raise not_read("container")
+    raise not_parsed_error("container")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.formats.faults import Errors
-from fatpack.formats.kpack.layout import FORMAT
+from fatpack.formats.faults import ErrorFactory
+from fatpack.formats.kpack.layout import KPACK_FORMAT
 
-__all__ = ["errors"]
+__all__ = ["kpack_errors"]
 
-errors = Errors(FORMAT)
+kpack_errors = ErrorFactory(KPACK_FORMAT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.layout import Field, Layout
 
-FORMAT = "rocm-kpack"
+KPACK_FORMAT = "rocm-kpack"
 MAGIC = magics.KPACK
 VERSION = 1
 
@@ -13,7 +13,7 @@ VERSION = 1
 TRIPLE = "amdgcn-amd-amdhsa"
 
 HEADER = Layout(
-    FORMAT,
+    KPACK_FORMAT,
     "header",
     [
         Field("magic", "bytes[4]", "the letters KPAK"),
@@ -25,8 +25,8 @@ HEADER = Layout(
 )
 
 #: Of ``zstd-per-kernel``: what the frames begin with, and what stands before each.
-COUNT = Layout(FORMAT, "frame count", [Field("frame_count", "u32", "number of frames that follow")])
-FRAME = Layout(FORMAT, "frame", [Field("frame_size", "u32", "bytes of the zstd frame that follows")])
+COUNT = Layout(KPACK_FORMAT, "frame count", [Field("frame_count", "u32", "number of frames that follow")])
+FRAME = Layout(KPACK_FORMAT, "frame", [Field("frame_size", "u32", "bytes of the zstd frame that follows")])
 
 #: The images begin here, behind the header and zeros.
 DATA_OFFSET = 64

@@ -13,20 +13,20 @@ before 46b857b, ``artifact_splitter.py`` and ``loader.cpp``; ``runtime/tests`` k
 
 from __future__ import annotations
 
-from fatpack.encoding.messagepack import Reader
+from fatpack.encoding.messagepack import MessagePackReader
 from fatpack.errors import FormatError
-from fatpack.formats.faults import Errors, Faults
-from fatpack.formats.kpack.toc import decoded
+from fatpack.formats.faults import ErrorFactory, FindingCollector
+from fatpack.formats.kpack.toc import decode_text
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Span
+    from fatpack.io.source import Span, View
+    from fatpack.model import Finding
 
 FORMAT = "rocm-kpack-manifest"
 
-errors = Errors(FORMAT)
+manifest_errors = ErrorFactory(FORMAT)
 
 #: LIMIT: bytes of a manifest that are read, as the runtime had it.
 _SIZE = 1 << 20
@@ -44,7 +44,7 @@ _MAPS = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 _KEY = b"\xabkpack_files"
 
 
-class File(Record):
+class ManifestFile(Record):
     """What a manifest says of an architecture: the archive, its bytes and code objects (None: not stated)."""
 
     arch: str
@@ -54,38 +54,38 @@ class File(Record):
     span: Span
 
 
-class Manifest(Record):
+class KpackManifest(Record):
     """A manifest: which component it is for, where that is installed, and its archives by architecture."""
 
     component: str
     prefix: str
     version: int | None
-    files: tuple[File, ...]
+    files: tuple[ManifestFile, ...]
     span: Span
     findings: tuple[Finding, ...] = ()
 
 
-def detect(view: View) -> bool:
+def detect_manifest(view: View) -> bool:
     """Return whether the bytes may be a manifest: a map with the key of its files near the start."""
     head = view.head(0, 1)
     return bool(head) and head[0] in _MAPS and _KEY in view.head(0, _FRONT)
 
 
-def parse(view: View) -> Manifest:
+def parse_manifest(view: View) -> KpackManifest:
     """Return the manifest that the bytes are. Raises Truncated, BadValue, and LimitExceeded for one that is too long.
 
     An entry that is wrong is a finding, and the others are read.
     """
     if len(view) > _SIZE:
-        raise errors.limit(view, 0, "manifest", f"it has {len(view)} bytes", f"at most {_SIZE}")
-    faults = Faults()
-    reader = Reader(view, "manifest", FORMAT)
+        raise manifest_errors.limit(view, 0, "manifest", f"it has {len(view)} bytes", f"at most {_SIZE}")
+    faults = FindingCollector()
+    reader = MessagePackReader(view, "manifest", FORMAT)
     texts = {b"component_name": "", b"prefix": ""}
     version: int | None = None
-    files: dict[str, File] = {}
+    files: dict[str, ManifestFile] = {}
     for key in reader.map_of_strings():
         if key in texts:
-            texts[key] = decoded(reader.string())
+            texts[key] = decode_text(reader.string())
         elif key == b"format_version":
             at, version = reader.at, reader.integer()
             if version != _VERSION:
@@ -99,12 +99,14 @@ def parse(view: View) -> Manifest:
         rest = len(view) - reader.at
         faults.unexpected("FP1606", view.span(reader.at, rest), f"{rest} bytes behind the map belong to nothing")
     span = view.span(0, reader.at)
-    return Manifest(
+    return KpackManifest(
         texts[b"component_name"], texts[b"prefix"], version, tuple(files.values()), span, tuple(faults.findings)
     )
 
 
-def _read_files(view: View, reader: Reader, files: dict[str, File], faults: Faults) -> None:
+def _read_files(
+    view: View, reader: MessagePackReader, files: dict[str, ManifestFile], faults: FindingCollector
+) -> None:
     """Take up the files of the map that the reader is at; the runtime took the first entry of an architecture."""
     archs = reader.map_of_strings()
     while True:
@@ -118,8 +120,8 @@ def _read_files(view: View, reader: Reader, files: dict[str, File], faults: Faul
         span = view.span(at, end - at)
         try:
             if len(files) >= _MOST_FILES:
-                raise errors.limit(view, at, "kpack_files", "too many architectures", f"at most {_MOST_FILES}")
-            item = _file(view, decoded(stored), reader, start)
+                raise manifest_errors.limit(view, at, "kpack_files", "too many architectures", f"at most {_MOST_FILES}")
+            item = _file(view, decode_text(stored), reader, start)
         except FormatError as error:
             faults.unreadable("FP1607", error, span)
         else:
@@ -130,17 +132,17 @@ def _read_files(view: View, reader: Reader, files: dict[str, File], faults: Faul
         reader.at = end
 
 
-def _file(view: View, arch: str, reader: Reader, at: int) -> File:
+def _file(view: View, arch: str, reader: MessagePackReader, at: int) -> ManifestFile:
     """Return the entry that the reader is at, which starts at ``at``."""
     name: str | None = None
     numbers: dict[bytes, int | None] = {b"size": None, b"kernel_count": None}
     for key in reader.map_of_strings():
         if key == b"file" and name is None:
-            name = decoded(reader.string())
+            name = decode_text(reader.string())
         elif key in numbers:
             numbers[key] = reader.integer()
         else:
             reader.skip()
     if name is None:
-        raise errors.value(view, at, f"entry of {arch}", "it names no file")
-    return File(arch, name, numbers[b"size"], numbers[b"kernel_count"], view.span(at, reader.at - at))
+        raise manifest_errors.value(view, at, f"entry of {arch}", "it names no file")
+    return ManifestFile(arch, name, numbers[b"size"], numbers[b"kernel_count"], view.span(at, reader.at - at))

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.errors import BadValue, FormatError, LimitExceeded, Unsupported, counted, hexadecimal
-from fatpack.formats.faults import Faults
-from fatpack.formats.kpack.faults import errors
-from fatpack.formats.kpack.layout import COUNT, FORMAT, FORMS, FRAME, HEADER, MAGIC, SCHEMES, TRIPLE, VERSION
-from fatpack.formats.kpack.stored import Entry, Header
-from fatpack.formats.kpack.toc import Toc, too_many
+from fatpack.errors import BadValue, FormatError, LimitExceeded, Unsupported, format_hex, pluralize
+from fatpack.formats.faults import FindingCollector
+from fatpack.formats.kpack.faults import kpack_errors
+from fatpack.formats.kpack.layout import COUNT, FORMS, FRAME, HEADER, KPACK_FORMAT, MAGIC, SCHEMES, TRIPLE, VERSION
+from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
+from fatpack.formats.kpack.toc import KpackToc, too_many_code_objects
 from fatpack.io import limits
-from fatpack.io.source import Derived, View
-from fatpack.model import Container, Image, Span, Target
+from fatpack.io.source import Span, View, VirtualName
+from fatpack.model import Container, Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.kpack.toc import Kernel
+    from fatpack.formats.kpack.toc import TocRow
 
 
 #: A table that can be read so far is one.
@@ -65,7 +65,7 @@ def parse(view: View, at: int = 0) -> Container:
     """
     toc_offset, toc = _tables(view, at)
     body = view.slice(at, toc_offset + toc.size)
-    faults = Faults()
+    faults = FindingCollector()
     stated = toc.number(b"format_version")
     if stated is not None and stated != VERSION:
         faults.unexpected("FP1603", _place(toc, b"format_version"), f"format_version is {stated}, the header says 1")
@@ -86,12 +86,12 @@ def parse(view: View, at: int = 0) -> Container:
     served = frozenset(image.target.arch for image in images)
     _check_archs(toc, archs, served, faults)
     texts = {"group": toc.text(b"group_name"), "family": toc.text(b"gfx_arch_family"), "compression": compression or ""}
-    header = Header(VERSION, toc_offset, len(body), archs, served, tuple(toc.further), data_offset)
+    header = KpackHeader(VERSION, toc_offset, len(body), archs, served, tuple(toc.further), data_offset)
     gaps = _unknown(body, header, data_size, blobs)
     for gap in gaps:
         faults.unexpected("FP1604", gap.span(), f"{len(gap)} bytes that belong to nothing")
     return Container(
-        format=FORMAT,
+        format=KPACK_FORMAT,
         version=VERSION,
         images=tuple(images),
         span=body.span(),
@@ -102,25 +102,25 @@ def parse(view: View, at: int = 0) -> Container:
     )
 
 
-def _tables(view: View, at: int) -> tuple[int, Toc]:
+def _tables(view: View, at: int) -> tuple[int, KpackToc]:
     """Return where the table of contents is, from the magic, and the table."""
     head = view.head(at, HEADER.size)
     if not head or not MAGIC.startswith(head[:4]):
-        raise errors.magic(view, at, "not a kpack archive", MAGIC.hex(" "))
+        raise kpack_errors.magic(view, at, "not a kpack archive", MAGIC.hex(" "))
     if len(head) < HEADER.size:
-        raise errors.cut(view, at, "header", HEADER.size)
+        raise kpack_errors.cut(view, at, "header", HEADER.size)
     _, version, toc_offset = HEADER.read(view, at)
     if version != VERSION:
-        raise errors.unsupported(view, at, f"version {version}", f"fatpack reads {VERSION}")
+        raise kpack_errors.unsupported(view, at, f"version {version}", f"fatpack reads {VERSION}")
     offset_at = at + HEADER.field_offset("toc_offset")
     if toc_offset >= len(view) - at:
-        most = f"less than {hexadecimal(len(view) - at)}"
-        problem = f"{hexadecimal(toc_offset)} is past the end"
-        raise errors.value(view, offset_at, "toc_offset", problem, most, "the file looks cut short")
+        most = f"less than {format_hex(len(view) - at)}"
+        problem = f"{format_hex(toc_offset)} is past the end"
+        raise kpack_errors.value(view, offset_at, "toc_offset", problem, most, "the file looks cut short")
     if toc_offset < HEADER.size:
-        least = f"at least {hexadecimal(HEADER.size)}"
-        raise errors.value(view, offset_at, "toc_offset", f"{hexadecimal(toc_offset)} is in the header", least)
-    return toc_offset, Toc(view.slice(at + toc_offset, len(view) - at - toc_offset))
+        least = f"at least {format_hex(HEADER.size)}"
+        raise kpack_errors.value(view, offset_at, "toc_offset", f"{format_hex(toc_offset)} is in the header", least)
+    return toc_offset, KpackToc(view.slice(at + toc_offset, len(view) - at - toc_offset))
 
 
 def _blob(body: View, offset: int, size: int, toc_offset: int) -> View | None:
@@ -128,21 +128,21 @@ def _blob(body: View, offset: int, size: int, toc_offset: int) -> View | None:
     return body.slice(offset, size) if HEADER.size <= offset and offset + size <= toc_offset else None
 
 
-def _frames(body: View, toc: Toc, start: int, size: int, faults: Faults) -> Iterator[View]:
+def _frames(body: View, toc: KpackToc, start: int, size: int, faults: FindingCollector) -> Iterator[View]:
     """Yield the zstd frames of the archive, one behind the other as each says how long it is."""
     end = start + size
     if start < HEADER.size or end > toc.view.start - body.start or size < COUNT.size:
-        problem = f"the frames at {hexadecimal(start)} take {size} bytes"
-        room = f"inside {hexadecimal(HEADER.size)} to {hexadecimal(toc.view.start - body.start)}"
+        problem = f"the frames at {format_hex(start)} take {size} bytes"
+        room = f"inside {format_hex(HEADER.size)} to {format_hex(toc.view.start - body.start)}"
         raise toc.bad(toc.place(b"zstd_offset") or 0, "zstd_offset", problem, room)
     (count,) = COUNT.read(body, start)
     at = start + COUNT.size
     for number in range(count):
         if number >= limits.IMAGES:
-            raise too_many(body, at, "frames")
+            raise too_many_code_objects(body, at, "frames")
         if at + FRAME.size > end or at + FRAME.size + FRAME.read(body, at)[0] > end:
-            problem = f"frame {number} of {count} is past the end of the frames ({hexadecimal(body.offset(end))})"
-            error = errors.value(body, min(at, end - 1), "frame_size", problem)
+            problem = f"frame {number} of {count} is past the end of the frames ({format_hex(body.offset(end))})"
+            error = kpack_errors.value(body, min(at, end - 1), "frame_size", problem)
             faults.unreadable("FP1602", error, body.span(start, size))
             return
         (frame_size,) = FRAME.read(body, at)
@@ -150,7 +150,9 @@ def _frames(body: View, toc: Toc, start: int, size: int, faults: Faults) -> Iter
         at += FRAME.size + frame_size
 
 
-def _images(body: View, toc: Toc, blobs: Sequence[View | None], compression: str | None, faults: Faults) -> list[Image]:
+def _images(
+    body: View, toc: KpackToc, blobs: Sequence[View | None], compression: str | None, faults: FindingCollector
+) -> list[Image]:
     found: list[tuple[int, int, Image]] = []
     for number, kernel in enumerate(toc.kernels()):
         if isinstance(kernel, BadValue):
@@ -160,7 +162,7 @@ def _images(body: View, toc: Toc, blobs: Sequence[View | None], compression: str
         if stored is None:
             has = f"blob {kernel.ordinal} lies outside of the archive"
             if kernel.ordinal >= len(blobs):
-                has = f"it is blob {kernel.ordinal}, and there are {counted(len(blobs), 'blob')}"
+                has = f"it is blob {kernel.ordinal}, and there are {pluralize(len(blobs), 'blob')}"
             error = toc.bad(kernel.at, f"entry of {kernel.binary} for {kernel.arch}", has)
             faults.unreadable("FP1601", error, toc.view.span(kernel.at, kernel.end - kernel.at))
             continue
@@ -168,9 +170,11 @@ def _images(body: View, toc: Toc, blobs: Sequence[View | None], compression: str
     return [image for _, _, image in sorted(found, key=lambda item: item[:2])]
 
 
-def _image(body: View, toc: Toc, kernel: Kernel, stored: View, compression: str | None, faults: Faults) -> Image:
+def _image(
+    body: View, toc: KpackToc, kernel: TocRow, stored: View, compression: str | None, faults: FindingCollector
+) -> Image:
     shift = toc.view.start - body.start
-    entry = Entry(kernel.ordinal, stored, kernel.further, shift + kernel.at, shift + kernel.end)
+    entry = KpackEntry(kernel.ordinal, stored, kernel.further, shift + kernel.at, shift + kernel.end)
     if compression is None:
         data = stored
         if kernel.size is not None and kernel.size != len(stored):
@@ -187,39 +191,39 @@ def _image(body: View, toc: Toc, kernel: Kernel, stored: View, compression: str 
 
 def _inflated(stored: View, method: str, size: int | None) -> View:
     """Return what a frame inflates to when it is read; its size is what the table says, or else the frame itself."""
-    from fatpack.io.sources.inflated import Call, InflatedSource
+    from fatpack.io.sources.inflated import InflatedSource, PicklableCall
 
     stated = _stated_size(stored) if size is None else size
     size = min(stated, sys.maxsize)  # no view is longer
-    name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
+    name = VirtualName(f"inflated {method} at {format_hex(stored.start)}")
     source = InflatedSource(
         size,
-        Call(_whole, stored, method, stated),
+        PicklableCall(_whole, stored, method, stated),
         name,
         present=min(len(stored), stored.source.present),
         origin=stored.source,
-        stream=Call(_pieces, stored, method, stated),
-        start=Call(_start, stored, method),
+        stream=PicklableCall(_pieces, stored, method, stated),
+        start=PicklableCall(_start, stored, method),
     )
     return View(source, 0, size, (*stored.chain, name))
 
 
 def _start(stored: View, method: str, size: int) -> bytes:
-    from fatpack.codec import beginning
+    from fatpack.codec import inflate_beginning
 
-    return beginning(stored, size, method=method, format=FORMAT)
+    return inflate_beginning(stored, size, method=method, format=KPACK_FORMAT)
 
 
 def _whole(stored: View, method: str, size: int) -> bytes | bytearray:
     from fatpack.codec import decompress
 
-    return decompress(stored, method, size, format=FORMAT)
+    return decompress(stored, method, size, format=KPACK_FORMAT)
 
 
 def _pieces(stored: View, method: str, size: int) -> Iterator[bytes]:
-    from fatpack.codec import inflated
+    from fatpack.codec import inflate_pieces
 
-    return inflated(stored, method, size, format=FORMAT)
+    return inflate_pieces(stored, method, size, format=KPACK_FORMAT)
 
 
 #: Bytes at the start of a frame that say how long its content is; RFC 8878, 3.1.1.1.
@@ -236,7 +240,7 @@ def _stated_size(stored: View) -> int:
         return 0
 
 
-def _check_archs(toc: Toc, archs: Sequence[str], served: frozenset[str], faults: Faults) -> None:
+def _check_archs(toc: KpackToc, archs: Sequence[str], served: frozenset[str], faults: FindingCollector) -> None:
     """Note where the list of architectures, by which the runtime chooses an archive, is not that of the images."""
     span = _place(toc, b"gfx_arches")
     for arch in dict.fromkeys(archs):
@@ -248,12 +252,12 @@ def _check_archs(toc: Toc, archs: Sequence[str], served: frozenset[str], faults:
         faults.unexpected("FP1605", span, text, "add it to gfx_arches")
 
 
-def _place(toc: Toc, key: bytes) -> Span:
+def _place(toc: KpackToc, key: bytes) -> Span:
     at = toc.place(key)
     return toc.view.span(0, toc.size) if at is None else toc.view.span(at, 1)
 
 
-def _unknown(body: View, header: Header, data_size: int, blobs: Sequence[View | None]) -> list[View]:
+def _unknown(body: View, header: KpackHeader, data_size: int, blobs: Sequence[View | None]) -> list[View]:
     """Return the bytes in front of the table that are neither zeros nor described by it."""
     parts = [(HEADER.size, HEADER.size), (header.toc_offset, header.toc_offset)]
     if header.data_offset:

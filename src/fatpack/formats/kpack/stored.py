@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-class Header(Record):
+class KpackHeader(Record):
     """What header and table of contents say of the whole archive; kept in ``Container.record``.
 
     ``toc_offset`` is where the table is, from the magic, and ``size`` the bytes of the archive. ``archs`` are the
@@ -27,7 +27,7 @@ class Header(Record):
     data_offset: int = 0
 
 
-class Entry(Record):
+class KpackEntry(Record):
     """One code object as the table has it: which blob it is, the bytes as they are stored, its further pairs.
 
     ``ordinal`` is below zero for an image that comes from elsewhere. ``at`` and ``end`` are where its key and value

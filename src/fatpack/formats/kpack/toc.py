@@ -6,10 +6,10 @@ passes over those it does not know.
 
 from __future__ import annotations
 
-from fatpack.encoding.messagepack import Reader
-from fatpack.errors import BadValue, Truncated, counted
-from fatpack.formats.kpack.faults import errors
-from fatpack.formats.kpack.layout import FORMAT, SCHEMES
+from fatpack.encoding.messagepack import MessagePackReader
+from fatpack.errors import BadValue, Truncated, pluralize
+from fatpack.formats.kpack.faults import kpack_errors
+from fatpack.formats.kpack.layout import KPACK_FORMAT, SCHEMES
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -38,7 +38,7 @@ KEYS = (
 _FIRST, _STEP = 4096, 8
 
 
-class Kernel(Record):
+class TocRow(Record):
     """A row of ``toc``: the code object of one ``binary`` for one ``arch``; ``size`` is None where it is not stated.
 
     ``at`` and ``end`` are where architecture and entry stand in the table.
@@ -54,7 +54,7 @@ class Kernel(Record):
     end: int
 
 
-class Toc:
+class KpackToc:
     """The map, with the place of every value; values are read when they are asked for."""
 
     def __init__(self, view: View) -> None:
@@ -62,7 +62,9 @@ class Toc:
         self.view = view
         room = _FIRST
         while True:
-            reader = Reader(view.slice(0, min(room, len(view), limits.KPACK_TOC)), "table of contents", FORMAT)
+            reader = MessagePackReader(
+                view.slice(0, min(room, len(view), limits.KPACK_TOC)), "table of contents", KPACK_FORMAT
+            )
             try:
                 self._find(reader)
                 break
@@ -71,14 +73,14 @@ class Toc:
                 reached = reader.at if error.offset is None else error.offset - view.offset(0)
                 room = max(_STEP * room, reached + error.needed)
                 if len(reader.view) == len(view) or reached + error.needed > len(view):
-                    raise errors.cut(view, reached, "table of contents", error.needed) from error
+                    raise kpack_errors.cut(view, reached, "table of contents", error.needed) from error
                 if len(reader.view) == limits.KPACK_TOC:
                     raise self._too_long() from error
         self._reader = reader
         #: bytes of the map
         self.size = reader.at
 
-    def _find(self, reader: Reader) -> None:
+    def _find(self, reader: MessagePackReader) -> None:
         self._places: dict[bytes, int] = {}
         #: where each pair of the map starts, with its key, in stored order
         self.pairs: list[tuple[int, bytes]] = []
@@ -92,7 +94,7 @@ class Toc:
                 return
             self.pairs.append((at, key))
             if key in self._places:
-                self.repeated[decoded(key)] = None
+                self.repeated[decode_text(key)] = None
                 reader.skip()
                 continue
             self._places[key] = reader.at
@@ -103,7 +105,7 @@ class Toc:
 
     def _too_long(self) -> LimitExceeded:
         most = f"at most {limits.KPACK_TOC} bytes"
-        return errors.limit(self.view, 0, "table of contents", "it is too long", most, limits.advice("KPACK_TOC"))
+        return kpack_errors.limit(self.view, 0, "table of contents", "it is too long", most, limits.advice("KPACK_TOC"))
 
     def place(self, key: bytes) -> int | None:
         """Return where the value of a key is in the table, None if there is none."""
@@ -111,17 +113,17 @@ class Toc:
 
     def text(self, key: bytes) -> str:
         """Return the text of a key, "" if there is none."""
-        return decoded(self._reader.string()) if self._go(key) else ""
+        return decode_text(self._reader.string()) if self._go(key) else ""
 
     def number(self, key: bytes) -> int | None:
         """Return the number of a key, None if there is none. Raises BadValue for a negative one."""
-        return self._number(decoded(key)) if self._go(key) else None
+        return self._number(decode_text(key)) if self._go(key) else None
 
     def texts(self, key: bytes) -> tuple[str, ...]:
         """Return the texts in the array of a key."""
         if not self._go(key):
             return ()
-        return tuple(decoded(self._reader.string()) for _ in self._reader.array())
+        return tuple(decode_text(self._reader.string()) for _ in self._reader.array())
 
     def scheme(self) -> bytes:
         """Return how the code objects are stored. Raises Unsupported for a scheme that is not known."""
@@ -130,8 +132,10 @@ class Toc:
         at = self._reader.at
         name = self._reader.string()
         if name not in SCHEMES:
-            known = " and ".join(decoded(scheme) for scheme in SCHEMES)
-            raise errors.unsupported(self.view, at, f"compression scheme {decoded(name)!r}", f"fatpack reads {known}")
+            known = " and ".join(decode_text(scheme) for scheme in SCHEMES)
+            raise kpack_errors.unsupported(
+                self.view, at, f"compression scheme {decode_text(name)!r}", f"fatpack reads {known}"
+            )
         return name
 
     def blobs(self) -> Iterator[tuple[int, int]]:
@@ -143,7 +147,7 @@ class Toc:
             return
         for number in self._reader.array():
             if number >= limits.IMAGES:
-                raise too_many(self.view, self._reader.at, "blobs")
+                raise too_many_code_objects(self.view, self._reader.at, "blobs")
             offset = size = 0
             for key in self._reader.map_of_strings():
                 if key == b"offset":
@@ -154,7 +158,7 @@ class Toc:
                     self._reader.skip()
             yield offset, size
 
-    def kernels(self) -> Iterator[Kernel | BadValue]:
+    def kernels(self) -> Iterator[TocRow | BadValue]:
         """Yield the code objects in stored order, and in the place of a damaged entry what is wrong with it.
 
         Raises LimitExceeded where there are too many.
@@ -171,10 +175,10 @@ class Toc:
                     break
                 count += 1
                 if count > limits.IMAGES:
-                    raise too_many(self.view, at, "toc")
-                yield self._kernel(decoded(binary), decoded(arch), at)
+                    raise too_many_code_objects(self.view, at, "toc")
+                yield self._kernel(decode_text(binary), decode_text(arch), at)
 
-    def _kernel(self, binary: str, arch: str, at: int) -> Kernel | BadValue:
+    def _kernel(self, binary: str, arch: str, at: int) -> TocRow | BadValue:
         """Return the entry that the reader is at, and move behind it, whatever it holds."""
         reader = self._reader
         start = reader.at
@@ -187,7 +191,7 @@ class Toc:
         finally:
             reader.at = end
 
-    def _entry(self, binary: str, arch: str, at: int) -> Kernel:
+    def _entry(self, binary: str, arch: str, at: int) -> TocRow:
         reader, where = self._reader, f"entry of {binary} for {arch}"
         ordinal, size, kind = None, None, ""
         further = []
@@ -197,11 +201,11 @@ class Toc:
             elif key == b"original_size":
                 size = self._number(f"original_size of the {where}")
             elif key == b"type":
-                kind = decoded(reader.string())
+                kind = decode_text(reader.string())
             else:
                 further.append((key, reader.stored()))
         # The runtime takes the first blob where no ordinal is stated.
-        return Kernel(binary, arch, ordinal or 0, kind, size, tuple(further), at, reader.at)
+        return TocRow(binary, arch, ordinal or 0, kind, size, tuple(further), at, reader.at)
 
     def _go(self, key: bytes) -> bool:
         place = self._places.get(key)
@@ -219,20 +223,20 @@ class Toc:
 
     def bad(self, at: int, field: str, problem: str, expected: str = "") -> BadValue:
         """Return the error for a value of the table, at its place there."""
-        return errors.value(self.view, at, field, problem, expected)
+        return kpack_errors.value(self.view, at, field, problem, expected)
 
 
-def too_many(view: View, at: int, field: str) -> LimitExceeded:
+def too_many_code_objects(view: View, at: int, field: str) -> LimitExceeded:
     """Return the error for more code objects than an archive may have, by the field that lists them."""
-    problem = f"more than {counted(limits.IMAGES, 'code object')}"
-    return errors.limit(view, at, field, problem, f"at most {limits.IMAGES}", limits.advice("IMAGES"))
+    problem = f"more than {pluralize(limits.IMAGES, 'code object')}"
+    return kpack_errors.limit(view, at, field, problem, f"at most {limits.IMAGES}", limits.advice("IMAGES"))
 
 
-def decoded(text: bytes) -> str:
+def decode_text(text: bytes) -> str:
     """Return a string of the table; bytes that are no UTF-8 stay as they are when it is written again."""
     return text.decode("utf-8", "surrogateescape")
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Return what is stored for a string."""
     return text.encode("utf-8", "surrogateescape")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from fatpack.encoding import messagepack
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.kpack.layout import COUNT, DATA_OFFSET, FRAME, HEADER, MAGIC, SCHEMES, TYPE, VERSION
-from fatpack.formats.kpack.stored import Entry, Header
-from fatpack.formats.kpack.toc import encoded
+from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
+from fatpack.formats.kpack.toc import encode_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def write(container: Container, options: KpackOptions | None = None) -> Iterator
     images belong to are their ``attrs["binary"]``. Raises UsageError for two images of one binary and architecture,
     or one without a binary; Unsupported for images of an archive that share their bytes.
     """
-    stored = container.record if isinstance(container.record, Header) else None
+    stored = container.record if isinstance(container.record, KpackHeader) else None
     method = options.compression if options else container.attrs.get("compression")
     schemes = {name: scheme for scheme, name in SCHEMES.items()}
     if method not in schemes:
@@ -52,18 +52,18 @@ def write(container: Container, options: KpackOptions | None = None) -> Iterator
         if method:
             yield FRAME.pack(len(blob))
         yield blob
-    tail: list[tuple[bytes, bytes]] = [(b"compression_scheme", messagepack.string(schemes[method]))]
+    tail: list[tuple[bytes, bytes]] = [(b"compression_scheme", messagepack.pack_string(schemes[method]))]
     if method:
         tail += _numbers({b"zstd_offset": DATA_OFFSET, b"zstd_size": at - DATA_OFFSET})
     else:
-        rows = [messagepack.map_of(_numbers({b"offset": place, b"size": size})) for place, size in places]
-        tail.append((b"blobs", messagepack.array_of(rows)))
+        rows = [messagepack.pack_map(_numbers({b"offset": place, b"size": size})) for place, size in places]
+        tail.append((b"blobs", messagepack.pack_array(rows)))
     yield _table(container, stored, ordinals, tail)
 
 
-def _check(container: Container, stored: Header | None) -> None:
+def _check(container: Container, stored: KpackHeader | None) -> None:
     if stored is not None and container.images:
-        read = [image.record for image in container.images if isinstance(image.record, Entry)]
+        read = [image.record for image in container.images if isinstance(image.record, KpackEntry)]
         entries = {entry.ordinal: entry for entry in read if entry.ordinal >= 0}
         if sum(len(entry.stored) for entry in entries.values()) > stored.size:
             raise Unsupported(
@@ -91,7 +91,7 @@ def _blobs(images: Sequence[Image], method: str | None, level: int | None) -> tu
     for image in images:
         key = None
         entry = image.record
-        if isinstance(entry, Entry) and entry.ordinal >= 0 and level is None and image.compression == method:
+        if isinstance(entry, KpackEntry) and entry.ordinal >= 0 and level is None and image.compression == method:
             key = id(entry.stored.source), entry.stored.start, entry.ordinal
             if key in shared:
                 ordinals.append(shared[key])
@@ -103,7 +103,7 @@ def _blobs(images: Sequence[Image], method: str | None, level: int | None) -> tu
 
 
 def _blob(image: Image, method: str | None, level: int | None, *, is_stored: bool) -> Piece:
-    if is_stored and isinstance(image.record, Entry):
+    if is_stored and isinstance(image.record, KpackEntry):
         return image.record.stored
     if method is None:
         return image.data
@@ -113,26 +113,28 @@ def _blob(image: Image, method: str | None, level: int | None, *, is_stored: boo
 
 
 def _table(
-    container: Container, stored: Header | None, ordinals: Sequence[int], tail: Sequence[tuple[bytes, bytes]]
+    container: Container, stored: KpackHeader | None, ordinals: Sequence[int], tail: Sequence[tuple[bytes, bytes]]
 ) -> bytes:
     binaries: dict[str, list[tuple[bytes, bytes]]] = {}
     for image, ordinal in zip(container.images, ordinals, strict=True):
-        pairs = [(b"type", messagepack.string(encoded(image.attrs.get("type", TYPE))))]
+        pairs = [(b"type", messagepack.pack_string(encode_text(image.attrs.get("type", TYPE))))]
         pairs += _numbers({b"ordinal": ordinal, b"original_size": image.size})
-        if isinstance(image.record, Entry):
+        if isinstance(image.record, KpackEntry):
             pairs += image.record.further
-        entry = encoded(image.target.arch), messagepack.map_of(pairs)
+        entry = encode_text(image.target.arch), messagepack.pack_map(pairs)
         binaries.setdefault(image.attrs["binary"], []).append(entry)
     archs = _archs(container, stored)
-    return messagepack.map_of(
+    return messagepack.pack_map(
         [
             *_numbers({b"format_version": VERSION}),
-            (b"group_name", messagepack.string(encoded(container.attrs.get("group", "")))),
-            (b"gfx_arch_family", messagepack.string(encoded(container.attrs.get("family", "")))),
-            (b"gfx_arches", messagepack.array_of([messagepack.string(encoded(arch)) for arch in archs])),
+            (b"group_name", messagepack.pack_string(encode_text(container.attrs.get("group", "")))),
+            (b"gfx_arch_family", messagepack.pack_string(encode_text(container.attrs.get("family", "")))),
+            (b"gfx_arches", messagepack.pack_array([messagepack.pack_string(encode_text(arch)) for arch in archs])),
             (
                 b"toc",
-                messagepack.map_of([(encoded(name), messagepack.map_of(rows)) for name, rows in binaries.items()]),
+                messagepack.pack_map(
+                    [(encode_text(name), messagepack.pack_map(rows)) for name, rows in binaries.items()]
+                ),
             ),
             *tail,
             *(stored.further if stored else ()),
@@ -140,7 +142,7 @@ def _table(
     )
 
 
-def _archs(container: Container, stored: Header | None) -> list[str]:
+def _archs(container: Container, stored: KpackHeader | None) -> list[str]:
     """Return the architectures to list. What was listed without an image stays, what had images goes with them."""
     now = dict.fromkeys(image.target.arch for image in container.images)
     if stored is None:
@@ -150,4 +152,4 @@ def _archs(container: Container, stored: Header | None) -> list[str]:
 
 
 def _numbers(values: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
-    return [(key, messagepack.integer(value)) for key, value in values.items()]
+    return [(key, messagepack.pack_integer(value)) for key, value in values.items()]

@@ -21,10 +21,17 @@ QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4;
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.formats.offload_binary import regular
-from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, MAGIC, OFFLOAD_KINDS, VERSIONS, layouts
-from fatpack.formats.offload_binary.stored import Entry, Header, header_read
+from fatpack.formats.offload_binary.layout import (
+    IMAGE_KINDS,
+    MAGIC,
+    OFFLOAD_BINARY_FORMAT,
+    OFFLOAD_KINDS,
+    VERSIONS,
+    layouts_for_order,
+)
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader, stored_header
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -40,8 +47,8 @@ __all__ = [
     "IMAGE_KINDS",
     "LAYOUTS",
     "OFFLOAD_KINDS",
-    "Entry",
-    "Header",
+    "OffloadBinaryEntry",
+    "OffloadBinaryHeader",
     "describe",
     "detect",
     "extent",
@@ -50,8 +57,8 @@ __all__ = [
     "write",
 ]
 
-DOC = Doc(
-    name=FORMAT,
+DOC = FormatInfo(
+    name=OFFLOAD_BINARY_FORMAT,
     title="LLVM offload binary",
     description=(
         "The container in which LLVM keeps device images, each with a small map of strings. Written by "
@@ -77,7 +84,7 @@ DOC = Doc(
     ),
 )
 
-_TABLES = layouts()
+_TABLES = layouts_for_order()
 LAYOUTS = (*_TABLES.header.values(), _TABLES.entry, _TABLES.strings[1], _TABLES.strings[2])
 
 
@@ -99,7 +106,7 @@ def parse(view: View, at: int = 0) -> Container:
 
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
-    container = regular.read(view, at)
+    container = regular.read_fast(view, at)
     if container is None:
         from fatpack.formats.offload_binary.reader import parse
 
@@ -116,12 +123,12 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    header = header_read(container)
-    tables = layouts(header.order)
+    header = stored_header(container)
+    tables = layouts_for_order(header.order)
     if not header.inflated_size:
         from fatpack.formats.offload_binary import byte_map
 
-        yield from byte_map.labels(header, tables, container.images)
+        yield from byte_map.label_offload_binary(header, tables, container.images)
         return
     stored = view.slice(container.span.start - view.start, container.span.size)
     yield from tables.header[3].labels(stored, 0, "header")
@@ -134,7 +141,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: byte order, compression, the stored numbers of every entry."""
-    header = header_read(container)
+    header = stored_header(container)
     return {
         "order": header.order,
         "compression": header.compression,
@@ -142,6 +149,6 @@ def describe(container: Container) -> Mapping[str, object]:
         "entries": [
             {"image_kind": entry.image_kind, "offload_kind": entry.offload_kind, "flags": entry.flags}
             for entry in (image.record for image in container.images)
-            if isinstance(entry, Entry)
+            if isinstance(entry, OffloadBinaryEntry)
         ],
     }

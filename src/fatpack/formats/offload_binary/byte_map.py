@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from fatpack.findings import finding
-from fatpack.formats.offload_binary.stored import Header, entry_read
+from fatpack.formats.offload_binary.stored import OffloadBinaryHeader, stored_offload_entry
 from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.offload_binary.layout import Layouts
+    from fatpack.formats.offload_binary.layout import OffloadBinaryLayouts
     from fatpack.io.source import View
     from fatpack.model import Finding, Image
 
-    Part = tuple[int, int, str, bool]
+    BodyPart = tuple[int, int, str, bool]
     """(start, end, name, whether others of its kind may share its bytes), from the magic"""
 
 #: Bytes that pad an image to a multiple of eight, at most.
@@ -24,7 +24,12 @@ _PADDING = 7
 _SHOWN = 200
 
 
-def _parts(header: Header, tables: Layouts, images: Sequence[Image], strings: Sequence[tuple[int, int]]) -> list[Part]:
+def _parts(
+    header: OffloadBinaryHeader,
+    tables: OffloadBinaryLayouts,
+    images: Sequence[Image],
+    strings: Sequence[tuple[int, int]],
+) -> list[BodyPart]:
     """Return all parts in the order of their positions. Shared string entries and tails of strings overlap freely."""
     parts = [(0, tables.header[header.version].size, "header", False)]
     if images:
@@ -32,7 +37,7 @@ def _parts(header: Header, tables: Layouts, images: Sequence[Image], strings: Se
         parts.append((header.entry_offset, table_end, "entries", False))
     string_size = tables.strings[header.version].size
     for number, image in enumerate(images):
-        entry = entry_read(image)
+        entry = stored_offload_entry(image)
         if entry.strings:
             end = entry.string_offset + len(entry.strings) * string_size
             parts.append((entry.string_offset, end, f"string entries of entry[{number}]", True))
@@ -44,8 +49,8 @@ def _parts(header: Header, tables: Layouts, images: Sequence[Image], strings: Se
 
 
 def check_places(
-    header: Header,
-    tables: Layouts,
+    header: OffloadBinaryHeader,
+    tables: OffloadBinaryLayouts,
     images: Sequence[Image],
     strings: Sequence[tuple[int, int]],
     findings: list[Finding],
@@ -73,7 +78,9 @@ def check_places(
     return gaps
 
 
-def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Header:
+def keep_unknown(
+    header: OffloadBinaryHeader, tables: OffloadBinaryLayouts, gaps: Sequence[View]
+) -> OffloadBinaryHeader:
     """Return the header with the unknown bytes that a rewrite can put back: right behind the header, and at the end."""
     body = header.body
     for gap in gaps:
@@ -86,20 +93,22 @@ def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Heade
     return header
 
 
-def labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
+def label_offload_binary(
+    header: OffloadBinaryHeader, tables: OffloadBinaryLayouts, images: Sequence[Image]
+) -> Iterator[Label]:
     """Return a label for every byte of the body, once, in order; a part that overlaps an earlier one is cut."""
     # Without labels, as in a listing, nothing of this is loaded.
-    from fatpack.byte_map import covered
+    from fatpack.byte_map import fill_gaps
 
-    return covered(header.body, _raw_labels(header, tables, images))
+    return fill_gaps(header.body, _raw_labels(header, tables, images))
 
 
-def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
+def _raw_labels(header: OffloadBinaryHeader, tables: OffloadBinaryLayouts, images: Sequence[Image]) -> Iterator[Label]:
     body, string_layout = header.body, tables.strings[header.version]
     yield from tables.header[header.version].labels(body, 0, "header")
     labelled: set[tuple[int, int]] = set()
     for number, image in enumerate(images):
-        entry = entry_read(image)
+        entry = stored_offload_entry(image)
         yield from tables.entry.labels(body, header.entry_offset + number * tables.entry.size, f"entry[{number}]")
         for index, (key, value) in enumerate(entry.strings):
             at = entry.string_offset + index * string_layout.size

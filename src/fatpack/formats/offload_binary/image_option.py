@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.errors import UsageError
-from fatpack.formats.offload_binary.key_order import llvm_order
+from fatpack.formats.offload_binary.key_order import llvm_key_order
 from fatpack.formats.offload_binary.layout import BITCODE, FORMS, OFFLOAD_KINDS, kinds_by_extension
-from fatpack.formats.offload_binary.stored import Entry, NewEntry
+from fatpack.formats.offload_binary.stored import NewOffloadBinaryEntry, OffloadBinaryEntry
 from fatpack.model import Image, Target
 from fatpack.record import Record
 
@@ -55,7 +55,7 @@ def parse_image_option(text: str) -> ImageOption:
     return ImageOption(tuple(values.get("file", ())), pairs, f"--image={text}")
 
 
-def check_file(option: ImageOption) -> None:
+def check_file_key(option: ImageOption) -> None:
     """Raise UsageError for an option that names no file; a path without ``file=`` in front is what people try first."""
     if not option.files:
         first = option.text.removeprefix("--image=").partition(",")[0]
@@ -63,7 +63,7 @@ def check_file(option: ImageOption) -> None:
         raise UsageError(f"{option.text} has no file=", hint=f"write --image=file={path},triple=TRIPLE,arch=ARCH")
 
 
-def image_kind(name: str, is_bitcode: bool, version: int) -> int:
+def llvm_image_kind(name: str, is_bitcode: bool, version: int) -> int:
     """Return the image kind that LLVM stores in that container version: bitcode is known by its magic, which
     ``is_bitcode`` says, and all else by the file's extension.
     """
@@ -73,12 +73,12 @@ def image_kind(name: str, is_bitcode: bool, version: int) -> int:
     return kinds_by_extension(version).get(base.rpartition(".")[2] if "." in base else "", 0)
 
 
-def laid_out(new: NewEntry, version: int) -> Entry:
+def lay_out_entry(new: NewOffloadBinaryEntry, version: int) -> OffloadBinaryEntry:
     """Return an entry as the LLVM that writes that container version stores it."""
     pairs = dict(new.pairs)
-    order = llvm_order(list(pairs), version)
+    order = llvm_key_order(list(pairs), version)
     strings = tuple((key, pairs[key]) for key in order if key not in (b"file", b"kind"))
-    return Entry(image_kind(new.name, new.is_bitcode, version), new.offload_kind, 0, strings)
+    return OffloadBinaryEntry(llvm_image_kind(new.name, new.is_bitcode, version), new.offload_kind, 0, strings)
 
 
 def _stored(text: str) -> bytes:
@@ -95,8 +95,8 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     """
     pairs = tuple((_stored(key), _stored(value)) for key, value in option.pairs)
     offload = OFFLOAD_WORDS.get(option.get("kind") or "", 0)
-    new = NewEntry(name, data.head(0, 4).startswith(_BITCODE_MAGICS), offload, pairs)
+    new = NewOffloadBinaryEntry(name, data.head(0, 4).startswith(_BITCODE_MAGICS), offload, pairs)
     target = Target(option.get("triple") or "", option.get("arch") or "", OFFLOAD_KINDS[offload])
     attrs = {key: value for key, value in option.pairs if key not in ("file", "kind", "triple", "arch")}
-    form = FORMS.get(image_kind(name, new.is_bitcode, version=1), "")
+    form = FORMS.get(llvm_image_kind(name, new.is_bitcode, version=1), "")
     return Image(target, form, data, len(data), len(data), data.span(), attrs=attrs, record=new)

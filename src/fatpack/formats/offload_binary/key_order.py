@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SEED_23 = 0xED558CCD
 
 
-def llvm_order(keys: Sequence[bytes], version: int) -> list[bytes]:
+def llvm_key_order(keys: Sequence[bytes], version: int) -> list[bytes]:
     """Return keys (first appearances, ``file`` and ``kind`` included) in the order in which LLVM stores them in that
     container version: LLVM 22 in version 1, LLVM 23 in those after it.
     """

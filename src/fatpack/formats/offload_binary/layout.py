@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
-FORMAT = "llvm-offload-binary"
+OFFLOAD_BINARY_FORMAT = "llvm-offload-binary"
 MAGIC = magics.OFFLOAD_BINARY
 VERSIONS = (1, 2, 3)
 
@@ -72,7 +72,7 @@ def _named(names: Mapping[int, str]) -> Callable[[int], str]:
     return lambda value: f"{value} ({names.get(value, 'unknown')})"
 
 
-class Layouts(Record):
+class OffloadBinaryLayouts(Record):
     """The records of one byte order. ``header[v]`` and ``strings[v]`` are those of version v."""
 
     header: dict[int, Layout]
@@ -129,17 +129,19 @@ _STRING_V2 = [
     Field("value_size", "u64", "ValueSize: bytes of the value, which may contain NUL"),
 ]
 
-_CACHE: dict[str, Layouts] = {}
+_CACHE: dict[str, OffloadBinaryLayouts] = {}
 
 
-def layouts(order: Order = "little") -> Layouts:
+def layouts_for_order(order: ByteOrder = "little") -> OffloadBinaryLayouts:
     """Return the layouts for a byte order, ``little`` or ``big``."""
     if order not in _CACHE:
-        string_v1 = Layout(FORMAT, "string entry (v1)", _STRING_V1, order)
-        string_v2 = Layout(FORMAT, "string entry (v2, v3)", _STRING_V2, order)
-        _CACHE[order] = Layouts(
-            header={v: Layout(FORMAT, f"header (v{v})", fields, order) for v, fields in _HEADERS.items()},
-            entry=Layout(FORMAT, "entry", _ENTRY, order),
+        string_v1 = Layout(OFFLOAD_BINARY_FORMAT, "string entry (v1)", _STRING_V1, order)
+        string_v2 = Layout(OFFLOAD_BINARY_FORMAT, "string entry (v2, v3)", _STRING_V2, order)
+        _CACHE[order] = OffloadBinaryLayouts(
+            header={
+                v: Layout(OFFLOAD_BINARY_FORMAT, f"header (v{v})", fields, order) for v, fields in _HEADERS.items()
+            },
+            entry=Layout(OFFLOAD_BINARY_FORMAT, "entry", _ENTRY, order),
             strings={1: string_v1, 2: string_v2, 3: string_v2},
         )
     return _CACHE[order]

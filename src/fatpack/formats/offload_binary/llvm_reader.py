@@ -8,7 +8,7 @@ own parser, in its own words.
 from __future__ import annotations
 
 from fatpack.formats.offload_binary import parse
-from fatpack.formats.offload_binary.layout import MAGIC, VERSIONS, layouts
+from fatpack.formats.offload_binary.layout import MAGIC, VERSIONS, layouts_for_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def read_all(view: View, llvm: str) -> list[Image]:
 
 def _check(rest: View, llvm: str) -> None:
     """Raise LlvmError for what LLVM refuses; versions that are newer than it are left to our own parser."""
-    tables = layouts()
+    tables = layouts_for_order()
     header, entry = tables.header[1], tables.entry
     if len(rest) < header.size + entry.size or rest.head(0, 4) != MAGIC:
         raise LlvmError(INVALID)

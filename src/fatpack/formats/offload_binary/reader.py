@@ -8,32 +8,32 @@ are simply out of range.
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.errors import FormatError, LimitExceeded, Unsupported, hexadecimal
+from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex
 from fatpack.findings import finding
-from fatpack.formats.faults import Errors
+from fatpack.formats.faults import ErrorFactory
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
-    FORMAT,
     FORMS,
     MAGIC,
+    OFFLOAD_BINARY_FORMAT,
     VERSIONS,
     decode_offload,
-    layouts,
+    layouts_for_order,
 )
-from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader
 from fatpack.io import limits
-from fatpack.io.source import Derived, View
-from fatpack.model import Container, Finding, Image, Span, Target
+from fatpack.io.source import Span, View, VirtualName
+from fatpack.model import Container, Finding, Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.offload_binary.layout import Layouts
-    from fatpack.layout import Order
+    from fatpack.formats.offload_binary.layout import OffloadBinaryLayouts
+    from fatpack.layout import ByteOrder
 
-_errors = Errors(FORMAT)
+_errors = ErrorFactory(OFFLOAD_BINARY_FORMAT)
 _fault = _errors.value
 
 
@@ -52,7 +52,7 @@ def parse(view: View, at: int) -> Container:
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
     header = _read_header(view, at)
-    tables = layouts(header.order)
+    tables = layouts_for_order(header.order)
     span = Span(view.offset(at), view.offset(at) + header.size, view.chain)
     findings: list[Finding] = []
     if header.order == "big":
@@ -71,7 +71,7 @@ def parse(view: View, at: int) -> Container:
         # A program has hundreds of binaries, and a stream that stands open has a window and tables.
         header.body.source.rest()
     return Container(
-        format=FORMAT,
+        format=OFFLOAD_BINARY_FORMAT,
         version=header.version,
         images=tuple(images),
         span=span,
@@ -82,7 +82,7 @@ def parse(view: View, at: int) -> Container:
     )
 
 
-def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
+def _read_prefix(view: View, at: int) -> tuple[ByteOrder, dict[str, int]]:
     """Return the byte order and the header's fields by name; version and size are checked against the bytes present."""
     head = view.head(at, 8)
     if not head or not MAGIC.startswith(head[:4]):
@@ -91,11 +91,11 @@ def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
         raise _errors.cut(view, at, "header", 32)
     little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
     # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
-    order: Order = "big" if little not in VERSIONS and big in VERSIONS else "little"
+    order: ByteOrder = "big" if little not in VERSIONS and big in VERSIONS else "little"
     version = big if order == "big" else little
     if version not in VERSIONS:
         raise _errors.unsupported(view, at, f"version {version}", "fatpack reads 1, 2 and 3")
-    tables = layouts(order)
+    tables = layouts_for_order(order)
     layout, entry_size = tables.header[version], tables.entry.size
     header = layout.named(view, at)
     size = header["size"]
@@ -105,8 +105,8 @@ def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
             view,
             size_at,
             "size",
-            f"{hexadecimal(size)} is past the end",
-            f"at most {hexadecimal(len(view) - at)}",
+            f"{format_hex(size)} is past the end",
+            f"at most {format_hex(len(view) - at)}",
             "the file looks cut short",
         )
     least = layout.size + (entry_size if version == 1 else 0)
@@ -115,18 +115,20 @@ def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
     return order, header
 
 
-def _read_header(view: View, at: int) -> Header:
+def _read_header(view: View, at: int) -> OffloadBinaryHeader:
     order, fields = _read_prefix(view, at)
     version, size = fields["version"], fields["size"]
     # In version 1 a size stands in the place of the count; LLVM 22 accepts 0 and 39 there.
-    header = Header(version, order, size, fields["entry_offset"], fields.get("entry_count", 1), view.slice(at, size))
+    header = OffloadBinaryHeader(
+        version, order, size, fields["entry_offset"], fields.get("entry_count", 1), view.slice(at, size)
+    )
     inflated_size = fields.get("inflated_size", 0)
-    return _inflate(header, layouts(order).header[version].size, inflated_size) if inflated_size else header
+    return _inflate(header, layouts_for_order(order).header[version].size, inflated_size) if inflated_size else header
 
 
-def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
+def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) -> OffloadBinaryHeader:
     """Return the header of a compressed v3 binary, with the whole inflated binary as its body."""
-    from fatpack.io.sources.inflated import Call, InflatedSource
+    from fatpack.io.sources.inflated import InflatedSource, PicklableCall
     from fatpack.io.sources.streamed import StreamedSource
 
     stored = header.body
@@ -140,15 +142,15 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
         claim, expected = f"{len(data)} bytes claim to inflate to {inflated_size}", f"at most {most}"
         raise _errors.limit(stored, 32, "inflated_size", claim, expected, limits.inflated_hint(inflated_size))
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
-    name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
+    name = VirtualName(f"inflated {method} at {format_hex(stored.start)}")
     present = min(len(data), data.source.present)
-    stream = Call(_pieces, stored, method, header_size, inflated_size)
+    stream = PicklableCall(_pieces, stored, method, header_size, inflated_size)
     source: InflatedSource
     # Its tables are at the beginning, and the images come when they are read.
     if inflated_size > limits.INFLATED_AT_ONCE:
         source = StreamedSource(inflated_size, stream, name, present=present, origin=data.source)
     else:
-        inflate = Call(_inflated, stored, method, header_size, inflated_size)
+        inflate = PicklableCall(_inflated, stored, method, header_size, inflated_size)
         source = InflatedSource(inflated_size, inflate, name, present=present, origin=data.source, data=inflate())
     body = View(source, 0, inflated_size, (*stored.chain, name))
     return header.replace(body=body, inflated_size=inflated_size, compression=method)
@@ -156,11 +158,11 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
 
 def _pieces(stored: View, method: str, header_size: int, inflated_size: int) -> Iterator[bytes]:
     """Yield the binary that a compressed one stands for, under the header of that."""
-    from fatpack.codec import inflated
+    from fatpack.codec import inflate_pieces
 
     data = stored.slice(header_size, len(stored) - header_size)
     yield stored.read(0, header_size)
-    yield from inflated(data, method, inflated_size - header_size, format=FORMAT)
+    yield from inflate_pieces(data, method, inflated_size - header_size, format=OFFLOAD_BINARY_FORMAT)
 
 
 def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -> bytes:
@@ -168,7 +170,7 @@ def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -
     return b"".join(_pieces(stored, method, header_size, inflated_size))
 
 
-def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
+def _read_entries(header: OffloadBinaryHeader, tables: OffloadBinaryLayouts) -> list[tuple[int, ...]]:
     body, entry = header.body, tables.entry
     if header.entry_count > limits.IMAGES:
         at = tables.header[header.version].field_offset("entry_offset")
@@ -180,8 +182,8 @@ def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
             body,
             tables.header[header.version].field_offset("entry_offset"),
             "entry table",
-            f"{header.entry_count} entries at {hexadecimal(header.entry_offset)} do not fit",
-            f"at most {hexadecimal(len(body))}",
+            f"{header.entry_count} entries at {format_hex(header.entry_offset)} do not fit",
+            f"at most {format_hex(len(body))}",
         )
     return list(entry.struct.iter_unpack(body.read(header.entry_offset, end - header.entry_offset)))
 
@@ -193,7 +195,7 @@ class _Strings:
     number of string entries is bounded by what fits into the binary, the decoded bytes by limits.STRING_RATIO.
     """
 
-    def __init__(self, header: Header, tables: Layouts) -> None:
+    def __init__(self, header: OffloadBinaryHeader, tables: OffloadBinaryLayouts) -> None:
         self.body = header.body
         self.layout = tables.strings[header.version]
         self.sized = header.version > 1
@@ -210,8 +212,8 @@ class _Strings:
                 body,
                 min(at, len(body)),
                 f"{entry} string entries",
-                f"{count} entries at {hexadecimal(at)} are past the end",
-                f"at most {hexadecimal(len(body))}",
+                f"{count} entries at {format_hex(at)} are past the end",
+                f"at most {format_hex(len(body))}",
             )
         self.count_left -= count
         if self.count_left < 0:
@@ -233,8 +235,8 @@ class _Strings:
                     self.body,
                     len(self.body),
                     name,
-                    f"offset {hexadecimal(at)} is past the end",
-                    f"below {hexadecimal(len(self.body))}",
+                    f"offset {format_hex(at)} is past the end",
+                    f"below {format_hex(len(self.body))}",
                 )
             parts: list[bytes] = []
             place, step = at, 64
@@ -262,8 +264,8 @@ class _Strings:
                     self.body,
                     min(at, len(self.body)),
                     name,
-                    f"value {hexadecimal(at)} + {hexadecimal(size)} is past the end",
-                    f"at most {hexadecimal(len(self.body))}",
+                    f"value {format_hex(at)} + {format_hex(size)} is past the end",
+                    f"at most {format_hex(len(self.body))}",
                 )
             self._spend(size, at, name)
             known = self.known[at, size] = self.body.read(at, size)
@@ -282,13 +284,18 @@ class _Strings:
         return _errors.limit(self.body, at, name, problem, hint=limits.advice("STRING_RATIO"))
 
 
-def text(stored: bytes) -> str:
+def decode_string(stored: bytes) -> str:
     """Return a stored string as text; bytes that are not UTF-8 survive as surrogates."""
     return stored.decode("utf-8", "surrogateescape")
 
 
 def _read_image(
-    header: Header, tables: Layouts, strings: _Strings, number: int, values: tuple[int, ...], findings: list[Finding]
+    header: OffloadBinaryHeader,
+    tables: OffloadBinaryLayouts,
+    strings: _Strings,
+    number: int,
+    values: tuple[int, ...],
+    findings: list[Finding],
 ) -> Image:
     image_kind, offload_kind, flags, string_at, string_count, image_at, size = values
     body, place = header.body, header.entry_offset + number * tables.entry.size
@@ -298,12 +305,14 @@ def _read_image(
             body,
             place + tables.entry.field_offset("image_offset"),
             f"{name} image",
-            f"{hexadecimal(image_at)} + {hexadecimal(size)} is past the end",
-            f"at most {hexadecimal(len(body))}",
+            f"{format_hex(image_at)} + {format_hex(size)} is past the end",
+            f"at most {format_hex(len(body))}",
             "the file looks cut short",
         )
     pairs = strings.read(string_at, string_count, name)
-    attrs = {text(key): text(value) for key, value in pairs}  # the last of equal keys wins, as in LLVM
+    attrs = {
+        decode_string(key): decode_string(value) for key, value in pairs
+    }  # the last of equal keys wins, as in LLVM
     if len(attrs) != len(pairs):
         findings.append(finding("FP1204", body.span(place, tables.entry.size), f"{name} has a key twice"))
     triple, arch = attrs.pop("triple", ""), attrs.pop("arch", "")
@@ -320,5 +329,5 @@ def _read_image(
         span=data.span(),
         compression=header.compression,
         attrs=attrs,
-        record=Entry(image_kind, offload_kind, flags, pairs, string_at, image_at),
+        record=OffloadBinaryEntry(image_kind, offload_kind, flags, pairs, string_at, image_at),
     )

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
-    FORMAT,
     FORMS,
     MAGIC,
+    OFFLOAD_BINARY_FORMAT,
     decode_offload,
-    layouts,
+    layouts_for_order,
 )
-from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader
 from fatpack.io.source import Span, View
-from fatpack.model import Target, late_container, late_image
+from fatpack.model import Target, lazy_container, lazy_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Bytes read at once: all but the images, in what compilers write.
 _BLOCK = 1024
 
-_LAYOUTS = layouts("little")
+_LAYOUTS = layouts_for_order("little")
 _ENTRY_SIZE = _LAYOUTS.entry.size
 
 #: Entries may share their strings: of more pairs than this all that is decoded is counted.
@@ -41,7 +41,7 @@ _TARGETS: dict[tuple[str, str, str], Target] = {}
 _MOST_TARGETS = 1000
 
 
-def read(view: View, at: int) -> Container | None:
+def read_fast(view: View, at: int) -> Container | None:
     """Return the binary at a position if nothing in it is unexpected, else None."""
     block = view.head(at, _BLOCK)
     version = int.from_bytes(block[4:8], "little")
@@ -63,7 +63,9 @@ def read(view: View, at: int) -> Container | None:
     if images is None:
         return None
     span = Span(view.start + at, view.start + at + size, view.chain)
-    return late_container(FORMAT, version, images, span, {}, _record, view, at, size, version, entry_offset, count)
+    return lazy_container(
+        OFFLOAD_BINARY_FORMAT, version, images, span, {}, _record, view, at, size, version, entry_offset, count
+    )
 
 
 def _images(view: View, at: int, size: int, block: bytes, version: int, table: bytes) -> tuple[Image, ...] | None:
@@ -86,7 +88,7 @@ def _images(view: View, at: int, size: int, block: bytes, version: int, table: b
         data = View(source, start + image_at, start + image_at + image_size, chain)
         target = _target(triple, arch, offload)
         stored = image_kind, offload_kind, flags, pairs, string_at, image_at
-        images.append(late_image(target, form, data, image_size, image_size, None, _parts, data, stored))
+        images.append(lazy_image(target, form, data, image_size, image_size, None, _parts, data, stored))
         if image_size:
             places.append((image_at, image_at + image_size))
     reached = _end_of_strings(block, _LAYOUTS.header[version].size + len(table), ranges)
@@ -154,7 +156,7 @@ def _target(triple: str, arch: str, offload: str) -> Target:
 
 
 def _parts(data: View, stored: tuple[int, int, int, Pairs, int, int]) -> Mapping[str, object]:
-    entry = Entry(*stored)
+    entry = OffloadBinaryEntry(*stored)
     attrs = {_text(key): _text(value) for key, value in entry.strings}
     for key in ("triple", "arch"):
         attrs.pop(key, None)
@@ -162,4 +164,4 @@ def _parts(data: View, stored: tuple[int, int, int, Pairs, int, int]) -> Mapping
 
 
 def _record(view: View, at: int, size: int, version: int, entry_offset: int, count: int) -> Mapping[str, object]:
-    return {"record": Header(version, "little", size, entry_offset, count, view.slice(at, size))}
+    return {"record": OffloadBinaryHeader(version, "little", size, entry_offset, count, view.slice(at, size))}

@@ -7,11 +7,11 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
     from fatpack.model import Container, Image
 
 
-class Header(Record):
+class OffloadBinaryHeader(Record):
     """What the header says, and how the binary was stored; kept in ``Container.record`` for lossless rewriting.
 
     ``size`` is the stored size in bytes, ``body`` the binary itself, or its inflated form when ``inflated_size`` is
@@ -20,7 +20,7 @@ class Header(Record):
     """
 
     version: int
-    order: Order
+    order: ByteOrder
     size: int
     entry_offset: int
     entry_count: int
@@ -31,7 +31,7 @@ class Header(Record):
     tail: View | None = None
 
 
-class Entry(Record):
+class OffloadBinaryEntry(Record):
     """One entry as stored: numbers as numbers, strings in stored order, even twice or no text.
 
     ``image_offset`` is below zero for an image that comes from elsewhere.
@@ -45,7 +45,7 @@ class Entry(Record):
     image_offset: int = 0
 
 
-class NewEntry(Record):
+class NewOffloadBinaryEntry(Record):
     """An entry that was asked for and not laid out yet: image kind and order of strings follow the version written.
 
     ``name`` is the file's name and ``is_bitcode`` says what its first bytes are. ``pairs`` are all keys of the option
@@ -58,19 +58,19 @@ class NewEntry(Record):
     pairs: tuple[tuple[bytes, bytes], ...]
 
 
-def header_read(container: Container) -> Header:
+def stored_header(container: Container) -> OffloadBinaryHeader:
     """Return what was stored of a container. Raises UsageError for one that was not read from a file."""
-    if isinstance(container.record, Header):
+    if isinstance(container.record, OffloadBinaryHeader):
         return container.record
-    from fatpack.formats.faults import not_read
+    from fatpack.formats.faults import not_parsed_error
 
-    raise not_read("container")
+    raise not_parsed_error("container")
 
 
-def entry_read(image: Image) -> Entry:
+def stored_offload_entry(image: Image) -> OffloadBinaryEntry:
     """Return what was stored of an image. Raises UsageError for one that was not read from an offload binary."""
-    if isinstance(image.record, Entry):
+    if isinstance(image.record, OffloadBinaryEntry):
         return image.record
-    from fatpack.formats.faults import not_read
+    from fatpack.formats.faults import not_parsed_error
 
-    raise not_read("image")
+    raise not_parsed_error("image")

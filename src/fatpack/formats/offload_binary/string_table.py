@@ -15,7 +15,7 @@ def _tail_order(text: bytes) -> list[int]:
     return [-byte for byte in reversed(text)] + [1]
 
 
-def build(strings: Iterable[bytes]) -> tuple[bytes, dict[bytes, int]]:
+def build_string_table(strings: Iterable[bytes]) -> tuple[bytes, dict[bytes, int]]:
     """Return the table and the offset of every string in it.
 
     It starts with a NUL (the empty string), every string ends in NUL, and a string that ends the one stored before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.formats.offload_binary.stored import Header
+from fatpack.formats.offload_binary.stored import OffloadBinaryHeader
 from fatpack.io.sources.streamed import StreamedSource
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ def is_hashed(container: Container) -> bool:
 
 def is_unchecked(container: Container) -> bool:
     """Return whether a container is a compressed binary whose content was too large to be inflated when it was read."""
-    return isinstance(container.record, Header) and container.record.body.source.is_streamed
+    return isinstance(container.record, OffloadBinaryHeader) and container.record.body.source.is_streamed
 
 
 def verify(container: Container) -> list[Finding]:
@@ -25,7 +25,7 @@ def verify(container: Container) -> list[Finding]:
 
     Nothing is shared with other readers of the container but the file: it may run in a thread of its own.
     """
-    source = container.record.body.source if isinstance(container.record, Header) else None
+    source = container.record.body.source if isinstance(container.record, OffloadBinaryHeader) else None
     if isinstance(source, StreamedSource):
         for _ in source.separate().pieces(0, source.size):
             pass

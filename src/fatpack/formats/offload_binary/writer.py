@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.offload_binary import string_table
-from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts
-from fatpack.formats.offload_binary.stored import Entry, Header, NewEntry
-from fatpack.io.source import parts_of
+from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts_for_order
+from fatpack.formats.offload_binary.stored import NewOffloadBinaryEntry, OffloadBinaryEntry, OffloadBinaryHeader
+from fatpack.io.source import piece_parts
 from fatpack.model import Container, Image
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def _padding(size: int) -> bytes:
     return bytes(-size % _ALIGN)
 
 
-def entry_of(image: Image, version: int) -> Entry:
+def entry_to_store(image: Image, version: int) -> OffloadBinaryEntry:
     """Return what to store for an image in that container version.
 
     What comes from an offload binary stays as it was stored, an ``--image`` option is laid out as LLVM does it, and for
@@ -38,12 +38,12 @@ def entry_of(image: Image, version: int) -> Entry:
 
     Raises UsageError for an offload model or a key that the format cannot express.
     """
-    if isinstance(image.record, Entry):
+    if isinstance(image.record, OffloadBinaryEntry):
         return image.record
-    if isinstance(image.record, NewEntry):
-        from fatpack.formats.offload_binary.image_option import laid_out
+    if isinstance(image.record, NewOffloadBinaryEntry):
+        from fatpack.formats.offload_binary.image_option import lay_out_entry
 
-        return laid_out(image.record, version)
+        return lay_out_entry(image.record, version)
     kinds = {form: kind for kind, form in FORMS.items()}
     offloads = {name: kind for kind, name in OFFLOAD_KINDS.items()}
     offload = image.target.offload
@@ -56,7 +56,7 @@ def entry_of(image: Image, version: int) -> Entry:
     strings = tuple(
         (_stored(key), _stored(value)) for key, value in pairs.items() if value or key not in ("arch", "triple")
     )
-    return Entry(kinds.get(image.form, 0), offloads[offload], 0, strings)
+    return OffloadBinaryEntry(kinds.get(image.form, 0), offloads[offload], 0, strings)
 
 
 def _stored(text: str) -> bytes:
@@ -70,7 +70,7 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
     come back from ``container.record`` if it was parsed. ``options`` state how a binary of version 3 is compressed;
     without them it is as ``attrs["compression"]`` has it. Raises UsageError for what the version cannot hold.
     """
-    stored = container.record if isinstance(container.record, Header) else None
+    stored = container.record if isinstance(container.record, OffloadBinaryHeader) else None
     method = options.compression if options else container.attrs.get("compression")
     level = options.level if options else None
     if method is not None and container.version != 3:
@@ -85,9 +85,9 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
     yield from _compressed(pieces, size, stored, method, level)
 
 
-def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], int]:
+def _lay_out(container: Container, stored: OffloadBinaryHeader | None) -> tuple[list[Piece], int]:
     version, images = container.version, container.images
-    tables = layouts(stored.order if stored else "little")
+    tables = layouts_for_order(stored.order if stored else "little")
     if version not in tables.header:
         raise UsageError(f"offload binary version {version}", hint="choose from 1, 2 and 3")
     if version == 1 and len(images) != 1:
@@ -102,11 +102,13 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
             chain=stored.body.chain,
         )
     header, string_layout = tables.header[version], tables.strings[version]
-    entries = [entry_of(image, version) for image in images]
+    entries = [entry_to_store(image, version) for image in images]
     extension: Sequence[Piece] = [stored.extension] if stored and stored.extension is not None else []
     tail: Sequence[Piece] = [stored.tail] if stored and stored.tail is not None else []
 
-    table, offsets = string_table.build(text for entry in entries for pair in entry.strings for text in pair)
+    table, offsets = string_table.build_string_table(
+        text for entry in entries for pair in entry.strings for text in pair
+    )
     if (extension or tail) and not any(entry.strings for entry in entries):
         table = b""  # nobody could tell it from the bytes beside it, which come back as they were
     entries_at = header.size + sum(map(len, extension))
@@ -144,20 +146,20 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
 
 
 def _is_new(image: Image) -> bool:
-    return isinstance(image.record, Entry) and image.record.image_offset < 0
+    return isinstance(image.record, OffloadBinaryEntry) and image.record.image_offset < 0
 
 
 def _compressed(
-    pieces: Sequence[Piece], size: int, stored: Header | None, method: str, level: int | None
+    pieces: Sequence[Piece], size: int, stored: OffloadBinaryHeader | None, method: str, level: int | None
 ) -> Iterator[Piece]:
     """Yield a compressed v3 binary: the header, everything else as one stream, padding that ``size`` does not count."""
     from fatpack.codec.compress import compress
 
-    header = layouts(stored.order if stored else "little").header[3]
+    header = layouts_for_order(stored.order if stored else "little").header[3]
     fields = header.struct.unpack(bytes(pieces[0]))
     if len(fields) != len(header.fields) or fields[3] != header.size:
         raise UsageError("a longer header cannot be compressed", hint="write it uncompressed")
-    data = compress(parts_of(pieces[1:]), method, size - header.size, level)
+    data = compress(piece_parts(pieces[1:]), method, size - header.size, level)
     yield header.pack(MAGIC, 3, header.size + len(data), header.size, fields[4], size)
     yield data
     yield _padding(header.size + len(data))

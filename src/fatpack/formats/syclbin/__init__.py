@@ -29,11 +29,11 @@ code leaves ``module`` out.
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
-from fatpack.formats.faults import not_read
-from fatpack.formats.syclbin.layout import ABSTRACT, FORMAT, HEADER, IR_MODULE, NATIVE_IMAGE, PAYLOAD
+from fatpack.doc import FormatInfo
+from fatpack.formats.faults import not_parsed_error
+from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE, NATIVE_IMAGE, PAYLOAD, SYCLBIN_FORMAT
 from fatpack.formats.syclbin.parse import detect, extent, parse
-from fatpack.formats.syclbin.stored import Entry, Header
+from fatpack.formats.syclbin.stored import SyclbinEntry, SyclbinHeader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 
-DOC = Doc(
-    name=FORMAT,
+DOC = FormatInfo(
+    name=SYCLBIN_FORMAT,
     title="SYCLBIN",
     description=(
         "The file in which DPC++ (intel/llvm) keeps SPIR-V modules and native device code of SYCL kernels with their "
@@ -90,7 +90,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed file."""
     from fatpack.formats.syclbin import byte_map
 
-    return byte_map.labels(view, _header(container), container)
+    return byte_map.label_syclbin(view, _header(container), container)
 
 
 def describe(container: Container) -> Mapping[str, object]:
@@ -107,21 +107,21 @@ def describe(container: Container) -> Mapping[str, object]:
         "images": [
             {"role": entry.role, "am_index": entry.module, "properties": _sets(entry.metadata)}
             for entry in (image.record for image in container.images)
-            if isinstance(entry, Entry)
+            if isinstance(entry, SyclbinEntry)
         ],
     }
 
 
 def _sets(text: View) -> dict[str, dict[str, object]]:
-    from fatpack.formats.syclbin.properties import plain, read
+    from fatpack.formats.syclbin.properties import read_properties, to_plain_value
 
     sets: dict[str, dict[str, object]] = {}
-    for item in read(text.tobytes()):
-        sets.setdefault(item.set, {})[item.name] = plain(item.value)
+    for item in read_properties(text.tobytes()):
+        sets.setdefault(item.set, {})[item.name] = to_plain_value(item.value)
     return sets
 
 
-def _header(container: Container) -> Header:
-    if isinstance(container.record, Header):
+def _header(container: Container) -> SyclbinHeader:
+    if isinstance(container.record, SyclbinHeader):
         return container.record
-    raise not_read("container")
+    raise not_parsed_error("container")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fatpack.byte_map import covered
-from fatpack.errors import counted
+from fatpack.byte_map import fill_gaps
+from fatpack.errors import pluralize
 from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR, IR_MODULE, NATIVE, NATIVE_IMAGE, PAYLOAD
-from fatpack.formats.syclbin.properties import plain, read
-from fatpack.formats.syclbin.stored import Entry
+from fatpack.formats.syclbin.properties import read_properties, to_plain_value
+from fatpack.formats.syclbin.stored import SyclbinEntry
 from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.formats.syclbin.stored import Header
+    from fatpack.formats.syclbin.stored import SyclbinHeader
     from fatpack.io.source import View
     from fatpack.model import Container, Image
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 _SHOWN = 200
 
 
-def labels(view: View, header: Header, container: Container) -> Iterator[Label]:
+def label_syclbin(view: View, header: SyclbinHeader, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a file, once, in order."""
     if header.outer is None:
-        return covered(header.body, _of_tables(header, container))
+        return fill_gaps(header.body, _of_tables(header, container))
     from fatpack.formats import offload_binary
 
     outer = offload_binary.labels(view, header.outer)
     if container.attrs.get("compression"):
         return outer  # header and stream: what is inside has no bytes in the file
-    return covered(header.body, _of_entries(header, container.images, outer))
+    return fill_gaps(header.body, _of_entries(header, container.images, outer))
 
 
-def _of_tables(header: Header, container: Container) -> Iterator[Label]:
+def _of_tables(header: SyclbinHeader, container: Container) -> Iterator[Label]:
     body = header.body
     yield from HEADER.labels(body, 0, "header")
     at = HEADER.size
     for number in range(len(header.modules)):
         yield from ABSTRACT.labels(body, at, f"abstract_module[{number}]")
         at += ABSTRACT.size
-    texts = _Texts()
+    texts = _PropertySetLabels()
     if header.global_metadata is not None:
         yield from texts.of(header.global_metadata, "global_metadata")
     for module in header.modules:
@@ -55,12 +55,12 @@ def _of_tables(header: Header, container: Container) -> Iterator[Label]:
         yield from _data(entry.data, number)
 
 
-def _of_entries(header: Header, images: Sequence[Image], outer: Iterable[Label]) -> Iterator[Label]:
+def _of_entries(header: SyclbinHeader, images: Sequence[Image], outer: Iterable[Label]) -> Iterator[Label]:
     """Yield the labels of an offload binary, those of its images divided into size, properties and image."""
     for label in outer:
         if label.kind != "data":
             yield label
-    texts = _Texts()
+    texts = _PropertySetLabels()
     named = {(entry.outer.span.start, entry.outer.span.end) for entry in _entries(images) if entry.outer is not None}
     if header.global_metadata is not None:
         yield from texts.of(header.global_metadata, "global_metadata")
@@ -75,19 +75,19 @@ def _of_entries(header: Header, images: Sequence[Image], outer: Iterable[Label])
     for number, image in enumerate(header.outer.images if header.outer is not None else ()):
         place = image.span.start, image.span.end
         if image.size and place not in named and place not in texts.known:
-            yield Label(image.span, f"entry[{number}].image", counted(image.size, "byte"), "the image", "data")
+            yield Label(image.span, f"entry[{number}].image", pluralize(image.size, "byte"), "the image", "data")
 
 
-def _entries(images: Sequence[Image]) -> Iterator[Entry]:
-    return (image.record for image in images if isinstance(image.record, Entry))
+def _entries(images: Sequence[Image]) -> Iterator[SyclbinEntry]:
+    return (image.record for image in images if isinstance(image.record, SyclbinEntry))
 
 
 def _data(data: View, number: int) -> Iterator[Label]:
     if len(data):
-        yield Label(data.span(), f"image[{number}]", counted(len(data), "byte"), "the image", "data")
+        yield Label(data.span(), f"image[{number}]", pluralize(len(data), "byte"), "the image", "data")
 
 
-class _Texts:
+class _PropertySetLabels:
     """The labels of property sets, each text once."""
 
     def __init__(self) -> None:
@@ -101,11 +101,11 @@ class _Texts:
             return
         self.known.add(place)
         content, reached = text.tobytes(), 0
-        for item in read(content):
+        for item in read_properties(content):
             if item.at > reached:
                 yield self._lines(text, content, reached, item.at, name)
             end = min(item.at + item.size + 1, len(content))
-            value = str(plain(item.value))[:_SHOWN]
+            value = str(to_plain_value(item.value))[:_SHOWN]
             yield Label(text.span(item.at, end - item.at), f"{name}.{item.name}", value, f"a property of {item.set}")
             reached = end
         if reached < len(content):

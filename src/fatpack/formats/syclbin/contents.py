@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.formats.faults import Faults
-from fatpack.formats.syclbin.faults import errors
+from fatpack.errors import pluralize
+from fatpack.formats.faults import FindingCollector
+from fatpack.formats.syclbin.faults import syclbin_errors
 from fatpack.formats.syclbin.layout import GLOBAL_SET, IR, IR_FORMS, IR_SET, NATIVE_SET, STATES
-from fatpack.formats.syclbin.properties import read, text_of
-from fatpack.formats.syclbin.stored import Entry
+from fatpack.formats.syclbin.properties import read_properties, value_text
+from fatpack.formats.syclbin.stored import SyclbinEntry
 from fatpack.io import limits
 from fatpack.model import Image, Target
 
@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.formats.syclbin.stored import Header
+    from fatpack.formats.syclbin.stored import SyclbinHeader
     from fatpack.io.source import View
 
-    Facts = Mapping[tuple[str, str], int | bytes]
+    ImageFacts = Mapping[tuple[str, str], int | bytes]
 
 #: The properties that say what an image is.
 _OWN = {
@@ -30,17 +30,17 @@ _OWN = {
 }
 
 
-class Contents:
+class SyclbinContents:
     """The parts of a file as they are read, with what is wrong with them."""
 
     def __init__(self, body: View) -> None:
         """Start with nothing. Texts may share their bytes: what is read of them all is bounded."""
-        self.faults = Faults()
+        self.faults = FindingCollector()
         self._body = body
         self._left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(body))
-        self._known: dict[tuple[int, int], Facts] = {}
+        self._known: dict[tuple[int, int], ImageFacts] = {}
 
-    def facts(self, text: View, field: str) -> Facts:
+    def facts(self, text: View, field: str) -> ImageFacts:
         """Return the properties of a text that say what an image or file is; notes every line that is none.
 
         Raises LimitExceeded for a text that is too long, or for too much of them all.
@@ -49,17 +49,17 @@ class Contents:
         known = self._known.get(place)
         if known is None:
             if len(text) > limits.PROPERTY_SETS:
-                problem, most = counted(len(text), "byte"), f"at most {limits.PROPERTY_SETS}"
-                raise errors.limit(text, 0, field, problem, most, limits.advice("PROPERTY_SETS"))
+                problem, most = pluralize(len(text), "byte"), f"at most {limits.PROPERTY_SETS}"
+                raise syclbin_errors.limit(text, 0, field, problem, most, limits.advice("PROPERTY_SETS"))
             self._left -= len(text)
             if self._left < 0:
                 problem = "the property sets share their bytes, and are many times the size of the file"
-                raise errors.limit(text, 0, field, problem, hint=limits.advice("STRING_RATIO"))
+                raise syclbin_errors.limit(text, 0, field, problem, hint=limits.advice("STRING_RATIO"))
 
             def wrong(at: int, size: int, problem: str) -> None:
                 self.faults.unexpected("FP1802", text.span(at, size), f"{field}: {problem}", field=field)
 
-            properties = read(text.tobytes(), wrong)
+            properties = read_properties(text.tobytes(), wrong)
             known = {(item.set, item.name): item.value for item in properties if (item.set, item.name) in _OWN}
             self._known[place] = known
         return known
@@ -75,11 +75,11 @@ class Contents:
             self.faults.unexpected("FP1803", text.span(), f"state {state}, where DPC++ knows {known}")
         return state
 
-    def image(self, entry: Entry, field: str) -> Image:
+    def image(self, entry: SyclbinEntry, field: str) -> Image:
         """Return the image of an entry, with what its metadata and an offload binary around it say."""
         facts = self.facts(entry.metadata, f"metadata of {field}")
         own = IR_SET if entry.role == IR else NATIVE_SET
-        triple, arch = (text_of(facts.get((own, name), b"")) for name in ("target", "arch"))
+        triple, arch = (value_text(facts.get((own, name), b"")) for name in ("target", "arch"))
         kind = facts.get((IR_SET, "type"))
         attrs, offload, outer = {"role": entry.role}, "sycl", entry.outer
         if entry.module is not None:
@@ -103,7 +103,7 @@ class Contents:
             record=entry,
         )
 
-    def _compare(self, entry: Entry, outer: Image, field: str, stated: Mapping[str, str]) -> None:
+    def _compare(self, entry: SyclbinEntry, outer: Image, field: str, stated: Mapping[str, str]) -> None:
         """Note where the strings that an offload binary has for other tools are not what the metadata says."""
         shown = {"triple": outer.target.triple, "arch": outer.target.arch, "ir_type": outer.attrs.get("ir_type", "")}
         for key, text in stated.items():
@@ -112,6 +112,6 @@ class Contents:
                 self.faults.unexpected("FP1805", entry.metadata.span(), f"{field}: {problem}", field=field)
 
 
-def state_word(header: Header) -> str:
+def bundle_state(header: SyclbinHeader) -> str:
     """Return the state of a file as ``sycl::bundle_state`` has it, or its number; "" if it states none."""
     return "" if header.state is None else STATES.get(header.state, str(header.state))

@@ -8,38 +8,38 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary.layout import layouts
-from fatpack.formats.offload_binary.stored import Entry as OuterEntry
-from fatpack.formats.offload_binary.stored import header_read
-from fatpack.formats.syclbin.contents import Contents
-from fatpack.formats.syclbin.faults import errors
+from fatpack.formats.offload_binary.layout import layouts_for_order
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry as OuterEntry
+from fatpack.formats.offload_binary.stored import stored_header
+from fatpack.formats.syclbin.contents import SyclbinContents
+from fatpack.formats.syclbin.faults import syclbin_errors
 from fatpack.formats.syclbin.layout import (
     AM_METADATA,
-    FORMAT,
     GLOBAL_METADATA,
     IMAGE_KINDS,
     IR,
     NATIVE,
     PAYLOAD,
     ROLES,
+    SYCLBIN_FORMAT,
     VERSION_2,
 )
-from fatpack.formats.syclbin.stored import Entry, Header, Module
+from fatpack.formats.syclbin.stored import AbstractModule, SyclbinEntry, SyclbinHeader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.io.source import View
-    from fatpack.model import Container, Image, Span
+    from fatpack.io.source import Span, View
+    from fatpack.model import Container, Image
 
 #: Strings of an entry among which its role is looked for: DPC++ writes five.
 _MOST_STRINGS = 64
 #: Bytes of a key that is compared, with its NUL, and of its value.
 _LONGEST = 24
 
-_LAYOUTS = layouts("little")
+_LAYOUTS = layouts_for_order("little")
 
 
-def detect(view: View, at: int) -> bool:
+def detect_version2(view: View, at: int) -> bool:
     """Return whether an offload binary starts at ``at`` whose first entry has an image kind and a role of SYCLBIN.
 
     Reads a bounded number of bytes; of a binary that is compressed nothing can be said.
@@ -68,7 +68,7 @@ def detect(view: View, at: int) -> bool:
 _STORED_ROLES = tuple(role.encode() for role in ROLES)
 
 
-def read(view: View, at: int) -> tuple[Header, list[Entry], Contents]:
+def read_version2(view: View, at: int) -> tuple[SyclbinHeader, list[SyclbinEntry], SyclbinContents]:
     """Return what the file at ``at`` holds, its images in stored order.
 
     An image of which nothing can be had is noted, and left out. Raises what reading the offload binary raises;
@@ -77,24 +77,24 @@ def read(view: View, at: int) -> tuple[Header, list[Entry], Contents]:
     try:
         outer = offload_binary.parse(view, at)
     except FormatError as error:
-        error.format = FORMAT
+        error.format = SYCLBIN_FORMAT
         raise
-    return _Reading(outer).result()
+    return _EntryReader(outer).result()
 
 
-class _Reading:
+class _EntryReader:
     """Roles and numbers of the entries of one file."""
 
     def __init__(self, outer: Container) -> None:
         self._outer = outer
-        self._body = header_read(outer).body
-        self.contents = Contents(self._body)
+        self._body = stored_header(outer).body
+        self.contents = SyclbinContents(self._body)
         self._faults = self.contents.faults
         self._global: View | None = None
         self._modules: dict[int, View] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[SyclbinEntry] = []
 
-    def result(self) -> tuple[Header, list[Entry], Contents]:
+    def result(self) -> tuple[SyclbinHeader, list[SyclbinEntry], SyclbinContents]:
         for number, image in enumerate(self._outer.images):
             self._take(number, image)
         if self._global is None:
@@ -106,8 +106,8 @@ class _Reading:
             text = f"no entry has the role am_metadata for am_index {missing[0]}, and DPC++ refuses the file"
             self._note(self._outer.span, text)
         state = None if self._global is None else self.contents.state(self._global)
-        modules = tuple(Module(number, text) for number, text in sorted(self._modules.items()))
-        return Header(self._body, self._global, state, modules, outer=self._outer), self._entries, self.contents
+        modules = tuple(AbstractModule(number, text) for number, text in sorted(self._modules.items()))
+        return SyclbinHeader(self._body, self._global, state, modules, outer=self._outer), self._entries, self.contents
 
     def _take(self, number: int, image: Image) -> None:
         role, stored = image.attrs.get("role", ""), image.record
@@ -116,7 +116,7 @@ class _Reading:
         version = image.attrs.get("sycl_format_version", "")
         if role == GLOBAL_METADATA and version not in ("", VERSION_2):
             hint = f"fatpack reads version {VERSION_2}"
-            raise errors.unsupported(image.data, 0, f"sycl_format_version {version!r}", hint)
+            raise syclbin_errors.unsupported(image.data, 0, f"sycl_format_version {version!r}", hint)
         if kind not in IMAGE_KINDS or role not in ROLES:
             has = f"role {role!r}" if kind in IMAGE_KINDS else f"image kind {kind}"
             self._note(self._place(number), f"{name} has {has}, and DPC++ refuses the file")
@@ -143,12 +143,14 @@ class _Reading:
             size = PAYLOAD.read(data, 0)[0] if len(data) >= PAYLOAD.size else 0
             if PAYLOAD.size + size > len(data):
                 problem = f"{size} bytes of metadata" if len(data) >= PAYLOAD.size else "no size of its metadata"
-                error = errors.value(data, 0, f"{name} metadata_size", f"{problem} in an image of {len(data)} bytes")
+                error = syclbin_errors.value(
+                    data, 0, f"{name} metadata_size", f"{problem} in an image of {len(data)} bytes"
+                )
                 self._faults.unreadable("FP1801", error, data.span())
                 return
             metadata = data.slice(PAYLOAD.size, size)
             data = data.slice(PAYLOAD.size + size, len(data) - PAYLOAD.size - size)
-        self._entries.append(Entry(role, module, metadata, data, number, image))
+        self._entries.append(SyclbinEntry(role, module, metadata, data, number, image))
 
     def _number(self, number: int, image: Image) -> int | None:
         """Return the abstract module that an entry belongs to, None if it names none that can be."""
@@ -159,8 +161,8 @@ class _Reading:
         return None
 
     def _place(self, number: int) -> Span:
-        header = header_read(self._outer)
-        size = layouts(header.order).entry.size
+        header = stored_header(self._outer)
+        size = layouts_for_order(header.order).entry.size
         return header.body.span(header.entry_offset + number * size, size)
 
     def _note(self, span: Span, text: str) -> None:

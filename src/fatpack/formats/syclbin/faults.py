@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.formats.faults import Errors
-from fatpack.formats.syclbin.layout import FORMAT
+from fatpack.formats.faults import ErrorFactory
+from fatpack.formats.syclbin.layout import SYCLBIN_FORMAT
 
-__all__ = ["errors"]
+__all__ = ["syclbin_errors"]
 
-errors = Errors(FORMAT)
+syclbin_errors = ErrorFactory(SYCLBIN_FORMAT)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-FORMAT = "syclbin"
+SYCLBIN_FORMAT = "syclbin"
 MAGIC = magics.SYCLBIN
 
 #: What tables and the whole of version 1 are padded to.
@@ -54,7 +54,7 @@ def _named(names: Mapping[int, str]) -> Callable[[int], str]:
 
 
 HEADER = Layout(
-    FORMAT,
+    SYCLBIN_FORMAT,
     "header (v1)",
     [
         Field("magic", "u32", "Magic: 0x53594249, in a file the letters IBYS", lambda value: f"{value:#x}"),
@@ -76,7 +76,7 @@ _METADATA = [
 ]
 
 ABSTRACT = Layout(
-    FORMAT,
+    SYCLBIN_FORMAT,
     "abstract module header (v1)",
     [
         *_METADATA,
@@ -88,7 +88,7 @@ ABSTRACT = Layout(
 )
 
 IR_MODULE = Layout(
-    FORMAT,
+    SYCLBIN_FORMAT,
     "IR module header (v1)",
     [
         *_METADATA,
@@ -98,7 +98,7 @@ IR_MODULE = Layout(
 )
 
 NATIVE_IMAGE = Layout(
-    FORMAT,
+    SYCLBIN_FORMAT,
     "native device code image header (v1)",
     [
         *_METADATA,
@@ -108,12 +108,12 @@ NATIVE_IMAGE = Layout(
 )
 
 PAYLOAD = Layout(
-    FORMAT,
+    SYCLBIN_FORMAT,
     "image of a role ir or native (v2)",
     [Field("metadata_size", "u64", "bytes of the property sets that follow; behind them is the image itself")],
 )
 
 
-def aligned(size: int) -> int:
+def padded_size(size: int) -> int:
     """Return a size with its padding."""
     return size + -size % ALIGN

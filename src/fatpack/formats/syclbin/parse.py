@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fatpack.formats import offload_binary
 from fatpack.formats.syclbin import tables
-from fatpack.formats.syclbin.contents import state_word
-from fatpack.formats.syclbin.layout import FORMAT, MAGIC
+from fatpack.formats.syclbin.contents import bundle_state
+from fatpack.formats.syclbin.layout import MAGIC, SYCLBIN_FORMAT
 from fatpack.model import Container
 
 TYPE_CHECKING = False
@@ -23,13 +23,13 @@ def detect(view: View, at: int = 0) -> bool:
         return len(head) == 8
     from fatpack.formats.syclbin import entries
 
-    return entries.detect(view, at)
+    return entries.detect_version2(view, at)
 
 
 def extent(view: View, at: int = 0) -> int | None:
     """Return how many bytes the file at ``at`` takes, or None when its header cannot be right."""
     if view.head(at, 4) == MAGIC:
-        return tables.extent(view, at)
+        return tables.extent_version1(view, at)
     return offload_binary.extent(view, at)
 
 
@@ -41,11 +41,11 @@ def parse(view: View, at: int = 0) -> Container:
     """
     head = view.head(at, 4)
     if not head or MAGIC.startswith(head):
-        header, found, contents = tables.read(view, at)
+        header, found, contents = tables.read_version1(view, at)
     else:
         from fatpack.formats.syclbin import entries
 
-        header, found, contents = entries.read(view, at)
+        header, found, contents = entries.read_version2(view, at)
     for module in header.modules:
         contents.facts(module.metadata, f"metadata of abstract module {module.number}")
     counts: dict[str, int] = {}
@@ -53,9 +53,9 @@ def parse(view: View, at: int = 0) -> Container:
     for entry in found:
         number = counts[entry.role] = counts.get(entry.role, -1) + 1
         images.append(contents.image(entry, f"{entry.role or 'image'}[{number}]"))
-    outer, attrs = header.outer, {"state": state_word(header)}
+    outer, attrs = header.outer, {"state": bundle_state(header)}
     if outer is None:
-        gaps = tables.unknown(header, found)
+        gaps = tables.undescribed_bytes(header, found)
         for gap in gaps:
             contents.faults.unexpected("FP1804", gap.span(), f"{len(gap)} bytes that belong to nothing")
         version, span, unknown = 1, header.body.span(), tuple(gap.span() for gap in gaps)
@@ -65,7 +65,7 @@ def parse(view: View, at: int = 0) -> Container:
         findings = (*outer.findings, *contents.faults.findings)
         attrs["compression"] = outer.attrs.get("compression", "")
     return Container(
-        format=FORMAT,
+        format=SYCLBIN_FORMAT,
         version=version,
         images=tuple(images),
         span=span,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats.syclbin.layout import GLOBAL_SET, IR, IR_SET, IR_TYPES, NATIVE, NATIVE_SET, STATES
-from fatpack.formats.syclbin.properties import written
-from fatpack.formats.syclbin.stored import Entry, Header, NewModules
+from fatpack.formats.syclbin.properties import write_property_set
+from fatpack.formats.syclbin.stored import NewModules, SyclbinEntry, SyclbinHeader
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STATE = "executable"
 
 
-class Part(Record):
+class SyclbinPart(Record):
     """An image to write: its role, its abstract module (None: of no module), and the text of its metadata."""
 
     image: Image
@@ -29,7 +29,7 @@ class Part(Record):
     metadata: Piece
 
 
-def global_metadata(stored: Header | None, state: str | None) -> Piece:
+def global_metadata(stored: SyclbinHeader | None, state: str | None) -> Piece:
     """Return the global metadata of a file in a state; what was read stays as it is while that is the same.
 
     Raises UsageError for a state that there is not.
@@ -43,20 +43,20 @@ def global_metadata(stored: Header | None, state: str | None) -> Piece:
         number = int(state)
     if stored is not None and stored.global_metadata is not None and number == stored.state:
         return stored.global_metadata
-    return written(GLOBAL_SET, [("state", number)] if number is not None else [])
+    return write_property_set(GLOBAL_SET, [("state", number)] if number is not None else [])
 
 
-def parts_of(images: Sequence[Image], first: int = 0, *, keeps_alone: bool = False) -> list[Part]:
+def make_parts(images: Sequence[Image], first: int = 0, *, keeps_alone: bool = False) -> list[SyclbinPart]:
     """Return images with role and module, in the order of their modules; those of none come last.
 
     An image that names no module makes one of its own, numbered from ``first`` at least; with ``keeps_alone`` one that
     was read from a file in which it has none stays so. Raises UsageError for a role or a module that there is not.
     """
-    found: list[Part] = []
+    found: list[SyclbinPart] = []
     numbers = [_number(image) for image in images]
     following = max((first - 1, *(number for number in numbers if number is not None))) + 1
     for image, number in zip(images, numbers, strict=True):
-        entry = image.record if isinstance(image.record, Entry) else None
+        entry = image.record if isinstance(image.record, SyclbinEntry) else None
         role = image.attrs.get("role") or (NATIVE if image.target.arch else IR)
         if role not in (IR, NATIVE):
             raise UsageError(f"role {role!r} of an image in a SYCLBIN file", hint=f"choose {IR} or {NATIVE}")
@@ -64,7 +64,7 @@ def parts_of(images: Sequence[Image], first: int = 0, *, keeps_alone: bool = Fal
         if module is None and not (keeps_alone and entry is not None):
             module, following = following, following + 1
         metadata = entry.metadata if entry is not None and entry.role == role else _metadata(image, role)
-        found.append(Part(image, role, module, metadata))
+        found.append(SyclbinPart(image, role, module, metadata))
     return sorted(found, key=lambda part: (following if part.module is None else part.module, part.role != IR))
 
 
@@ -86,20 +86,20 @@ def ir_type(image: Image) -> int:
 def _metadata(image: Image, role: str) -> bytes:
     target = image.target
     if role == NATIVE:
-        return written(NATIVE_SET, [("arch", target.arch), ("target", target.triple)])
+        return write_property_set(NATIVE_SET, [("arch", target.arch), ("target", target.triple)])
     if target.arch:
         raise UsageError(
             f"an IR module in a SYCLBIN file is for no architecture, and this is for {target.arch}",
             hint="leave the architecture out, or store it as native code",
         )
-    return written(IR_SET, [("type", ir_type(image)), ("target", target.triple)])
+    return write_property_set(IR_SET, [("type", ir_type(image)), ("target", target.triple)])
 
 
-def modules_of(container: Container, parts: Sequence[Part]) -> list[Piece]:
+def module_texts(container: Container, parts: Sequence[SyclbinPart]) -> list[Piece]:
     """Return the texts of all abstract modules, by their numbers; those that nobody gave are empty."""
     record = container.record
     known: Mapping[int, Piece] = {}
-    if isinstance(record, Header):
+    if isinstance(record, SyclbinHeader):
         known = {module.number: module.metadata for module in record.modules}
     elif isinstance(record, NewModules):
         known = record.metadata
@@ -107,9 +107,9 @@ def modules_of(container: Container, parts: Sequence[Part]) -> list[Piece]:
     return [known.get(number, b"") for number in range(last + 1)]
 
 
-def by_module(parts: Sequence[Part]) -> dict[int | None, list[Part]]:
+def group_by_module(parts: Sequence[SyclbinPart]) -> dict[int | None, list[SyclbinPart]]:
     """Return parts by their modules, in order."""
-    groups: dict[int | None, list[Part]] = {}
+    groups: dict[int | None, list[SyclbinPart]] = {}
     for part in parts:
         groups.setdefault(part.module, []).append(part)
     return groups

@@ -46,7 +46,7 @@ class Property(Record):
     size: int
 
 
-def read(text: bytes, wrong: Callable[[int, int, str], None] | None = None) -> Iterator[Property]:
+def read_properties(text: bytes, wrong: Callable[[int, int, str], None] | None = None) -> Iterator[Property]:
     """Yield the properties of a text in stored order; of equal ones DPC++ takes the last.
 
     ``wrong`` is called with place and size of a line that is none, and with what is wrong with it; the others are read.
@@ -77,7 +77,7 @@ def read(text: bytes, wrong: Callable[[int, int, str], None] | None = None) -> I
             yield Property(current, _decoded(line[: line.find(b"=")]), value, start, size)
 
 
-def set_names(text: bytes) -> Iterator[str]:
+def property_set_names(text: bytes) -> Iterator[str]:
     """Yield the names of the property sets of a text in stored order, also of those without a property."""
     for line in text.split(b"\n"):
         end = line.rfind(b"]")
@@ -90,7 +90,7 @@ def stored_value(text: bytes, item: Property) -> int | bytes:
     if isinstance(item.value, int):
         return item.value
     line = text[item.at : item.at + item.size].removesuffix(b"\r")
-    return decoded(line.partition(b"=")[2].partition(b"|")[2])
+    return decode_bytes(line.partition(b"=")[2].partition(b"|")[2])
 
 
 def _value(line: bytes) -> tuple[int | bytes | None, str]:
@@ -114,7 +114,7 @@ def _number(value: bytes) -> tuple[int | None, str]:
 
 def _bytes(value: bytes) -> tuple[bytes | None, str]:
     try:
-        stored = decoded(value)
+        stored = decode_bytes(value)
     except ValueError:
         return None, f"{_shown(value)} is not what DPC++ encodes bytes as"
     if len(stored) < _SIZE:
@@ -125,7 +125,7 @@ def _bytes(value: bytes) -> tuple[bytes | None, str]:
     return data, ""
 
 
-def decoded(text: bytes) -> bytes:
+def decode_bytes(text: bytes) -> bytes:
     """Return the bytes that a value of type 2 encodes. Raises ValueError for what is none.
 
     Reversed it is the base64 of the reversed bytes; the missing end stands for zeros, which come first then.
@@ -140,13 +140,13 @@ def decoded(text: bytes) -> bytes:
     return data[::-1][: len(text) * 3 // 4]
 
 
-def encoded(data: bytes) -> bytes:
+def encode_bytes(data: bytes) -> bytes:
     """Return bytes as DPC++ encodes those of a value."""
     text = binascii.b2a_base64(bytes(-len(data) % 3) + data[::-1], newline=False)[::-1]
     return text[: (len(data) * 8 + 5) // 6]
 
 
-def written(set: str, properties: Iterable[tuple[str, int | str | bytes]]) -> bytes:
+def write_property_set(set: str, properties: Iterable[tuple[str, int | str | bytes]]) -> bytes:
     """Return a property set as text. Raises ValueError for a name that no line can hold."""
     if "\n" in set:
         raise ValueError(f"{set!r} cannot be the name of a property set")
@@ -159,16 +159,16 @@ def written(set: str, properties: Iterable[tuple[str, int | str | bytes]]) -> by
             lines.append(b"%b=1|%d\n" % (stored, value))
         else:
             data = _encoded(value) if isinstance(value, str) else value
-            lines.append(b"%b=2|%b\n" % (stored, encoded((8 * len(data)).to_bytes(_SIZE, "little") + data)))
+            lines.append(b"%b=2|%b\n" % (stored, encode_bytes((8 * len(data)).to_bytes(_SIZE, "little") + data)))
     return b"".join(lines)
 
 
-def text_of(value: int | bytes) -> str:
+def value_text(value: int | bytes) -> str:
     """Return the text that a value holds, "" if it is a number."""
     return "" if isinstance(value, int) else _decoded(value)
 
 
-def plain(value: int | bytes) -> int | str | dict[str, str]:
+def to_plain_value(value: int | bytes) -> int | str | dict[str, str]:
     """Return a value as plain data: numbers, text as such, and other bytes as ``{"hex": …}``."""
     if isinstance(value, int):
         return value

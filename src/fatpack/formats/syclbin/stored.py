@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
 
-class Module(Record):
+class AbstractModule(Record):
     """An abstract module, which binds images that share properties: its number, and the text of its property sets."""
 
     number: int
     metadata: View
 
 
-class Header(Record):
+class SyclbinHeader(Record):
     """What a file says besides its images; kept in ``Container.record`` for lossless rewriting.
 
     ``body`` is the whole file, ``state`` the number of its state as it is stored, None if none is. ``is_padded`` says
@@ -30,7 +30,7 @@ class Header(Record):
     body: View
     global_metadata: View | None
     state: int | None
-    modules: tuple[Module, ...] = ()
+    modules: tuple[AbstractModule, ...] = ()
     is_padded: bool = True
     padding: int = 0
     outer: Container | None = None
@@ -42,7 +42,7 @@ class NewModules(Record):
     metadata: Mapping[int, bytes]
 
 
-class Entry(Record):
+class SyclbinEntry(Record):
     """An image as it is stored: its role, its abstract module (None if no module names it) and its property sets.
 
     ``at`` is where its header stands in a file of version 1, in one of version 2 the number of its entry; ``outer`` is

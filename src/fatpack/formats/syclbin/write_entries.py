@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary.layout import FORMAT as OUTER
-from fatpack.formats.offload_binary.stored import Entry as OuterEntry
+from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OUTER
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry as OuterEntry
 from fatpack.formats.syclbin.layout import (
     AM_METADATA,
     GLOBAL_METADATA,
@@ -15,8 +15,8 @@ from fatpack.formats.syclbin.layout import (
     PAYLOAD,
     VERSION_2,
 )
-from fatpack.formats.syclbin.parts import by_module, ir_type, parts_of
-from fatpack.formats.syclbin.stored import Entry
+from fatpack.formats.syclbin.parts import group_by_module, ir_type, make_parts
+from fatpack.formats.syclbin.stored import SyclbinEntry
 from fatpack.io.source import Span
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Container, Image, Target
@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.formats.syclbin.parts import Part
-    from fatpack.formats.syclbin.stored import Header
+    from fatpack.formats.syclbin.parts import SyclbinPart
+    from fatpack.formats.syclbin.stored import SyclbinHeader
     from fatpack.io.source import Piece
 
 #: The version of the offload binary that is written: what LLVM 23 reads.
@@ -36,16 +36,18 @@ _OUTER_VERSION = 2
 _PLACED = ("role", "am_index", "ir_type", "arch", "triple", "sycl_format_version")
 
 
-def fresh(parts: Sequence[Part], modules: Sequence[Piece], global_text: Piece) -> Iterator[Piece]:
+def write_version2(parts: Sequence[SyclbinPart], modules: Sequence[Piece], global_text: Piece) -> Iterator[Piece]:
     """Yield the pieces of a file: global metadata, then of each abstract module its metadata and its images."""
     images = [_entry(GLOBAL_METADATA, {}, [global_text])]
-    groups = by_module(parts)
+    groups = group_by_module(parts)
     for number, metadata in enumerate(modules):
         images += _of_module(number, metadata, groups.get(number, ()))
     return offload_binary.write(Container(OUTER, _OUTER_VERSION, tuple(images), Span(0, 0)))
 
 
-def rewritten(container: Container, stored: Header, outer: Container, global_text: Piece) -> Iterator[Piece]:
+def rewrite_version2(
+    container: Container, stored: SyclbinHeader, outer: Container, global_text: Piece
+) -> Iterator[Piece]:
     """Yield the pieces of a file that was read, in stored order, without images that are not among those to write.
 
     Images from elsewhere come last, each with an abstract module of its own.
@@ -63,7 +65,7 @@ def rewritten(container: Container, stored: Header, outer: Container, global_tex
     alone = [
         image.replace(attrs={key: text for key, text in image.attrs.items() if key != "am_index"}) for image in new
     ]
-    for part in parts_of(alone, max(numbers, default=-1) + 1):
+    for part in make_parts(alone, max(numbers, default=-1) + 1):
         if part.module is not None:
             images += _of_module(part.module, b"", [part])
     return offload_binary.write(outer.replace(images=tuple(images)))
@@ -74,7 +76,7 @@ def _alone(image: Image) -> Image:
 
 
 def _outer(image: Image) -> Image | None:
-    return image.record.outer if isinstance(image.record, Entry) else None
+    return image.record.outer if isinstance(image.record, SyclbinEntry) else None
 
 
 def _with_data(image: Image, data: Piece) -> Image:
@@ -82,7 +84,7 @@ def _with_data(image: Image, data: Piece) -> Image:
     return image.replace(data=view, size=len(view), stored_size=len(view), span=view.span())
 
 
-def _of_module(number: int, metadata: Piece, parts: Sequence[Part]) -> Iterator[Image]:
+def _of_module(number: int, metadata: Piece, parts: Sequence[SyclbinPart]) -> Iterator[Image]:
     """Yield the entries of an abstract module: its metadata, and each image behind its own."""
     yield _entry(AM_METADATA, {"am_index": str(number)}, [metadata])
     for part in parts:

@@ -7,26 +7,28 @@ all others. What was read is written in the order in which it was stored.
 from __future__ import annotations
 
 from fatpack.errors import Unsupported
-from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR, IR_MODULE, MAGIC, NATIVE, NATIVE_IMAGE, aligned
-from fatpack.formats.syclbin.parts import by_module
+from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR, IR_MODULE, MAGIC, NATIVE, NATIVE_IMAGE, padded_size
+from fatpack.formats.syclbin.parts import group_by_module
 from fatpack.io.source import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.formats.syclbin.parts import Part
-    from fatpack.formats.syclbin.stored import Header
+    from fatpack.formats.syclbin.parts import SyclbinPart
+    from fatpack.formats.syclbin.stored import SyclbinHeader
     from fatpack.io.source import Piece
 
 
-def pieces(parts: Sequence[Part], modules: Sequence[Piece], global_text: Piece, stored: Header | None) -> list[Piece]:
+def write_version1(
+    parts: Sequence[SyclbinPart], modules: Sequence[Piece], global_text: Piece, stored: SyclbinHeader | None
+) -> list[Piece]:
     """Return a file of version 1 in pieces. Raises Unsupported for images of a file that share their bytes."""
     _refuse_shared(parts, stored)
-    texts, images = _Table(stored), _Table(stored)
+    texts, images = _BlobTable(stored), _BlobTable(stored)
     rows: dict[str, list[tuple[int, int, int, int]]] = {IR: [], NATIVE: []}
     abstract = []
-    groups = by_module(parts)
+    groups = group_by_module(parts)
     global_at = texts.add(global_text)
     for number, metadata in enumerate(modules):
         firsts = len(rows[IR]), len(rows[NATIVE])
@@ -55,19 +57,22 @@ def pieces(parts: Sequence[Part], modules: Sequence[Piece], global_text: Piece, 
     for role, layout in ((IR, IR_MODULE), (NATIVE, NATIVE_IMAGE)):
         for text, size, image, image_bytes in rows[role]:
             front.append(layout.pack(text_at[text], size, image_at[image], image_bytes))
-    end = aligned(image_size) - image_size if stored is None or stored.is_padded else 0
-    return [b"".join(front), *text_pieces, bytes(aligned(text_size) - text_size), *image_pieces, bytes(end)]
+    end = padded_size(image_size) - image_size if stored is None or stored.is_padded else 0
+    return [b"".join(front), *text_pieces, bytes(padded_size(text_size) - text_size), *image_pieces, bytes(end)]
 
 
 def _add_images(
-    parts: Sequence[Part], rows: dict[str, list[tuple[int, int, int, int]]], texts: _Table, images: _Table
+    parts: Sequence[SyclbinPart],
+    rows: dict[str, list[tuple[int, int, int, int]]],
+    texts: _BlobTable,
+    images: _BlobTable,
 ) -> None:
     for part in parts:
         data = part.image.data
         rows[part.role].append((texts.add(part.metadata), len(part.metadata), images.add(data), len(data)))
 
 
-def _refuse_shared(parts: Sequence[Part], stored: Header | None) -> None:
+def _refuse_shared(parts: Sequence[SyclbinPart], stored: SyclbinHeader | None) -> None:
     if stored is None:
         return
     places = {
@@ -81,10 +86,10 @@ def _refuse_shared(parts: Sequence[Part], stored: Header | None) -> None:
         )
 
 
-class _Table:
+class _BlobTable:
     """Bytes and views one behind the other: what was read in the order in which it was stored, then what is new."""
 
-    def __init__(self, stored: Header | None) -> None:
+    def __init__(self, stored: SyclbinHeader | None) -> None:
         self._source = stored.body.source if stored is not None else None
         self._pieces: dict[tuple[int, int, int], Piece] = {}
         self._keys: list[tuple[int, int, int]] = []

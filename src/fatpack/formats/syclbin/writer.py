@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.errors import UsageError
-from fatpack.formats.syclbin.parts import global_metadata, modules_of, parts_of
-from fatpack.formats.syclbin.stored import Header
+from fatpack.formats.syclbin.parts import global_metadata, make_parts, module_texts
+from fatpack.formats.syclbin.stored import SyclbinHeader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,21 +23,21 @@ def write(container: Container, options: SyclbinOptions | None = None) -> Iterat
     architecture is native code, any other an IR module, unless ``attrs["role"]`` says otherwise. Raises UsageError for
     what the format cannot say; Unsupported for images of a file that share their bytes.
     """
-    stored = container.record if isinstance(container.record, Header) else None
+    stored = container.record if isinstance(container.record, SyclbinHeader) else None
     if container.version not in (1, 2):
         raise UsageError(f"SYCLBIN of version {container.version}", hint="choose 1 or 2")
     state = options.state if options is not None else None
     text = global_metadata(stored, state or container.attrs.get("state"))
     if container.version == 2 and stored is not None and stored.outer is not None:
-        from fatpack.formats.syclbin.write_entries import rewritten
+        from fatpack.formats.syclbin.write_entries import rewrite_version2
 
-        return rewritten(container, stored, stored.outer, text)
-    parts = parts_of(container.images, keeps_alone=container.version == 1 and stored is not None)
-    modules = modules_of(container, parts)
+        return rewrite_version2(container, stored, stored.outer, text)
+    parts = make_parts(container.images, keeps_alone=container.version == 1 and stored is not None)
+    modules = module_texts(container, parts)
     if container.version == 2:
-        from fatpack.formats.syclbin.write_entries import fresh
+        from fatpack.formats.syclbin.write_entries import write_version2
 
-        return fresh(parts, modules, text)
-    from fatpack.formats.syclbin.write_tables import pieces
+        return write_version2(parts, modules, text)
+    from fatpack.formats.syclbin.write_tables import write_version1
 
-    return iter(pieces(parts, modules, text, stored))
+    return iter(write_version1(parts, modules, text, stored))

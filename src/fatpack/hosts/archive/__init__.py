@@ -25,11 +25,11 @@ one, so mixed archives are read as well.
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.findings import finding
-from fatpack.hosts import MEMBER, Site
+from fatpack.hosts import MEMBER, CodeSection
 from fatpack.hosts.archive.layout import BIG, FORMAT, HEADER, MAGIC_SIZE, REGULAR, THIN
-from fatpack.hosts.archive.members import Damage, intact_members, members
+from fatpack.hosts.archive.members import DamagedMember, read_intact_members, read_members
 from fatpack.io.source import View
 from fatpack.model import Finding
 
@@ -40,9 +40,20 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
     from fatpack.model import Label
 
-__all__ = ["DOC", "LAYOUTS", "build", "check", "detect", "labels", "locate", "members", "rewrite", "verify"]
+__all__ = [
+    "DOC",
+    "LAYOUTS",
+    "build_archive",
+    "check",
+    "detect",
+    "labels",
+    "locate",
+    "read_members",
+    "rewrite",
+    "verify",
+]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="ar archive",
     description=(
@@ -75,7 +86,7 @@ def detect(view: View) -> bool:
     return view.head(0, MAGIC_SIZE) in (REGULAR, THIN, BIG)
 
 
-def locate(view: View, without: Collection[int] = ()) -> Iterator[Site | Finding]:
+def locate(view: View, without: Collection[int] = ()) -> Iterator[CodeSection | Finding]:
     """Yield every member as a file of its own; ``index`` counts them from 0, and names may occur twice.
 
     Those whose numbers are in ``without`` are passed over. Members of a thin archive are opened beside it; each is read
@@ -87,11 +98,11 @@ def locate(view: View, without: Collection[int] = ()) -> Iterator[Site | Finding
         return
     neighbours = None
     if magic == THIN:
-        from fatpack.hosts.archive.thin import Neighbours
+        from fatpack.hosts.archive.thin import ThinArchiveFiles
 
-        neighbours = Neighbours(view)
-    for member in intact_members(view):
-        if isinstance(member, Damage):
+        neighbours = ThinArchiveFiles(view)
+    for member in read_intact_members(view):
+        if isinstance(member, DamagedMember):
             error = member.error
             yield finding("FP2101", view.span(member.at, member.end - member.at), error.describe(), error.hint)
             continue
@@ -115,28 +126,28 @@ def locate(view: View, without: Collection[int] = ()) -> Iterator[Site | Finding
         data.source.rest()
 
 
-def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> Site:
+def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> CodeSection:
     outside = archive.chain[-1] if archive.chain else ""
     chain = (*archive.chain[:-1], f"{outside}({title})")
-    return Site(View(data.source, data.start, data.end, chain), None, number, title, MEMBER, findings)
+    return CodeSection(View(data.source, data.start, data.end, chain), None, number, title, MEMBER, findings)
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers field by field, contents whole."""
-    from fatpack.hosts.archive.byte_map import labels
+    from fatpack.hosts.archive.byte_map import label_archive
 
-    return labels(view)
+    return label_archive(view)
 
 
-def build(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
+def build_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
     """Return a GNU archive of files, name and bytes each, as ``llvm-ar --format=gnu qcD`` makes it of them.
 
     Names are stored as given, so callers pass base names; they may repeat. Raises FormatError for an object whose
     symbols cannot be read, Unsupported, UsageError and HostError for what no archive can hold.
     """
-    from fatpack.hosts.archive.gnu import build
+    from fatpack.hosts.archive.gnu import build_gnu_archive
 
-    return build(members)
+    return build_gnu_archive(members)
 
 
 def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]:
@@ -145,20 +156,20 @@ def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Pie
     Offsets in symbol tables follow. Raises HostError when the archive cannot be written, FormatError when it is
     damaged, UsageError for an unknown member.
     """
-    from fatpack.hosts.archive.write import rewrite
+    from fatpack.hosts.archive.write import rewrite_members
 
-    return rewrite(view, contents)
+    return rewrite_members(view, contents)
 
 
 def check(view: View) -> Iterator[int | Finding]:
     """Yield what is wrong with the tables of symbols, and at last how many names in them were followed."""
-    from fatpack.hosts.archive.index import check
+    from fatpack.hosts.archive.index import check_symbol_tables
 
-    return check(view)
+    return check_symbol_tables(view)
 
 
 def verify(before: View, after: View) -> None:
     """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
-    from fatpack.hosts.archive.write import verify
+    from fatpack.hosts.archive.write import verify_members
 
-    verify(before, after)
+    verify_members(before, after)

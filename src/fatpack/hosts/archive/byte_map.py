@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.hosts.archive.layout import BIG, HEADER, MAGIC_SIZE, THIN
-from fatpack.hosts.archive.members import Member, members
+from fatpack.hosts.archive.members import ArchiveMember, read_members
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -21,14 +21,14 @@ _CONTENTS = {
 }
 
 
-def labels(view: View) -> Iterator[Label]:
+def label_archive(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers field by field, contents whole, the rest of a damaged archive as one."""
     magic = view.head(0, MAGIC_SIZE)
     yield Label(view.span(0, len(magic)), "magic", repr(magic)[2:-1])
     at = MAGIC_SIZE
     try:
         if magic != BIG:
-            for number, entry in enumerate(members(view)):
+            for number, entry in enumerate(read_members(view)):
                 yield from _entry(view, number, entry, magic == THIN)
                 at = entry.end
     except FormatError as error:
@@ -38,7 +38,7 @@ def labels(view: View) -> Iterator[Label]:
         yield Label(view.span(at), "unknown", f"{len(view) - at} bytes", "AIX big archive", "unknown")
 
 
-def _entry(view: View, number: int, entry: Member, is_thin: bool) -> Iterator[Label]:
+def _entry(view: View, number: int, entry: ArchiveMember, is_thin: bool) -> Iterator[Label]:
     prefix = f"member[{number}]"
     yield from HEADER.labels(view, entry.header_at, f"{prefix}.header")
     name_at = entry.header_at + HEADER.size

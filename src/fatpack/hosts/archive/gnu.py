@@ -21,7 +21,7 @@ import struct
 
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.archive.layout import HEADER, LONG_NAMES, MAGIC_SIZE, REGULAR, TERMINATOR
-from fatpack.symbols import symbols
+from fatpack.symbols import archive_symbols
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _SHORT_NAME = 15
 _LARGEST_SIZE = 10**10 - 1
 
 
-def build(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
+def build_gnu_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
     """Return a GNU archive of the members (name and bytes) in that order, as pieces; names are stored as they are.
 
     Symbol tables of members are read, their other bytes are not. Raises FormatError for an object whose symbols
@@ -54,9 +54,9 @@ def build(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
         table = _table(ahead, members, counts, symbol_names, "I") or _table(ahead, members, counts, symbol_names, "Q")
     pieces: list[Piece] = [REGULAR, *table]
     if long_names:
-        pieces += [_header(LONG_NAMES, b"", b"", len(long_names)), long_names]
+        pieces += [_gnu_header(LONG_NAMES, b"", b"", len(long_names)), long_names]
     for field, (_, data) in zip(fields, members, strict=True):
-        pieces += [_header(field, b"0", b"644", len(data)), data, b"\n" * (len(data) % 2)]
+        pieces += [_gnu_header(field, b"0", b"644", len(data)), data, b"\n" * (len(data) % 2)]
     return [piece for piece in pieces if len(piece)]
 
 
@@ -83,7 +83,7 @@ def _symbols(members: Sequence[tuple[bytes, View]]) -> tuple[list[int], bytes]:
     has_objects = False
     for _, data in members:
         count = 0
-        found = symbols(data)
+        found = archive_symbols(data)
         if found is not None:
             has_objects = True
             for name in found:
@@ -113,7 +113,7 @@ def _table(
         at += _entry_size(data)
     field = b"/" if width == 4 else b"/SYM64/"
     packed = struct.pack(f">{len(numbers)}{code}", *numbers)
-    return [_header(field, b"0", b"0", size + len(padding)), packed, names, padding]
+    return [_gnu_header(field, b"0", b"0", size + len(padding)), packed, names, padding]
 
 
 def _entry_size(content: Piece) -> int:
@@ -121,6 +121,6 @@ def _entry_size(content: Piece) -> int:
     return HEADER.size + len(content) + len(content) % 2
 
 
-def _header(field: bytes, number: bytes, mode: bytes, size: int) -> bytes:
+def _gnu_header(field: bytes, number: bytes, mode: bytes, size: int) -> bytes:
     """Return a member header; ``number`` stands for date and owners."""
     return b"%-16s%-12s%-6s%-6s%-8s%-10d" % (field, number, number, number, mode, size) + TERMINATOR

@@ -6,20 +6,20 @@ another member than is meant.
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, Unsupported, counted
+from fatpack.errors import FormatError, Unsupported, pluralize
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import MAGIC_SIZE, THIN
-from fatpack.hosts.archive.members import Damage, intact_members
-from fatpack.hosts.archive.symbols import symbol_table
-from fatpack.symbols import symbols
+from fatpack.hosts.archive.members import DamagedMember, read_intact_members
+from fatpack.hosts.archive.symbols import find_symbol_table
+from fatpack.symbols import archive_symbols
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.archive.members import Member
-    from fatpack.hosts.archive.symbols import SymbolTable
+    from fatpack.hosts.archive.members import ArchiveMember
+    from fatpack.hosts.archive.symbols import ArchiveSymbolTable
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -33,7 +33,7 @@ _PLUGIN = b".gnu.lto_"
 _SHOWN = 3
 
 
-def check(view: View) -> Iterator[int | Finding]:
+def check_symbol_tables(view: View) -> Iterator[int | Finding]:
     """Yield what is wrong with symbol tables, and at last how many names were followed; nothing for thin archives.
 
     Every offset leads to the header of a member. In GNU's tables the member defines the symbol, where its symbols can
@@ -41,14 +41,14 @@ def check(view: View) -> Iterator[int | Finding]:
     """
     if view.head(0, MAGIC_SIZE) == THIN:
         return
-    entries = [entry for entry in intact_members(view) if not isinstance(entry, Damage)]
+    entries = [entry for entry in read_intact_members(view) if not isinstance(entry, DamagedMember)]
     files = {entry.header_at: entry for entry in entries if entry.kind == "file"}
     count = 0
     for entry in entries:
         if entry.kind != "symbols":
             continue
         try:
-            table = symbol_table(view, entry, frozenset(files))
+            table = find_symbol_table(view, entry, frozenset(files))
         except FormatError as error:
             yield finding("FP2107", view.span(entry.data_at, entry.size), error.describe(), "ranlib makes it anew")
             continue
@@ -58,13 +58,15 @@ def check(view: View) -> Iterator[int | Finding]:
     yield count
 
 
-def _undefined(view: View, entry: Member, table: SymbolTable, files: dict[int, Member]) -> Iterator[Finding]:
+def _undefined(
+    view: View, entry: ArchiveMember, table: ArchiveSymbolTable, files: dict[int, ArchiveMember]
+) -> Iterator[Finding]:
     """Yield a finding for each member that does not define what the table says."""
     wanted: dict[int, set[bytes]] = {}
     start = table.at + len(table.numbers) * (8 if entry.name == b"/SYM64/" else 4)
     names = table.content.read(start, len(table.content) - start).split(b"\0")
     if len(names) <= len(table.offsets):
-        text = f"the symbol table has {counted(len(table.offsets), 'offset')} and {counted(len(names) - 1, 'name')}"
+        text = f"the symbol table has {pluralize(len(table.offsets), 'offset')} and {pluralize(len(names) - 1, 'name')}"
         yield finding("FP2107", table.content.span(), text, "ranlib makes it anew")
         return
     for offset, name in zip(table.offsets, names, strict=False):
@@ -73,7 +75,7 @@ def _undefined(view: View, entry: Member, table: SymbolTable, files: dict[int, M
         member = files[offset]
         data = view.slice(member.data_at, member.size)
         try:
-            found = symbols(data)
+            found = archive_symbols(data)
             lost = listed.difference(found or ())
         except (FormatError, Unsupported):
             continue  # not read here, or told where the member is scanned

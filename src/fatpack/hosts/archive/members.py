@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 #: LIMIT: bytes of one member name, the longest path of common systems. Without it, thousands of headers pointing into
 #: one long string would make thousands of copies of it; all names together are bounded by ``limits.STRING_RATIO``.
-NAME = 4096
+MAX_NAME_SIZE = 4096
 
 
-class Member(Record):
+class ArchiveMember(Record):
     """One entry of an archive; positions are relative to the archive's first byte.
 
     ``kind`` is ``file``, ``symbols``, ``names`` (the ``//`` table) or ``reserved`` (tables of Microsoft's that we
@@ -63,7 +63,7 @@ class Member(Record):
         return self.name.decode("utf-8", "backslashreplace")
 
 
-def members(view: View) -> Iterator[Member]:
+def read_members(view: View) -> Iterator[ArchiveMember]:
     """Yield every entry, tables included. Raises FormatError where the chain of headers breaks."""
     magic = view.head(0, MAGIC_SIZE)
     if magic not in (REGULAR, THIN):
@@ -76,7 +76,7 @@ def members(view: View) -> Iterator[Member]:
             found=repr(magic)[1:],
             chain=view.chain,
         )
-    reader = _Reader(view, magic == THIN)
+    reader = _MemberReader(view, magic == THIN)
     at = MAGIC_SIZE
     while at < len(view):
         member = reader.read(at)
@@ -84,7 +84,7 @@ def members(view: View) -> Iterator[Member]:
         at = member.end
 
 
-class Damage(Record):
+class DamagedMember(Record):
     """Bytes of an archive that no member header leads through: why, where they start, and where the next header is.
 
     Positions are relative to the archive's first byte.
@@ -95,12 +95,12 @@ class Damage(Record):
     end: int
 
 
-def intact_members(view: View) -> Iterator[Member | Damage]:
+def read_intact_members(view: View) -> Iterator[ArchiveMember | DamagedMember]:
     """Yield every entry that can be read; where the chain of headers breaks, the damage, and the entries behind it.
 
     Raises FormatError for what is no archive. Numbers count the files that were read.
     """
-    reader = _Reader(view, view.head(0, MAGIC_SIZE) == THIN)
+    reader = _MemberReader(view, view.head(0, MAGIC_SIZE) == THIN)
     at, last, count = MAGIC_SIZE, None, 0
     while at < len(view):
         try:
@@ -110,7 +110,7 @@ def intact_members(view: View) -> Iterator[Member | Damage]:
             count += 1
             is_searched = count <= _MOST_DAMAGED and not isinstance(error, LimitExceeded)
             end = _next_header(view, at, last) if is_searched else len(view)
-            yield Damage(error, min(start, end), end)
+            yield DamagedMember(error, min(start, end), end)
             at, last = end, None
             continue
         yield member
@@ -127,7 +127,7 @@ _TRIED = 4
 _MOST_DAMAGED = 16
 
 
-def _next_header(view: View, at: int, last: Member | None) -> int:
+def _next_header(view: View, at: int, last: ArchiveMember | None) -> int:
     """Return where the next header is that makes sense, behind ``at``, where none is; the end if there is none.
 
     If the size of the last member is too large, its bytes hold the headers that follow it: they are believed if they
@@ -190,7 +190,7 @@ def _leads_to_the_end(view: View, at: int) -> bool:
     return at <= len(view) + 1
 
 
-class _Reader:
+class _MemberReader:
     """Reads one header after the other, and remembers what later names refer to."""
 
     def __init__(self, view: View, is_thin: bool) -> None:
@@ -201,7 +201,7 @@ class _Reader:
         self._files = 0
         self._name_bytes_left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
 
-    def read(self, at: int) -> Member:
+    def read(self, at: int) -> ArchiveMember:
         """Return the entry whose header is at a position. Raises FormatError."""
         view = self._view
         field, _date, _user, _group, _mode, size_field, terminator = HEADER.read(view, at)
@@ -215,8 +215,8 @@ class _Reader:
         inline = self._decimal(spelling[3:]) if spelling.startswith(b"#1/") else None
         name = spelling
         if inline is not None:
-            if inline > stored or inline > NAME:
-                limit = min(stored, NAME)
+            if inline > stored or inline > MAX_NAME_SIZE:
+                limit = min(stored, MAX_NAME_SIZE)
                 raise self._bad(at, "name", "the name is longer than the member", f"at most {limit}", str(inline))
             if self._is_thin:
                 raise self._bad(at, "name", "a thin archive has no names in front of data", "a GNU name", "#1/")
@@ -240,11 +240,11 @@ class _Reader:
             self._long_names = view.slice(data_at, size)
         if kind != "file":
             self._symbol_tables += kind == "symbols"
-            return Member(kind, None, name, at, data_at, size, end)
+            return ArchiveMember(kind, None, name, at, data_at, size, end)
         name, origin, findings = self._file_name(name, at, inline is not None)
         self._spend(len(name), at)
         self._files += 1
-        return Member(kind, self._files - 1, name, at, data_at, size, end, origin, findings)
+        return ArchiveMember(kind, self._files - 1, name, at, data_at, size, end, origin, findings)
 
     def _classify(self, name: bytes, at: int) -> tuple[str, bytes]:
         if name == b"/" and self._symbol_tables:
@@ -269,10 +269,10 @@ class _Reader:
         table = self._long_names
         if table is None or place >= len(table):
             return name, None, (self._unreadable(at, name, "no table of long names holds it"),)
-        text = table.head(place, NAME)
+        text = table.head(place, MAX_NAME_SIZE)
         ends = [end for end in (text.find(b"\n"), text.find(b"\0")) if end >= 0]
         if not ends:
-            return name, None, (self._unreadable(at, name, f"it has no end within {NAME} bytes"),)
+            return name, None, (self._unreadable(at, name, f"it has no end within {MAX_NAME_SIZE} bytes"),)
         return text[: min(ends)].removesuffix(b"/"), origin, ()
 
     def _spend(self, size: int, at: int) -> None:

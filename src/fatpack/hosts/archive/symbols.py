@@ -19,11 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.hosts.archive.members import Member
+    from fatpack.hosts.archive.members import ArchiveMember
     from fatpack.io.source import View
 
 
-class SymbolTable(Record):
+class ArchiveSymbolTable(Record):
     """Where a table keeps its offsets: every ``stride``-th of the ``numbers`` starting ``at`` bytes into ``content``.
 
     ``code`` is the struct code of one number, byte order first.
@@ -56,7 +56,7 @@ class SymbolTable(Record):
         return self.content.read(0, self.at) + stored + self.content.read(rest, len(self.content) - rest)
 
 
-def symbol_table(view: View, member: Member, headers: frozenset[int]) -> SymbolTable:
+def find_symbol_table(view: View, member: ArchiveMember, headers: frozenset[int]) -> ArchiveSymbolTable:
     """Return a symbol table whose offsets all are ``headers`` of files. Raises BadValue if none fits."""
     order, letter = SYMBOL_TABLES[member.name]
     content = view.slice(member.data_at, member.size, member.title)
@@ -74,7 +74,7 @@ def symbol_table(view: View, member: Member, headers: frozenset[int]) -> SymbolT
     )
 
 
-def _read(content: View, code: str, kind: bytes) -> SymbolTable | None:
+def _read(content: View, code: str, kind: bytes) -> ArchiveSymbolTable | None:
     """Return the table if it is inside its member.
 
     GNU: count, offsets, names. Microsoft's second: the same, little-endian, and then symbols. BSD: size in bytes of
@@ -89,4 +89,4 @@ def _read(content: View, code: str, kind: bytes) -> SymbolTable | None:
     if left or count % stride or width + count * width > len(content):
         return None
     numbers = struct.unpack(f"{code[0]}{count}{code[1]}", content.read(width, count * width))
-    return SymbolTable(content, code, width, numbers, stride)
+    return ArchiveSymbolTable(content, code, width, numbers, stride)

@@ -14,18 +14,18 @@ import stat
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import MAGIC_SIZE, THIN
-from fatpack.hosts.archive.members import members
-from fatpack.io.source import Derived
+from fatpack.hosts.archive.members import read_members
+from fatpack.io.source import VirtualName
 from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts.archive.members import Member
+    from fatpack.hosts.archive.members import ArchiveMember
     from fatpack.io.source import View
     from fatpack.model import Finding
 
 
-class Neighbours:
+class ThinArchiveFiles:
     """Opens the members of one thin archive."""
 
     def __init__(self, archive: View) -> None:
@@ -34,7 +34,7 @@ class Neighbours:
         self._seen: set[tuple[int, int, int | None]] = set()
         self._nested: dict[str, dict[int, tuple[str, View]]] = {}
 
-    def open(self, member: Member) -> tuple[str, View] | Finding:
+    def open(self, member: ArchiveMember) -> tuple[str, View] | Finding:
         """Return a member's name and bytes, or the reason why they are not to be had."""
         path = self._resolve(member)
         if not isinstance(path, str):
@@ -55,7 +55,7 @@ class Neighbours:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             return self._finding("FP2103", member, reason or "cannot be read")
 
-    def _resolve(self, member: Member) -> str | Finding:
+    def _resolve(self, member: ArchiveMember) -> str | Finding:
         """Return the real path of the file a member names, if it may be followed."""
         if self._folder is None:
             return self._finding(
@@ -70,26 +70,26 @@ class Neighbours:
             return self._finding("FP2104", member, "an absolute path, or one out of the archive's directory", hint)
         return real
 
-    def _open(self, path: str, member: Member) -> View:
+    def _open(self, path: str, member: ArchiveMember) -> View:
         # Named after the archive, not by its path: a thin archive in there finds no directory and is not followed.
         around = self._archive.source
-        name = Derived(f"{around.name}({member.title})")
+        name = VirtualName(f"{around.name}({member.title})")
         return open_source(path, name=name, resting=True, budget=around.budget).view()
 
-    def _open_nested(self, member: Member, path: str) -> tuple[str, View] | Finding:
+    def _open_nested(self, member: ArchiveMember, path: str) -> tuple[str, View] | Finding:
         if path not in self._nested:
             nested = self._open(path, member)
             if nested.head(0, MAGIC_SIZE) == THIN:
                 return self._finding("FP2106", member, "a thin archive named by a thin archive")
             self._nested[path] = {
                 inner.header_at: (f"{member.title}({inner.title})", nested.slice(inner.data_at, inner.size))
-                for inner in members(nested)
+                for inner in read_members(nested)
                 if inner.kind == "file"
             }
         found = self._nested[path].get(member.origin or 0)
         return found or self._finding("FP2103", member, f"that archive has no member at offset {member.origin}")
 
-    def _finding(self, code: str, member: Member, problem: str, hint: str = "") -> Finding:
+    def _finding(self, code: str, member: ArchiveMember, problem: str, hint: str = "") -> Finding:
         span = self._archive.span(member.header_at, member.end - member.header_at)
         return finding(code, span, f"member {member.title}: {problem}", hint)
 

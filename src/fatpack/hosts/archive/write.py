@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.archive.layout import BIG, HEADER, MAGIC_SIZE, THIN
-from fatpack.hosts.archive.members import members
-from fatpack.hosts.archive.symbols import symbol_table
+from fatpack.hosts.archive.members import read_members
+from fatpack.hosts.archive.symbols import find_symbol_table
 from fatpack.magics import MACH_O
 from fatpack.record import Record
 
@@ -21,16 +21,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.hosts.archive.members import Member
+    from fatpack.hosts.archive.members import ArchiveMember
     from fatpack.io.source import Piece, View
 
 #: The first bytes of Mach-O files, both word sizes and byte orders.
 
 
-class _Placed(Record):
+class _PlacedMember(Record):
     """An entry at its new place: the bytes between header and content (a BSD name), its content, and padding."""
 
-    entry: Member
+    entry: ArchiveMember
     at: int
     name: Piece
     content: list[Piece]
@@ -42,7 +42,7 @@ class _Placed(Record):
         return len(self.name) + sum(map(len, self.content))
 
 
-def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
+def rewrite_members(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
     """Return the archive with the contents of some members exchanged; keys are member numbers as in ``Site.index``.
 
     Raises HostError for archives that cannot be written (thin, AIX, with ARM64EC tables), FormatError for damaged ones,
@@ -59,12 +59,14 @@ def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
     for item in placed:
         content = item.content
         if item.entry.kind == "symbols":
-            content = [symbol_table(view, item.entry, headers).moved(moved)]
+            content = [find_symbol_table(view, item.entry, headers).moved(moved)]
         pieces += [_header(view, item), item.name, *content, item.padding]
     return [piece for piece in pieces if len(piece)]
 
 
-def _place(view: View, entries: Sequence[Member], contents: Mapping[int, Sequence[Piece]]) -> Iterator[_Placed]:
+def _place(
+    view: View, entries: Sequence[ArchiveMember], contents: Mapping[int, Sequence[Piece]]
+) -> Iterator[_PlacedMember]:
     has_aligned_names = _has_aligned_names(entries)
     at = MAGIC_SIZE
     for entry in entries:
@@ -80,11 +82,11 @@ def _place(view: View, entries: Sequence[Member], contents: Mapping[int, Sequenc
             # As it was: also a last newline that was never there stays missing.
             data_end = entry.data_at + entry.size
             padding = view.slice(data_end, entry.end - data_end)
-        yield _Placed(entry, at, name, content, padding)
+        yield _PlacedMember(entry, at, name, content, padding)
         at = end + len(padding)
 
 
-def _name_size(entry: Member) -> int:
+def _name_size(entry: ArchiveMember) -> int:
     return entry.data_at - entry.header_at - HEADER.size
 
 
@@ -93,7 +95,7 @@ def _padded(content: Sequence[Piece], old: View) -> list[Piece]:
     return [*content, b"\n" * (-sum(map(len, content)) % 8 if is_padded else 0)]
 
 
-def _checked(view: View) -> list[Member]:
+def _checked(view: View) -> list[ArchiveMember]:
     """Return all entries of an archive that can be rewritten. Raises HostError and FormatError."""
     magic = view.head(0, MAGIC_SIZE)
     if magic == THIN:
@@ -104,7 +106,7 @@ def _checked(view: View) -> list[Member]:
         )
     if magic == BIG:
         raise HostError("AIX big archives cannot be edited", chain=view.chain)
-    entries = list(members(view))
+    entries = list(read_members(view))
     for entry in entries:
         if entry.kind == "reserved":
             raise HostError(
@@ -115,13 +117,13 @@ def _checked(view: View) -> list[Member]:
     return entries
 
 
-def _has_aligned_names(entries: Sequence[Member]) -> bool:
+def _has_aligned_names(entries: Sequence[ArchiveMember]) -> bool:
     """Say whether all names in front of data are padded as little as makes the data start at a multiple of 8."""
     named = [entry for entry in entries if entry.kind == "file" and _name_size(entry)]
     return bool(named) and all(entry.data_at % 8 == 0 and _name_size(entry) - len(entry.name) < 8 for entry in named)
 
 
-def _header(view: View, item: _Placed) -> Piece:
+def _header(view: View, item: _PlacedMember) -> Piece:
     """Return the header as it was, but for the size and the length of a name in front of the data."""
     entry = item.entry
     if item.size >= 10**10:
@@ -135,21 +137,21 @@ def _header(view: View, item: _Placed) -> Piece:
     return bytes(header)
 
 
-def verify(before: View, after: View) -> None:
+def verify_members(before: View, after: View) -> None:
     """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
-    old, new = (list(members(view)) for view in (before, after))
+    old, new = (list(read_members(view)) for view in (before, after))
     if [_identity(before, entry) for entry in old] != [_identity(after, entry) for entry in new]:
         raise HostError("the rewritten archive has other members", chain=after.chain)
     places: list[list[list[int]]] = []
     for view, entries in ((before, old), (after, new)):
         files = {entry.header_at: number for number, entry in enumerate(entries) if entry.kind == "file"}
-        tables = (symbol_table(view, entry, frozenset(files)) for entry in entries if entry.kind == "symbols")
+        tables = (find_symbol_table(view, entry, frozenset(files)) for entry in entries if entry.kind == "symbols")
         places.append([[files[offset] for offset in table.offsets] for table in tables])
     if places[0] != places[1]:
         raise HostError("the symbols of the rewritten archive lead to other members", chain=after.chain)
 
 
-def _identity(view: View, entry: Member) -> tuple[str, bytes, bytes]:
+def _identity(view: View, entry: ArchiveMember) -> tuple[str, bytes, bytes]:
     """Return what must stay of an entry: its kind and name; date, owners and mode."""
     start, end = HEADER.field_offset("date"), HEADER.field_offset("size")
     return entry.kind, entry.name, view.read(entry.header_at + start, end - start)

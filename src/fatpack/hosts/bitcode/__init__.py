@@ -17,11 +17,11 @@ llvm-offload-binary extracts in the reference tests. LLVM takes globals listed i
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.encoding.bitstream import FORMAT, BitReader
 from fatpack.errors import FormatError, HostError
 from fatpack.findings import finding
-from fatpack.hosts import Site
+from fatpack.hosts import CodeSection
 from fatpack.layout import Field, Layout
 from fatpack.magics import BITCODE, WRAPPED_BITCODE
 from fatpack.model import Label
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DOC", "LAYOUTS", "detect", "edit", "embed", "labels", "locate", "remove", "replace"]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="LLVM bitcode",
     description=(
@@ -92,18 +92,18 @@ def _stream(view: View) -> View:
     return stream
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
+def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the globals in sections of device code, module by module; ``index`` is the number of the global variable.
 
     Their bytes are shifted into place when they are read; nothing is held in memory.
     """
-    from fatpack.hosts.bitcode.module import modules
+    from fatpack.hosts.bitcode.module import read_modules
 
     budget = _SHARING * len(view)
     try:
         stream = _stream(view)
         bits = BitReader(stream)
-        for module in modules(bits):
+        for module in read_modules(bits):
             problem = None
             try:
                 module.read()
@@ -119,8 +119,8 @@ def locate(view: View) -> Iterator[Site | Finding]:
         yield _damage(view, error)
 
 
-def _place(stream: View, found: DeviceGlobal, budget: int) -> Site | Finding:
-    from fatpack.hosts.bitcode.contents import contents
+def _place(stream: View, found: DeviceGlobal, budget: int) -> CodeSection | Finding:
+    from fatpack.hosts.bitcode.contents import constant_view
 
     title = f"global {found.number} in section {found.section}"
     if found.run is None:
@@ -128,7 +128,7 @@ def _place(stream: View, found: DeviceGlobal, budget: int) -> Site | Finding:
     if budget < 0:
         span = stream.span(found.run.at >> 3, 1)
         return finding("FP1005", span, f"{title} shares its bytes with many others: not read again")
-    return Site(contents(stream, found.run, found.has_nul, found.section), found.section, found.number)
+    return CodeSection(constant_view(stream, found.run, found.has_nul, found.section), found.section, found.number)
 
 
 def _damage(view: View, error: FormatError) -> Finding:
@@ -138,7 +138,7 @@ def _damage(view: View, error: FormatError) -> Finding:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: the wrapper field by field, and the stream, whose parts are no bytes, whole."""
-    from fatpack.byte_map import covered
+    from fatpack.byte_map import fill_gaps
 
     at = 0
     parts = []
@@ -149,7 +149,7 @@ def labels(view: View) -> Iterator[Label]:
         parts.append(Label(view.span(offset, size), "bitcode", f"{size} bytes", "LLVM bitstream", "data"))
     elif view.head(0, 4) == BITCODE:
         parts.append(Label(view.span(), "bitcode", f"{len(view)} bytes", "LLVM bitstream", "data"))
-    yield from covered(view, parts, at)
+    yield from fill_gaps(view, parts, at)
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fatpack.encoding.bitstream import FORMAT, BitReader
 from fatpack.errors import BadValue
 from fatpack.io import limits
-from fatpack.io.source import Derived, Source, View
-from fatpack.io.sources.inflated import Call, InflatedSource
+from fatpack.io.source import Source, View, VirtualName
+from fatpack.io.sources.inflated import InflatedSource, PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.encoding.bitstream import Run
+    from fatpack.encoding.bitstream import ArrayRun
 
 
 class ShiftedSource(Source):
@@ -34,7 +34,7 @@ class ShiftedSource(Source):
         return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
-def contents(stream: View, run: Run, has_nul: bool, name: str) -> View:
+def constant_view(stream: View, run: ArrayRun, has_nul: bool, name: str) -> View:
     """Return the bytes of a constant as a view; its chain says where in the stream they are.
 
     Bytes that are stored whole and start at a byte are a view of the file itself.
@@ -49,12 +49,12 @@ def contents(stream: View, run: Run, has_nul: bool, name: str) -> View:
         source = ShiftedSource(stream, run.at, size, label)
     else:
         present = min(size, stream.source.present)
-        source = InflatedSource(size, Call(_decoded, stream, run, has_nul), label, present=present)
+        source = InflatedSource(size, PicklableCall(_decoded, stream, run, has_nul), label, present=present)
         source.budget = stream.source.budget
-    return View(source, 0, size, (*stream.chain, Derived(label)))
+    return View(source, 0, size, (*stream.chain, VirtualName(label)))
 
 
-def _decoded(stream: View, run: Run, has_nul: bool) -> bytearray:
+def _decoded(stream: View, run: ArrayRun, has_nul: bool) -> bytearray:
     """Return the bytes of an array in another encoding. Raises BadValue for a number that is no byte."""
     data = bytearray()
     for value in BitReader(stream).elements(run):

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.encoding.bitstream import Abbreviation, Run
+    from fatpack.encoding.bitstream import Abbreviation, ArrayRun
 
 #: Block IDs
 _BLOCKINFO, _MODULE, _CONSTANTS = 0, 8, 11
@@ -51,11 +51,11 @@ class DeviceGlobal(Record):
     number: int
     section: str
     initialiser: int
-    run: Run | None = None
+    run: ArrayRun | None = None
     has_nul: bool = False
 
 
-def modules(bits: BitReader) -> Iterator[ModuleReader]:
+def read_modules(bits: BitReader) -> Iterator[ModuleReader]:
     """Yield a reader for every module of a stream, to be used before the next is asked for. Raises FormatError."""
     bits.at = 32  # behind the magic
     stream_end = bits.end
@@ -144,7 +144,7 @@ class ModuleReader:
             self._value_count += code in _OTHER_VALUES
             bits.skip(abbreviation)
 
-    def _text(self, run: Run) -> str:
+    def _text(self, run: ArrayRun) -> str:
         short = run.replace(count=min(run.count, _LONGEST_NAME))
         return "".join(map(chr, (value & 0xFF for value in BitReader(self._bits.view).elements(short))))
 
@@ -174,7 +174,7 @@ class ModuleReader:
             if not self._wanted:
                 return
 
-    def _found(self, code: int, run: Run | None, abbreviation: Abbreviation | None) -> None:
+    def _found(self, code: int, run: ArrayRun | None, abbreviation: Abbreviation | None) -> None:
         is_whole = abbreviation is None or not abbreviation.values
         # An array of numbers is as good if they are stored as bytes.
         is_bytes = code in (_STRING, _CSTRING) or (code == _DATA and run is not None and run.is_bytes)

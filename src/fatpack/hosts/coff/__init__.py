@@ -19,7 +19,7 @@ x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a 
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.hosts.coff.layout import (
     BIG_HEADER,
     BIG_SYMBOL,
@@ -31,7 +31,7 @@ from fatpack.hosts.coff.layout import (
     SYMBOL,
 )
 from fatpack.hosts.coff.locate import locate
-from fatpack.hosts.coff.read import kind
+from fatpack.hosts.coff.read import coff_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DOC", "LAYOUTS", "detect", "edit", "embed", "labels", "locate", "remove", "replace", "sections", "verify"]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="COFF object",
     description=(
@@ -81,14 +81,14 @@ LAYOUTS = (HEADER, BIG_HEADER, SECTION, SYMBOL, BIG_SYMBOL, SECTION_DEFINITION, 
 
 def detect(view: View) -> bool:
     """Say whether the bytes are a COFF object. There is no magic: header and section headers must make sense."""
-    return kind(view) is not None
+    return coff_kind(view) is not None
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers field by field, contents, relocations, symbols and strings whole."""
-    from fatpack.hosts.coff.byte_map import labels
+    from fatpack.hosts.coff.byte_map import label_coff
 
-    return labels(view)
+    return label_coff(view)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
@@ -103,9 +103,9 @@ def embed(view: View, content: Sequence[Piece], *, name: str = ".llvm.offloading
 
     Raises HostError when the object must not be edited, FormatError when it is damaged.
     """
-    from fatpack.hosts.coff.write import embed
+    from fatpack.hosts.coff.write import embed_section
 
-    return embed(view, content, name.encode())
+    return embed_section(view, content, name.encode())
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
@@ -113,9 +113,9 @@ def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]
 
     Raises HostError naming what stands in the way, FormatError for a damaged object.
     """
-    from fatpack.hosts.coff.write import replace
+    from fatpack.hosts.coff.write import replace_section
 
-    return replace(view, index, content)
+    return replace_section(view, index, content)
 
 
 def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
@@ -123,9 +123,9 @@ def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
 
     Raises HostError when the linker keeps a section or something refers to it, FormatError for a damaged object.
     """
-    from fatpack.hosts.coff.write import remove
+    from fatpack.hosts.coff.write import remove_sections
 
-    return remove(view, indices)
+    return remove_sections(view, indices)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
@@ -133,13 +133,13 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[
 
     Raises what ``replace`` and ``remove`` raise.
     """
-    from fatpack.hosts.coff.write import edit
+    from fatpack.hosts.coff.write import edit_sections
 
-    return edit(view, changes)
+    return edit_sections(view, changes)
 
 
 def verify(before: View, after: View) -> None:
     """Raise HostError unless ``after`` is ``before`` with other device code, and all else the same byte for byte."""
-    from fatpack.hosts.coff.compare import verify
+    from fatpack.hosts.coff.compare import verify_edit
 
-    verify(before, after)
+    verify_edit(before, after)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.byte_map import covered
+from fatpack.byte_map import fill_gaps
 from fatpack.errors import FormatError
 from fatpack.hosts.coff.layout import BIG_HEADER, FORMAT, HEADER, RELOCATION, SECTION
-from fatpack.hosts.coff.read import CoffObject, kind
-from fatpack.hosts.coff_records import UNINITIALIZED, Section
+from fatpack.hosts.coff.read import CoffObject, coff_kind
+from fatpack.hosts.coff_records import UNINITIALIZED, CoffSection
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def labels(view: View) -> Iterator[Label]:
+def label_coff(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers field by field, contents, relocations, symbols and strings whole."""
-    what = kind(view)
+    what = coff_kind(view)
     if what not in ("classic", "big"):
         size = min(HEADER.size, len(view)) if what else 0
         whole = Label(view.span(0, size), "header", f"{what} object", "not a COFF object with sections", "data")
-        yield from covered(view, [whole])
+        yield from fill_gaps(view, [whole])
         return
     coff = CoffObject(view)
     layout = BIG_HEADER if coff.is_big else HEADER
@@ -30,7 +30,7 @@ def labels(view: View) -> Iterator[Label]:
     present = min(coff.section_count, (len(view) - coff.table_offset) // SECTION.size)
     for index in range(present):
         yield from SECTION.labels(view, coff.table_offset + index * SECTION.size, f"section[{index + 1}]")
-    yield from covered(view, _parts(coff), coff.table_offset + present * SECTION.size)
+    yield from fill_gaps(view, _parts(coff), coff.table_offset + present * SECTION.size)
 
 
 def _parts(coff: CoffObject) -> Iterator[Label]:
@@ -49,7 +49,7 @@ def _parts(coff: CoffObject) -> Iterator[Label]:
         yield Label(span, "strings", f"{len(strings)} bytes", doc, "data")
 
 
-def _section_parts(coff: CoffObject, section: Section, strings: View | None) -> Iterator[Label]:
+def _section_parts(coff: CoffObject, section: CoffSection, strings: View | None) -> Iterator[Label]:
     prefix = f"section[{section.number}]"
     try:
         name = coff.name(section.stored_name, strings).decode("utf-8", "backslashreplace")

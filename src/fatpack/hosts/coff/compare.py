@@ -11,11 +11,11 @@ from fatpack.model import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts.coff_records import Row
+    from fatpack.hosts.coff_records import SectionRow
     from fatpack.io.source import View
 
 
-def verify(before: View, after: View) -> None:
+def verify_edit(before: View, after: View) -> None:
     """Raise HostError unless ``after`` is ``before`` with other device code.
 
     Every other section must have the same header and, byte for byte, the same contents and relocations; symbols and
@@ -51,7 +51,7 @@ def _problem(old: EditableObject, new: EditableObject) -> str | None:
     return _part_problem(old, new, edited) or _symbol_problem(old, new, edited)
 
 
-def _fixed(row: Row) -> tuple[object, ...]:
+def _fixed(row: SectionRow) -> tuple[object, ...]:
     """Return what every edit of a header keeps: all but sizes and the places in the file."""
     name, _, address, _, _, _, _, relocation_count, _, flags = row
     return name, address, relocation_count, flags

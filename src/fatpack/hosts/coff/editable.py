@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fatpack.errors import BadValue, HostError
 from fatpack.hosts.coff.layout import FORMAT, RELOCATION, SIZES_PREFIX, STATIC, is_device_name
-from fatpack.hosts.coff.read import CoffObject, kind
-from fatpack.hosts.coff_records import UNINITIALIZED, Section
+from fatpack.hosts.coff.read import CoffObject, coff_kind
+from fatpack.hosts.coff_records import UNINITIALIZED, CoffSection
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-    Part = tuple[int, int, int, bool]
+    CoffPart = tuple[int, int, int, bool]
 
 #: Records read at a time.
 _RECORDS = 4096
@@ -40,7 +40,7 @@ _PLAIN_RELOCATIONS: Mapping[int, Mapping[int, int]] = {
 }
 
 
-class DefinedSymbol(Record):
+class DefinedCoffSymbol(Record):
     """A symbol in an edited section; ``at`` is the position of its record, ``index`` its number."""
 
     index: int
@@ -65,7 +65,7 @@ class EditableObject(CoffObject):
     """A COFF object that passed the checks. Raises HostError when it must not be edited, FormatError when damaged."""
 
     def __init__(self, view: View) -> None:
-        what = kind(view)
+        what = coff_kind(view)
         if what in _REFUSED:
             problem, hint = _REFUSED[what]
             raise HostError(problem, hint=hint, chain=view.chain)
@@ -75,9 +75,9 @@ class EditableObject(CoffObject):
         self.body_end = self.symbol_offset or len(view)
         self._check_symbols()
         #: The bytes of all sections: (start, size, section number, whether they are relocations)
-        self.parts: list[Part] = []
+        self.parts: list[CoffPart] = []
         for number, row in enumerate(self.headers, 1):
-            self._add_parts(Section(number, *row))
+            self._add_parts(CoffSection(number, *row))
 
     @property
     def body_start(self) -> int:
@@ -89,9 +89,9 @@ class EditableObject(CoffObject):
         """Where the section table and the parts of sections end, in order."""
         return sorted((self.table_end, *(start + size for start, size, _, _ in self.parts)))
 
-    def header(self, number: int) -> Section:
+    def header(self, number: int) -> CoffSection:
         """Return a section's header by its number, from 1 on."""
-        return Section(number, *self.headers[number - 1])
+        return CoffSection(number, *self.headers[number - 1])
 
     def section_name(self, number: int) -> bytes:
         """Return a section's name; as it is stored where it cannot be looked up."""
@@ -116,7 +116,7 @@ class EditableObject(CoffObject):
         name = self.section_name(number)
         return is_device_name(name) or name.startswith(SIZES_PREFIX)
 
-    def section(self, number: int, *, goes: bool = False) -> Section:
+    def section(self, number: int, *, goes: bool = False) -> CoffSection:
         """Return the section of that number, if it holds device code that can be exchanged. Raises HostError.
 
         One that ``goes`` may be empty, as images of fat objects may be.
@@ -147,7 +147,7 @@ class EditableObject(CoffObject):
             if start + size > end:
                 end, owner = start + size, number
 
-    def symbols_in(self, numbers: Collection[int]) -> list[DefinedSymbol]:
+    def symbols_in(self, numbers: Collection[int]) -> list[DefinedCoffSymbol]:
         """Return the symbols defined in some sections."""
         layout, found = self.symbol_layout, []
         skip = 0
@@ -164,11 +164,11 @@ class EditableObject(CoffObject):
                 if section in numbers:
                     at = self.symbol_offset + index * layout.size
                     found.append(
-                        DefinedSymbol(index, at, self._symbol_name(stored), value, section, storage_class, skip)
+                        DefinedCoffSymbol(index, at, self._symbol_name(stored), value, section, storage_class, skip)
                     )
         return found
 
-    def check_unused(self, symbols: Collection[DefinedSymbol]) -> None:
+    def check_unused(self, symbols: Collection[DefinedCoffSymbol]) -> None:
         """Raise HostError if a relocation refers to one of the symbols."""
         by_index = {symbol.index: symbol for symbol in symbols}
         for number, _, _, symbol in self._relocations(by_index):
@@ -178,7 +178,7 @@ class EditableObject(CoffObject):
                 chain=self.view.chain,
             )
 
-    def check_addends(self, symbols: Collection[DefinedSymbol]) -> None:
+    def check_addends(self, symbols: Collection[DefinedCoffSymbol]) -> None:
         """Raise HostError unless every reference to one of the symbols leads to its first byte."""
         by_index = {symbol.index: symbol for symbol in symbols}
         for number, address, type, symbol in self._relocations(by_index):
@@ -197,7 +197,7 @@ class EditableObject(CoffObject):
                     chain=self.view.chain,
                 )
 
-    def _relocations(self, symbols: Mapping[int, DefinedSymbol]) -> Iterator[tuple[int, int, int, int]]:
+    def _relocations(self, symbols: Mapping[int, DefinedCoffSymbol]) -> Iterator[tuple[int, int, int, int]]:
         """Yield (section number, address, type, symbol) for every relocation that refers to one of the symbols."""
         if not symbols:
             return
@@ -237,7 +237,7 @@ class EditableObject(CoffObject):
                 chain=self.view.chain,
             )
 
-    def _add_parts(self, section: Section) -> None:
+    def _add_parts(self, section: CoffSection) -> None:
         number = section.number
         if section.line_count:
             raise HostError(

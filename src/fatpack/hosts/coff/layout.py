@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.hosts.coff_records import file_header, machine_name, section_header
+from fatpack.hosts.coff_records import file_header_layout, machine_name, section_header_layout
 from fatpack.layout import Field, Layout
 
 FORMAT = "coff"
 
-HEADER = file_header(FORMAT)
-SECTION = section_header(FORMAT)
+HEADER = file_header_layout(FORMAT)
+SECTION = section_header_layout(FORMAT)
 
 BIG_HEADER = Layout(
     FORMAT,
@@ -76,7 +76,7 @@ RELOCATION = Layout(
 STATIC = 3
 
 #: The most sections a classic object may have (0xFEFF): higher numbers are special in symbols (LLVM review D5349).
-MOST_SECTIONS = 65279
+MAX_SECTIONS = 65279
 
 #: What clang gives a section of device code: removed by the linker, aligned to 8, discardable.
 OFFLOADING_NAME = b".llvm.offloading"
@@ -86,7 +86,7 @@ OFFLOADING_FLAGS = 0x02400800
 #: bundler's, HIP's and CUDA's.
 BUNDLE_PREFIX = magics.BUNDLE
 PREFIXES = (OFFLOADING_NAME, BUNDLE_PREFIX)
-NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
+DEVICE_SECTION_NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
 
 #: Sections that say something about device code elsewhere: where it is, how much of it, what is in it.
 TABLES = (b".hipFatBinSegment", b".nvFatBinSegment", b".nvFatBinSegmentAlt", b"__nv_module_id", b".tgtimg", b".tgtsym")
@@ -98,7 +98,7 @@ REMOVED_NAME = b".removed"
 
 def is_device_name(name: bytes) -> bool:
     """Return whether a section of this name is expected to hold device code; ``$`` and what follows only sort."""
-    return name.startswith(PREFIXES) or name.partition(b"$")[0] in NAMES
+    return name.startswith(PREFIXES) or name.partition(b"$")[0] in DEVICE_SECTION_NAMES
 
 
 def is_table_name(name: bytes) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import CONTAINER, IMAGE, IMAGES, TABLE, Site, without_overlaps
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, TABLE, CodeSection, without_overlaps
 from fatpack.hosts.coff.layout import (
     BUNDLE_PREFIX,
+    DEVICE_SECTION_NAMES,
     HEADER,
-    NAMES,
     PREFIXES,
     SECTION,
     SIZES_PREFIX,
@@ -16,8 +16,8 @@ from fatpack.hosts.coff.layout import (
     is_device_name,
     is_table_name,
 )
-from fatpack.hosts.coff.read import CoffObject, kind
-from fatpack.hosts.coff_records import UNINITIALIZED, Section, name_offset
+from fatpack.hosts.coff.read import CoffObject, coff_kind
+from fatpack.hosts.coff_records import UNINITIALIZED, CoffSection, name_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-_NEEDLES = (*PREFIXES, *NAMES, *TABLES, SIZES_PREFIX)
+_NEEDLES = (*PREFIXES, *DEVICE_SECTION_NAMES, *TABLES, SIZES_PREFIX)
 _LONGEST_NEEDLE = max(map(len, _NEEDLES)) + 1
 
 #: What of it fits into the 8 bytes of a section header; all other names are in the string table.
 _SHORT = tuple(name.ljust(8, b"\0") for name in _NEEDLES if len(name) <= 8)
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
+def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the sections that hold containers, in the order of the section table; ``index`` counts them from 1.
 
     The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
     A section outside the file, a name that cannot be read and a table that is cut are findings too.
     """
-    what = kind(view)
+    what = coff_kind(view)
     if what == "import":
         return
     if what == "anonymous":
@@ -51,11 +51,11 @@ def locate(view: View) -> Iterator[Site | Finding]:
         )
         return
     places = list(_places(CoffObject(view)))
-    names = {place.section or "" for place in places if isinstance(place, Site)}
+    names = {place.section or "" for place in places if isinstance(place, CodeSection)}
     if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
         # The wrapper's object, which a linker puts into a program: its sections hold several images, as in there.
         places = [
-            place.replace(expects=IMAGES) if isinstance(place, Site) and place.expects == IMAGE else place
+            place.replace(expects=IMAGES) if isinstance(place, CodeSection) and place.expects == IMAGE else place
             for place in places
         ]
     yield from without_overlaps(places)
@@ -64,7 +64,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
 def sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
     rows: list[tuple[int, int, str, int]] = []
-    if kind(view) not in ("classic", "big"):
+    if coff_kind(view) not in ("classic", "big"):
         return rows
     coff = CoffObject(view)
     strings = coff.strings()
@@ -79,7 +79,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return rows
 
 
-def _places(coff: CoffObject) -> Iterator[Site | Finding]:
+def _places(coff: CoffObject) -> Iterator[CodeSection | Finding]:
     strings = coff.strings()
     is_reported = False
     number = 0
@@ -102,12 +102,12 @@ def _places(coff: CoffObject) -> Iterator[Site | Finding]:
                     yield finding("FP2202", span, f"section {number}: {error.describe()}", error.hint)
                 continue
             if is_device_name(name) or is_table_name(name):
-                yield from _site(coff.view, Section(number, *row), name.decode("utf-8", "backslashreplace"))
+                yield from _site(coff.view, CoffSection(number, *row), name.decode("utf-8", "backslashreplace"))
     except FormatError as error:
         yield finding("FP2203", coff.view.span(min(coff.table_offset, len(coff.view))), error.describe(), error.hint)
 
 
-def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:
+def _site(view: View, section: CoffSection, name: str) -> Iterator[CodeSection | Finding]:
     title = f"section {section.number} ({name})"
     end = section.raw_offset + section.raw_size
     if section.flags & UNINITIALIZED and section.raw_size:
@@ -121,4 +121,4 @@ def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:
         expects = IMAGE if name.startswith(BUNDLE_PREFIX.decode()) else CONTAINER
         if is_table_name(name.encode("utf-8", "backslashreplace")):
             expects = TABLE
-        yield Site(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)
+        yield CodeSection(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)

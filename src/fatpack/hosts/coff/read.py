@@ -15,18 +15,18 @@ from fatpack.hosts.coff.layout import (
     BIG_SYMBOL,
     FORMAT,
     HEADER,
-    MOST_SECTIONS,
+    MAX_SECTIONS,
     RELOCATION,
     SECTION,
     SYMBOL,
 )
-from fatpack.hosts.coff_records import MACHINES, OVERFLOWED_RELOCATIONS, Section, name_offset
+from fatpack.hosts.coff_records import MACHINES, OVERFLOWED_RELOCATIONS, CoffSection, name_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.coff_records import Row
+    from fatpack.hosts.coff_records import SectionRow
     from fatpack.io.source import View
 
 #: Headers read at a time: 160 KiB.
@@ -45,7 +45,7 @@ class CoffObject:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        what = kind(view)
+        what = coff_kind(view)
         if what not in ("classic", "big"):
             raise BadMagic("not a COFF object", format=FORMAT, offset=view.offset(0), chain=view.chain)
         self.is_big = what == "big"
@@ -78,7 +78,7 @@ class CoffObject:
             return None
         return self.view.slice(self.symbol_end, size)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SectionRow]:
         """Yield the section headers as tuples. Raises Truncated behind the last whole one."""
         present = min(self.section_count, max(len(self.view) - self.table_offset, 0) // SECTION.size)
         for first in range(0, present, _ROWS):
@@ -96,10 +96,10 @@ class CoffObject:
                 chain=self.view.chain,
             )
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[CoffSection]:
         """Yield the section headers in order. Raises Truncated behind the last whole one."""
         for number, row in enumerate(self.rows(), 1):
-            yield Section(number, *row)
+            yield CoffSection(number, *row)
 
     def name(self, stored: bytes, strings: View | None) -> bytes:
         """Return the name that 8 stored bytes stand for. Raises BadValue if it cannot be read."""
@@ -120,14 +120,14 @@ class CoffObject:
             )
         return text[:end]
 
-    def relocation_count(self, section: Section) -> int:
+    def relocation_count(self, section: CoffSection) -> int:
         """Return how many relocation records a section has. Raises Truncated if the first, which says so, is gone."""
         if section.relocation_count == 0xFFFF and section.flags & OVERFLOWED_RELOCATIONS:
             return int(RELOCATION.read(self.view, section.relocation_offset)[0])
         return section.relocation_count
 
 
-def kind(view: View) -> str | None:
+def coff_kind(view: View) -> str | None:
     """Return ``classic``, ``big``, ``import`` or ``anonymous``, or None if the bytes are no COFF object.
 
     COFF has no magic: a classic object is one whose header and first section headers all make sense.
@@ -140,13 +140,13 @@ def kind(view: View) -> str | None:
     machine, count, _, symbol_offset, symbol_count, optional_size, flags = HEADER.struct.unpack(head[: HEADER.size])
     table_end = HEADER.size + count * SECTION.size
     # Flag 2 is set in linked images only. No producer gives objects an optional header.
-    if machine not in MACHINES or not 0 < count <= MOST_SECTIONS or optional_size or flags & 2:
+    if machine not in MACHINES or not 0 < count <= MAX_SECTIONS or optional_size or flags & 2:
         return None
     if (symbol_offset or symbol_count) and symbol_offset < table_end:
         return None
     block = view.head(HEADER.size, min(count, _DETECTED_ROWS) * SECTION.size)
     block = block[: len(block) - len(block) % SECTION.size]
-    sections = [Section(number, *row) for number, row in enumerate(SECTION.struct.iter_unpack(block), 1)]
+    sections = [CoffSection(number, *row) for number, row in enumerate(SECTION.struct.iter_unpack(block), 1)]
     return "classic" if sections and all(_is_plausible(section, table_end) for section in sections) else None
 
 
@@ -160,7 +160,7 @@ def _anonymous_kind(head: bytes) -> str | None:
     return "anonymous" if version else "import"
 
 
-def _is_plausible(section: Section, table_end: int) -> bool:
+def _is_plausible(section: CoffSection, table_end: int) -> bool:
     text = section.stored_name.rstrip(b"\0")
     offsets = (section.raw_offset, section.relocation_offset, section.line_offset)
     return (

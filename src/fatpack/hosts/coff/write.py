@@ -22,7 +22,7 @@ from fatpack.hosts.coff.layout import (
     BIG_HEADER,
     BUNDLE_PREFIX,
     HEADER,
-    MOST_SECTIONS,
+    MAX_SECTIONS,
     OFFLOADING_FLAGS,
     OFFLOADING_NAME,
     REMOVED_NAME,
@@ -36,8 +36,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.hosts.coff.editable import DefinedSymbol
-    from fatpack.hosts.coff_records import Row, Section
+    from fatpack.hosts.coff.editable import DefinedCoffSymbol
+    from fatpack.hosts.coff_records import CoffSection, SectionRow
     from fatpack.io.source import Piece, View
 
 #: What clang aligns device code to; its place in the file needs no alignment, but mapped files like it.
@@ -60,7 +60,7 @@ class _Change(Record):
         return sum(map(len, self.pieces)) - (self.end - self.start)
 
 
-def embed(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -> list[Piece]:
+def embed_section(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -> list[Piece]:
     """Return the object with one more section, as pieces; bulk data is neither read nor copied.
 
     Raises HostError when the object must not be edited, FormatError when it is damaged, UsageError without content.
@@ -69,7 +69,7 @@ def embed(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -
     size = sum(map(len, content))
     if not size:
         raise UsageError("there is nothing to embed")
-    if not coff.is_big and coff.section_count + 1 > MOST_SECTIONS:
+    if not coff.is_big and coff.section_count + 1 > MAX_SECTIONS:
         raise HostError(
             f"the object already has {coff.section_count} sections, and more would need the big object format",
             hint="compile it with /bigobj",
@@ -91,17 +91,17 @@ def embed(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -
     return _assemble(coff, changes, added=[row], free=free, symbol_offset=place + padding + size)
 
 
-def replace(view: View, number: int, content: Sequence[Piece]) -> list[Piece]:
+def replace_section(view: View, number: int, content: Sequence[Piece]) -> list[Piece]:
     """Return the object with other contents in one section of device code, as pieces. Raises as :func:`edit` does."""
-    return edit(view, {number: content})
+    return edit_sections(view, {number: content})
 
 
-def remove(view: View, numbers: Sequence[int]) -> list[Piece]:
+def remove_sections(view: View, numbers: Sequence[int]) -> list[Piece]:
     """Return the object without the contents of some sections, as pieces. Raises as :func:`edit` does."""
-    return edit(view, dict.fromkeys(numbers))
+    return edit_sections(view, dict.fromkeys(numbers))
 
 
-def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
+def edit_sections(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
     """Return the object with the contents of sections of device code exchanged, or taken out (None), as pieces.
 
     Contents can be exchanged when nothing refers to their inside: the section's symbols are at its start, and
@@ -137,7 +137,7 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
     return _assemble(coff, parts, sizes=sizes, dropped=dropped, nameless=left)
 
 
-def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedSymbol]) -> None:
+def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedCoffSymbol]) -> None:
     for symbol in symbols:
         if symbol.value:
             raise HostError(
@@ -148,7 +148,7 @@ def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedSymbol]) -> N
     coff.check_addends(symbols)
 
 
-def _check_removed(coff: EditableObject, sections: Sequence[Section], symbols: Sequence[DefinedSymbol]) -> None:
+def _check_removed(coff: EditableObject, sections: Sequence[CoffSection], symbols: Sequence[DefinedCoffSymbol]) -> None:
     for section in sections:
         if not section.flags & REMOVED_BY_LINKER:
             raise HostError(
@@ -166,13 +166,15 @@ def _check_removed(coff: EditableObject, sections: Sequence[Section], symbols: S
     coff.check_unused(symbols)
 
 
-def _exchange(coff: EditableObject, section: Section, content: Sequence[Piece] | None, ends: Sequence[int]) -> _Change:
+def _exchange(
+    coff: EditableObject, section: CoffSection, content: Sequence[Piece] | None, ends: Sequence[int]
+) -> _Change:
     if content is None:
         return _cut(coff, section, ends)
     return _Change(section.raw_offset, section.raw_offset + section.raw_size, tuple(content))
 
 
-def _cut(coff: EditableObject, section: Section, ends: Sequence[int]) -> _Change:
+def _cut(coff: EditableObject, section: CoffSection, ends: Sequence[int]) -> _Change:
     """Return the removal of contents together with the zeros that aligned them, as embedding puts them there."""
     start, end = section.raw_offset, section.raw_offset + section.raw_size
     used = ends[bisect_right(ends, start) - 1]
@@ -199,7 +201,7 @@ def _named(coff: EditableObject, name: bytes) -> tuple[int, tuple[Piece, ...]]:
     return size - len(name) - 1, (size.to_bytes(4, "little"), old.slice(4, len(old) - 4), stored)
 
 
-def _definition(coff: EditableObject, symbol: DefinedSymbol, size: int, content: Iterable[Piece]) -> _Change:
+def _definition(coff: EditableObject, symbol: DefinedCoffSymbol, size: int, content: Iterable[Piece]) -> _Change:
     """Return the change of a section's own description to a new size, and a new checksum if it had one."""
     at = symbol.at + coff.symbol_layout.size
     _, relocations, lines, checksum, number, selection = SECTION_DEFINITION.read(coff.view, at)
@@ -252,7 +254,7 @@ def _assemble(
     coff: EditableObject,
     changes: list[_Change],
     *,
-    added: Sequence[Row] = (),
+    added: Sequence[SectionRow] = (),
     free: int = 0,
     dropped: int = 0,
     symbol_offset: int | None = None,
@@ -288,7 +290,7 @@ def _assemble(
     return [piece for piece in pieces if len(piece)]
 
 
-def _moved(row: Row, move: _Mover, size: int) -> Row:
+def _moved(row: SectionRow, move: _Mover, size: int) -> SectionRow:
     """Return a section header with moved pointers and the contents' new size; without contents it points nowhere."""
     name, virtual_size, address, old_size, raw, relocations, lines, relocation_count, line_count, flags = row
     # QUIRK(llvm-objcopy): it sets the size in memory in objects too.

@@ -17,7 +17,7 @@ byte-compared with those of the originals for GNU ld, gold and lld in the refere
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.elf import constants
 from fatpack.elf.file import is_elf
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.hosts.elf.editing.append import NewSection
-    from fatpack.hosts.elf.sites import Sites
-    from fatpack.hosts.relaying import Mode, Relay, Relayed
-    from fatpack.hosts.usual import Division
+    from fatpack.hosts.elf.sites import DeviceSections
+    from fatpack.hosts.relaying import ShrinkMode, ShrinkRequest, ShrinkResult
+    from fatpack.hosts.usual import SectionSplit
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
 
@@ -42,14 +42,14 @@ __all__ = [
     "grow",
     "labels",
     "locate",
-    "relay",
     "remove",
     "replace",
     "sections",
+    "shrink",
     "verify",
 ]
 
-DOC = Doc(
+DOC = FormatInfo(
     name="elf",
     title="ELF object, executable or shared object",
     description=(
@@ -99,28 +99,28 @@ def detect(view: View) -> bool:
     return is_elf(view)
 
 
-def locate(view: View) -> Sites:
+def locate(view: View) -> DeviceSections:
     """Return an iterator over the sections where device code may lie, in file order; see ``sites.Sites``."""
-    from fatpack.hosts.elf.sites import Sites
+    from fatpack.hosts.elf.sites import DeviceSections
 
-    return Sites(view)
+    return DeviceSections(view)
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield labels that cover every byte of the file once, in file order. Raises FormatError for a damaged header."""
     from fatpack.hosts.elf import byte_map
 
-    return byte_map.labels(view)
+    return byte_map.label_elf(view)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
     from fatpack.hosts.elf import sites
 
-    return sites.sections(view)
+    return sites.list_sections(view)
 
 
-def divided_sections(view: View, places: Sites | None = None) -> Division:
+def divided_sections(view: View, places: DeviceSections | None = None) -> SectionSplit:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     ``places`` are those that :func:`locate` gave: the tables are not read again then.
@@ -182,35 +182,35 @@ def embed_sections(
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
-    """Return the file with other contents in one section; see :func:`fatpack.hosts.elf.editing.rewrite.replace`."""
+    """Return the file with other contents in one section; see :func:`fatpack.hosts.elf.editing.rewrite.replace_section`."""
     from fatpack.hosts.elf.editing import rewrite
 
-    return rewrite.replace(view, index, content)
+    return rewrite.replace_section(view, index, content)
 
 
 def remove(view: View, indices: Sequence[int]) -> list[Piece]:
-    """Return the file without some sections; see :func:`fatpack.hosts.elf.editing.rewrite.remove`."""
+    """Return the file without some sections; see :func:`fatpack.hosts.elf.editing.rewrite.remove_sections`."""
     from fatpack.hosts.elf.editing import rewrite
 
-    return rewrite.remove(view, indices)
+    return rewrite.remove_sections(view, indices)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
     """Return the file with several sections exchanged or taken out; see ``editing.rewrite.edit``."""
     from fatpack.hosts.elf.editing import rewrite
 
-    return rewrite.edit(view, changes)
+    return rewrite.edit_sections(view, changes)
 
 
-def relay(view: View, change: Relay, *, mode: Mode = "auto") -> Relayed:
-    """Return a linked file with other bytes in loaded sections; see :func:`fatpack.hosts.elf.relaying.relay.relay`."""
+def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
+    """Return a linked file with other bytes in loaded sections; see :func:`fatpack.hosts.elf.relaying.relay.shrink_elf`."""
     from fatpack.hosts.elf.relaying import relay
 
-    return relay.relay(view, change, mode=mode)
+    return relay.shrink_elf(view, change, mode=mode)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
     """Raise HostError unless ``after`` is a sound edit of ``before``; see ``editing.check.verify``."""
     from fatpack.hosts.elf.editing import check
 
-    check.verify(before, after, edited=edited)
+    check.verify_edit(before, after, edited=edited)

@@ -7,7 +7,7 @@ first; the rest of the other part is labelled without its fields.
 
 from __future__ import annotations
 
-from fatpack.byte_map import covered
+from fatpack.byte_map import fill_gaps
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.layout import Layout
 
 
-def labels(view: View) -> Iterator[Label]:
+def label_elf(view: View) -> Iterator[Label]:
     """Yield labels that cover every byte of an ELF file once, in file order. Raises FormatError for a damaged header.
 
     Contents are not read, only gaps between parts, in bounded pieces, to tell padding from unknown bytes.
@@ -31,7 +31,7 @@ def labels(view: View) -> Iterator[Label]:
     at = 0
     for start, end, name, layout in [*_tables(elf), (len(view), len(view), "", None)]:
         between = view.slice(at, start - at)
-        yield from covered(between, [part for part in contents if part.span.end > between.start])
+        yield from fill_gaps(between, [part for part in contents if part.span.end > between.start])
         if layout is not None:
             yield from _table_labels(elf, start, end, name, layout)
         at = end
@@ -69,8 +69,8 @@ def _contents(elf: ElfFile) -> list[Label]:
             name = elf.string(strings, section.name_offset) if strings is not None else ""
             span = elf.view.span(section.offset, min(section.size, len(elf.view) - section.offset))
             value = (
-                f"{constants.section_type(section.type)}, {span.size} bytes, flags "
-                f"{constants.section_flags(section.flags)}"
+                f"{constants.section_type_word(section.type)}, {span.size} bytes, flags "
+                f"{constants.section_flag_letters(section.flags)}"
             )
             title = f"contents[{section.index}] {name}".rstrip()
             found.append(Label(span, title, value, "the contents of the section", "data"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias, TypeVar
 
-    from fatpack.hosts.usual import Division
+    from fatpack.hosts.usual import SectionSplit
     from fatpack.io.source import View
 
     Key: TypeAlias = "tuple[bytes, tuple[int, ...]]"
@@ -44,7 +44,7 @@ _MANY = {
 }
 
 
-def key_of(elf: ElfFile, names_at: Sequence[int]) -> Key | None:
+def section_names_key(elf: ElfFile, names_at: Sequence[int]) -> Key | None:
     """Return what the names of all sections are known by, None for tables that are too large to be remembered.
 
     Raises BadValue when the file has no table of names, or one that lies outside.
@@ -60,13 +60,13 @@ def remember(known: dict[Key, T], key: Key, value: T) -> None:
     known[key] = value
 
 
-def divide(view: View, elf: ElfFile | None) -> Division:
+def split_elf_sections(view: View, elf: ElfFile | None) -> SectionSplit:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. ``elf`` is
     the file as it was read already, if it could be. Of a damaged file it is what can be read of it.
     """
-    from fatpack.hosts.usual import Division, is_data, is_open
+    from fatpack.hosts.usual import SectionSplit, is_host_data_section, may_hold_anything
 
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
@@ -82,16 +82,16 @@ def divide(view: View, elf: ElfFile | None) -> Division:
             reached = max(reached, end)
             if not kind:
                 unusual.append((start, end))
-            elif is_open(kind):
+            elif may_hold_anything(kind):
                 count, total = opened.get(kind, (0, 0))
                 opened[kind] = count + 1, total + size
-                if is_data(kind):
+                if is_host_data_section(kind):
                     data.setdefault(kind, []).append((start, end))
         if reached < present:
             unusual.append((reached, present))
     except FormatError:
         pass  # the host has reported it
-    return Division(unusual, opened, data)
+    return SectionSplit(unusual, opened, data)
 
 
 #: names of sections and where each starts → their stems
@@ -100,7 +100,7 @@ _KINDS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
 
 def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
     """Return the stems of the names of all sections, "" for unusual ones. Raises BadValue when there are no names."""
-    key = key_of(elf, names_at)
+    key = section_names_key(elf, names_at)
     found = _KINDS.get(key) if key else None
     if found is None:
         names = elf.names_table()
@@ -112,6 +112,6 @@ def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
 
 
 def _kind(name: str) -> str:
-    from fatpack.hosts.usual import is_usual, stem
+    from fatpack.hosts.usual import is_known_section, section_name_stem
 
-    return stem(name) if is_usual(name) else ""
+    return section_name_stem(name) if is_known_section(name) else ""

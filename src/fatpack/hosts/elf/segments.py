@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from fatpack.elf import constants
-from fatpack.elf.file import Section
+from fatpack.elf.file import ElfSection
 from fatpack.errors import FormatError
 from fatpack.record import Record
 
@@ -32,7 +32,7 @@ _MOST_NEEDED, _LONGEST_NAME = 1000, 256
 _DYNAMIC_SIZE = 1 << 16
 
 
-class Segment(Record):
+class LoadedSegment(Record):
     """A loaded part of a file: its ``number`` among the program headers, and the bytes that the file has of it."""
 
     number: int
@@ -42,12 +42,12 @@ class Segment(Record):
     is_writable: bool
 
 
-def loaded(elf: ElfFile) -> list[Segment]:
+def loaded_segments(elf: ElfFile) -> list[LoadedSegment]:
     """Return the loaded segments that have bytes in the file. Raises FormatError for damaged program headers."""
     return _segments(elf, constants.LOAD)
 
 
-def _segments(elf: ElfFile, wanted: int) -> list[Segment]:
+def _segments(elf: ElfFile, wanted: int) -> list[LoadedSegment]:
     names = ("type", "address", "offset", "file_size", "flags")
     places = [elf.layouts.program.position(name) for name in names]
     found = []
@@ -55,23 +55,23 @@ def _segments(elf: ElfFile, wanted: int) -> list[Segment]:
         type, address, offset, size, flags = (row[place] for place in places)
         size = min(size, len(elf.view) - offset)
         if type == wanted and size > 0:
-            found.append(Segment(number, address, offset, size, bool(flags & _WRITABLE)))
+            found.append(LoadedSegment(number, address, offset, size, bool(flags & _WRITABLE)))
     return found
 
 
-def needed(elf: ElfFile) -> tuple[str, ...]:
+def needed_libraries(elf: ElfFile) -> tuple[str, ...]:
     """Return the names of the libraries that a program loads when it starts (DT_NEEDED), in order; none if damaged."""
     return _names(elf, _NEEDED)
 
 
-def soname(elf: ElfFile) -> str:
+def shared_object_name(elf: ElfFile) -> str:
     """Return the name by which programs ask for a library (DT_SONAME), "" for none."""
     return next(iter(_names(elf, _SONAME)), "")
 
 
 def _names(elf: ElfFile, wanted_tag: int) -> tuple[str, ...]:
     try:
-        segments, entries = loaded(elf), _dynamic(elf)
+        segments, entries = loaded_segments(elf), _dynamic(elf)
     except FormatError:
         return ()
     tags = dict(reversed(entries))
@@ -103,10 +103,10 @@ def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
     return entries
 
 
-def relocation_tables(elf: ElfFile) -> list[Section]:
+def relocation_tables(elf: ElfFile) -> list[ElfSection]:
     """Return the tables of relocations that the dynamic table names, as sections without a number; none if damaged."""
     try:
-        segments, tags = loaded(elf), dict(reversed(_dynamic(elf)))
+        segments, tags = loaded_segments(elf), dict(reversed(_dynamic(elf)))
     except FormatError:
         return []
     found = []
@@ -117,6 +117,6 @@ def relocation_tables(elf: ElfFile) -> list[Section]:
             if size and 0 <= inside < segment.size:
                 stored = min(size, segment.size - inside)
                 place = segment.offset + inside
-                found.append(Section(0, 0, type, constants.ALLOC, address, place, stored, 0, 0, 0, 0))
+                found.append(ElfSection(0, 0, type, constants.ALLOC, address, place, stored, 0, 0, 0, 0))
                 break
     return found

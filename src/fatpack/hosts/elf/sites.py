@@ -14,18 +14,18 @@ which holds the host's bitcode with a second copy of what ``.llvm.offloading`` h
 from __future__ import annotations
 
 from fatpack.elf import constants
-from fatpack.elf.file import ElfFile, Section
-from fatpack.errors import FormatError, in_both
+from fatpack.elf.file import ElfFile, ElfSection
+from fatpack.errors import FormatError, cli_or_api
 from fatpack.findings import finding
-from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, without_overlaps
-from fatpack.hosts.elf.names import divide, key_of, remember
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, CodeSection, without_overlaps
+from fatpack.hosts.elf.names import remember, section_names_key, split_elf_sections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.hosts import Expects
-    from fatpack.hosts.usual import Division
+    from fatpack.hosts import SectionContent
+    from fatpack.hosts.usual import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -38,7 +38,7 @@ IMAGES_NAME = "OFFLOAD_DEVICE_CODE"
 _HIP = ".hip_fatbin"
 
 #: Names that mean device code whatever the section's type.
-NAMES = (*OFFLOADING_NAMES, _HIP, ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
+DEVICE_SECTION_NAMES = (*OFFLOADING_NAMES, _HIP, ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
 
 #: clang-offload-bundler makes one section per target, ``<prefix><bundle ID>``.
 BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
@@ -86,7 +86,7 @@ _MOST_SEGMENTS = 64
 
 def is_device_name(name: str) -> bool:
     """Return whether a section of this name is expected to hold device code."""
-    return name in NAMES or name.startswith((BUNDLE_PREFIX, RAW_IMAGE_PREFIX))
+    return name in DEVICE_SECTION_NAMES or name.startswith((BUNDLE_PREFIX, RAW_IMAGE_PREFIX))
 
 
 def is_table_name(name: str) -> bool:
@@ -94,7 +94,7 @@ def is_table_name(name: str) -> bool:
     return name in TABLES or name.startswith(SIZES_PREFIX)
 
 
-class Sites:
+class DeviceSections:
     """The sections of an ELF file that hold containers, in the order of their bytes: an iterator.
 
     The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings. A
@@ -110,17 +110,17 @@ class Sites:
         self._elf: ElfFile | None = None
         self._places = self._locate()
 
-    def __iter__(self) -> Iterator[Site | Finding]:
+    def __iter__(self) -> Iterator[CodeSection | Finding]:
         return self
 
-    def __next__(self) -> Site | Finding:
+    def __next__(self) -> CodeSection | Finding:
         return next(self._places)
 
-    def division(self) -> Division:
-        """Return all sections that have bytes in two kinds; see :func:`fatpack.hosts.elf.names.divide`."""
-        return divide(self._view, self._elf)
+    def division(self) -> SectionSplit:
+        """Return all sections that have bytes in two kinds; see :func:`fatpack.hosts.elf.names.split_elf_sections`."""
+        return split_elf_sections(self._view, self._elf)
 
-    def _locate(self) -> Iterator[Site | Finding]:
+    def _locate(self) -> Iterator[CodeSection | Finding]:
         view = self._view
         try:
             elf = self._elf = ElfFile(view)
@@ -130,7 +130,7 @@ class Sites:
         if not elf.section_count:
             text = "the file has no section table, by which device code is found"
             # Device code may be where no record of CUDA or HIP leads to.
-            deeper = f"{in_both('--deep', 'deep=True')} looks for device code in all of the file"
+            deeper = f"{cli_or_api('--deep', 'deep=True')} looks for device code in all of the file"
             yield finding("FP1006", view.span(0, elf.layouts.header.size), text, deeper)
             yield from _segments(elf)
             return
@@ -151,11 +151,11 @@ class Sites:
             raise names_error
 
 
-def _segments(elf: ElfFile) -> Iterator[Site | Finding]:
+def _segments(elf: ElfFile) -> Iterator[CodeSection | Finding]:
     """Yield the parts of a program that have the records of CUDA and HIP in them, for lack of sections."""
     from fatpack.hosts.elf import segments
 
-    writable = [segment for segment in segments.loaded(elf) if segment.is_writable]
+    writable = [segment for segment in segments.loaded_segments(elf) if segment.is_writable]
     if len(writable) > _MOST_SEGMENTS:
         text = f"{len(writable)} writable segments; only the first {_MOST_SEGMENTS} are searched for records"
         yield finding("FP1005", elf.view.span(0, elf.layouts.header.size), text)
@@ -164,10 +164,10 @@ def _segments(elf: ElfFile) -> Iterator[Site | Finding]:
     for segment in sorted(writable, key=lambda segment: segment.offset):
         if segment.offset >= reached:
             reached = segment.offset + segment.size
-            yield Site(elf.view.slice(segment.offset, segment.size), expects=RECORDS)
+            yield CodeSection(elf.view.slice(segment.offset, segment.size), expects=RECORDS)
 
 
-def sections(view: View) -> list[tuple[int, int, str, int]]:
+def list_sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
     rows = []
     try:
@@ -181,7 +181,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return rows
 
 
-def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None]:
+def _choose(elf: ElfFile) -> tuple[list[tuple[ElfSection, str]], FormatError | None]:
     """Return the sections of device code with their names, and what was wrong with the table of names."""
     name_offsets, types = elf.columns("name_offset", "type")
     error = None
@@ -208,7 +208,7 @@ _TELLING: dict[tuple[bytes, tuple[int, ...]], dict[int, str]] = {}
 
 def _telling(elf: ElfFile, name_offsets: Sequence[int]) -> dict[int, str]:
     """Return the names that tell of device code by where they start in the table. Raises FormatError."""
-    key = key_of(elf, name_offsets)
+    key = section_names_key(elf, name_offsets)
     found = _TELLING.get(key) if key else None
     if found is None:
         strings = elf.names_table()
@@ -242,11 +242,11 @@ def _hits(strings: View, used: set[int]) -> Iterator[int]:
                 at = block.find(needle, at + 1)
 
 
-def _position(place: Site | Finding) -> int:
-    return place.data.start if isinstance(place, Site) else place.span.start
+def _position(place: CodeSection | Finding) -> int:
+    return place.data.start if isinstance(place, CodeSection) else place.span.start
 
 
-def _expects(section: Section, name: str, is_fat: bool) -> Expects:
+def _expects(section: ElfSection, name: str, is_fat: bool) -> SectionContent:
     """Return what a section holds; ``is_fat``: one of its neighbours stands for the host, as fat objects have it."""
     if is_table_name(name):
         return TABLE
@@ -259,7 +259,7 @@ def _expects(section: Section, name: str, is_fat: bool) -> Expects:
     return IMAGES if section.flags & constants.ALLOC and not is_fat else IMAGE
 
 
-def _site(elf: ElfFile, section: Section, name: str, expects: Expects) -> Site | Finding:
+def _site(elf: ElfFile, section: ElfSection, name: str, expects: SectionContent) -> CodeSection | Finding:
     view = elf.view
     span = view.span(section.offset, section.stored_size)
     title = f"section {section.index} ({name})" if name else f"section {section.index}"
@@ -290,11 +290,11 @@ def _site(elf: ElfFile, section: Section, name: str, expects: Expects) -> Site |
             finding(
                 "FP2001",
                 span,
-                f"{title} has type {constants.section_type(section.type)}: LLVM tools do not see it",
+                f"{title} has type {constants.section_type_word(section.type)}: LLVM tools do not see it",
                 "this is how LLVM 14 embedded images; rebuild with LLVM 15 or newer"
                 if raw
                 else f"llvm-objcopy --set-section-type {name}={constants.OFFLOADING:#x} mends it",
             )
         )
     data = view.slice(section.offset, section.size, name or f"section {section.index}")
-    return Site(data, name, section.index, expects=expects, findings=tuple(findings))
+    return CodeSection(data, name, section.index, expects=expects, findings=tuple(findings))

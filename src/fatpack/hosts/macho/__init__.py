@@ -30,8 +30,8 @@ QUIRK(clang-offload-bundler 22 and 23): makes no fat object of Mach-O, whose nam
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.doc import Doc
-from fatpack.hosts.macho.layout import FORMAT, SHAPES
+from fatpack.doc import FormatInfo
+from fatpack.hosts.macho.layout import FORMAT, LAYOUTS_BY_MAGIC
 from fatpack.hosts.macho.locate import divided_sections, locate, sections
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ __all__ = [
     "sections",
 ]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="Mach-O file",
     description=(
@@ -82,7 +82,9 @@ DOC = Doc(
     ),
 )
 
-LAYOUTS = tuple(layout for shape in SHAPES.values() for layout in (shape.header, shape.segment, shape.section))
+LAYOUTS = tuple(
+    layout for shape in LAYOUTS_BY_MAGIC.values() for layout in (shape.header, shape.segment, shape.section)
+)
 
 #: Why such a file is not edited, and what would work.
 REFUSAL = (
@@ -100,4 +102,4 @@ def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
     from fatpack.hosts.macho import byte_map
 
-    return byte_map.labels(view)
+    return byte_map.label_macho(view)

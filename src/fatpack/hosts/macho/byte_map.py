@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.byte_map import covered
+from fatpack.byte_map import fill_gaps
 from fatpack.errors import FormatError
 from fatpack.hosts.macho.layout import FORMAT, command_name
-from fatpack.hosts.macho.parts import parts
-from fatpack.hosts.macho.read import Command, MachOFile
+from fatpack.hosts.macho.parts import list_ranges
+from fatpack.hosts.macho.read import LoadCommand, MachOFile
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def labels(view: View) -> Iterator[Label]:
+def label_macho(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
     try:
         file = MachOFile(view)
     except FormatError:
-        yield from covered(view, [])
+        yield from fill_gaps(view, [])
         return
     yield from file.shape.header.labels(view, 0, FORMAT)
     reached, number = file.commands_at, 1
@@ -33,11 +33,13 @@ def labels(view: View) -> Iterator[Label]:
             reached = command.at + command.size
     except FormatError:
         pass  # where the chain of commands breaks, what is left of them has no fields
-    found = (Label(view.span(part.at, part.size), part.name, part.value, part.doc, "data") for part in parts(file))
-    yield from covered(view, found, reached)
+    found = (
+        Label(view.span(part.at, part.size), part.name, part.value, part.doc, "data") for part in list_ranges(file)
+    )
+    yield from fill_gaps(view, found, reached)
 
 
-def _command(file: MachOFile, command: Command, number: int) -> Iterator[Label]:
+def _command(file: MachOFile, command: LoadCommand, number: int) -> Iterator[Label]:
     """Yield the labels of one load command; its sections are counted from ``number`` on."""
     view, prefix, shape = file.view, f"command[{command.number}]", file.shape
     at, end = command.at, command.at + command.size

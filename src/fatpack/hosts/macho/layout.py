@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 FORMAT = "macho"
 
@@ -104,7 +104,7 @@ def _text(stored: bytes) -> str:
     return repr(stored.rstrip(b"\0"))[2:-1]
 
 
-class Shape(Record):
+class MachOLayouts(Record):
     """The layouts of one word size and byte order; ``segment_command`` is the load command that holds sections."""
 
     header: Layout
@@ -112,11 +112,11 @@ class Shape(Record):
     segment: Layout
     section: Layout
     segment_command: int
-    order: Order
+    order: ByteOrder
     symbol_size: int
 
 
-def _shape(bits: int, order: Order) -> Shape:
+def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
     word = f"u{bits}"
     wide = (Field("reserved", "u32", "reserved: 0"),) if bits == 64 else ()
     third = (Field("reserved3", "u32", "reserved3: 0"),) if bits == 64 else ()
@@ -161,7 +161,7 @@ def _shape(bits: int, order: Order) -> Shape:
         *third,
     )
     title = f"{bits} bits, {order}-endian"
-    return Shape(
+    return MachOLayouts(
         Layout(FORMAT, f"header, {title}", header, order),
         Layout(FORMAT, f"load command, {order}-endian", command, order),
         Layout(FORMAT, f"segment, {title}", segment, order),
@@ -173,7 +173,7 @@ def _shape(bits: int, order: Order) -> Shape:
 
 
 #: magic → the layouts
-SHAPES: Mapping[bytes, Shape] = {
+LAYOUTS_BY_MAGIC: Mapping[bytes, MachOLayouts] = {
     magics.MACH_O_32: _shape(32, "little"),
     magics.MACH_O_64: _shape(64, "little"),
     magics.BIG_MACH_O_32: _shape(32, "big"),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.findings import finding, unread
-from fatpack.hosts import Site, without_overlaps
-from fatpack.hosts.macho.names import expected, is_data, is_open, is_usual
-from fatpack.hosts.macho.read import MachOFile, Section
+from fatpack.findings import code_for_error, finding
+from fatpack.hosts import CodeSection, without_overlaps
+from fatpack.hosts.macho.names import expected_content, is_host_data_section, is_known_section, may_hold_anything
+from fatpack.hosts.macho.read import MachOFile, MachOSection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.usual import Division
+    from fatpack.hosts.usual import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
+def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the sections that hold containers, in the order of the load commands; ``index`` counts them from 1.
 
     The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
@@ -26,7 +26,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     yield from without_overlaps(list(_places(view)))
 
 
-def _places(view: View) -> Iterator[Site | Finding]:
+def _places(view: View) -> Iterator[CodeSection | Finding]:
     try:
         file = MachOFile(view)
     except FormatError as error:
@@ -36,7 +36,7 @@ def _places(view: View) -> Iterator[Site | Finding]:
         if isinstance(section, FormatError):
             yield _damage(view, section)
             continue
-        expects = expected(section.segment, section.name)
+        expects = expected_content(section.segment, section.name)
         if expects is None or not section.size:
             continue
         title = f"section {section.number} ({section.title})"
@@ -47,15 +47,15 @@ def _places(view: View) -> Iterator[Site | Finding]:
             yield finding("FP2501", view.span(min(section.offset, len(view))), text, "the file looks cut short")
         else:
             data = view.slice(section.offset, section.size, section.title)
-            yield Site(data, section.title, section.number, expects=expects)
+            yield CodeSection(data, section.title, section.number, expects=expects)
 
 
 def _damage(view: View, error: FormatError) -> Finding:
     at = 0 if error.offset is None else min(error.offset - view.start, len(view))
-    return finding(unread("FP2502", error), view.span(at), error.describe(), error.hint, field=error.field)
+    return finding(code_for_error("FP2502", error), view.span(at), error.describe(), error.hint, field=error.field)
 
 
-def _whole_sections(view: View) -> Iterator[Section]:
+def _whole_sections(view: View) -> Iterator[MachOSection]:
     """Yield the sections that have bytes in the file, as far as the tables can be read."""
     try:
         file = MachOFile(view)
@@ -73,30 +73,30 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return [(section.offset, section.end, section.title, section.number) for section in _whole_sections(view)]
 
 
-def divided_sections(view: View, _places: object = None) -> Division:
+def divided_sections(view: View, _places: object = None) -> SectionSplit:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind all that load commands lead to count as one of the others: installers have their contents there.
     """
-    from fatpack.hosts.macho.parts import parts
-    from fatpack.hosts.usual import Division
+    from fatpack.hosts.macho.parts import list_ranges
+    from fatpack.hosts.usual import SectionSplit
 
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
     data: dict[str, list[tuple[int, int]]] = {}
     for section in _whole_sections(view):
-        if not is_usual(section.name):
+        if not is_known_section(section.name):
             unusual.append((section.offset, section.end))
-        elif is_open(section.name):
+        elif may_hold_anything(section.name):
             count, size = opened.get(section.title, (0, 0))
             opened[section.title] = count + 1, size + section.size
-            if is_data(section.name):
+            if is_host_data_section(section.name):
                 data.setdefault(section.title, []).append((section.offset, section.end))
     try:
         file = MachOFile(view)
     except FormatError:
-        return Division(unusual, opened, data)
-    reached = max((part.at + part.size for part in parts(file)), default=file.commands_end)
+        return SectionSplit(unusual, opened, data)
+    reached = max((part.at + part.size for part in list_ranges(file)), default=file.commands_end)
     if max(reached, file.commands_end) < len(view):
         unusual.append((max(reached, file.commands_end), len(view)))
-    return Division(unusual, opened, data)
+    return SectionSplit(unusual, opened, data)

@@ -11,10 +11,10 @@ from fatpack.hosts import CONTAINER, TABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts import Expects
+    from fatpack.hosts import SectionContent
 
 #: Sections of device code, whatever their segment is called: linkers rename segments.
-_NAMES: dict[bytes, Expects] = {
+_NAMES: dict[bytes, SectionContent] = {
     b"__nv_fatbin": CONTAINER,
     b"__nv_relfatbin": CONTAINER,
     b"__hip_fatbin": CONTAINER,
@@ -63,21 +63,21 @@ _BEGINNINGS = (
 )
 
 
-def expected(segment: bytes, name: bytes) -> Expects | None:
+def expected_content(segment: bytes, name: bytes) -> SectionContent | None:
     """Return what a host expects in a section of that name; None where it says nothing about device code."""
     return CONTAINER if (segment, name) == _OFFLOAD else _NAMES.get(name)
 
 
-def is_open(name: bytes) -> bool:
+def may_hold_anything(name: bytes) -> bool:
     """Return whether anything may be in sections of this name: code and data of the host."""
     return name in _OPEN
 
 
-def is_data(name: bytes) -> bool:
+def is_host_data_section(name: bytes) -> bool:
     """Return whether sections of this name are data of the host, where libraries embed device code as well."""
     return name in _OPEN and name not in _CODE
 
 
-def is_usual(name: bytes) -> bool:
+def is_known_section(name: bytes) -> bool:
     """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
     return name in _OPEN or name in _FORMED or name.startswith(_BEGINNINGS)

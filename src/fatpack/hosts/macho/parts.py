@@ -6,14 +6,14 @@ import struct
 
 from fatpack.errors import FormatError
 from fatpack.hosts.macho.layout import DYLD_INFO, DYLD_INFO_ONLY, DYSYMTAB, LINKEDIT, SYMTAB
-from fatpack.hosts.macho.read import MachOFile, Section
+from fatpack.hosts.macho.read import MachOFile, MachOSection
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.macho.read import Command
+    from fatpack.hosts.macho.read import LoadCommand
 
 #: What LC_DYLD_INFO leads to: five pairs of offset and size.
 _DYLD = ("rebase info", "binding info", "weak binding info", "lazy binding info", "exports")
@@ -31,7 +31,7 @@ _MODULE_SIZE, _MODULE_64_SIZE = 52, 56
 _RELOCATION_SIZE = 8
 
 
-class Part(Record):
+class MachORange(Record):
     """A part of the file: where it starts, its size, its name among labels, and what is there."""
 
     at: int
@@ -41,7 +41,7 @@ class Part(Record):
     doc: str
 
 
-def parts(file: MachOFile) -> Iterator[Part]:
+def list_ranges(file: MachOFile) -> Iterator[MachORange]:
     """Yield what load commands say where it lies; a place may be outside of the file, and parts may overlap."""
     for section in file.sections():
         if isinstance(section, FormatError):
@@ -54,37 +54,37 @@ def parts(file: MachOFile) -> Iterator[Part]:
         pass  # what the whole commands describe is known
 
 
-def _of_section(section: Section) -> Iterator[Part]:
+def _of_section(section: MachOSection) -> Iterator[MachORange]:
     prefix = f"section[{section.number}]"
     if section.has_bytes and section.size:
         text = f"{section.title}, {section.size} bytes"
-        yield Part(section.offset, section.size, f"{prefix}.data", text, "contents of the section")
+        yield MachORange(section.offset, section.size, f"{prefix}.data", text, "contents of the section")
     if section.relocation_count:
         size = section.relocation_count * _RELOCATION_SIZE
         text = f"{section.title}, {section.relocation_count} relocations"
-        yield Part(section.relocation_offset, size, f"{prefix}.relocations", text, "places to patch")
+        yield MachORange(section.relocation_offset, size, f"{prefix}.relocations", text, "places to patch")
 
 
-def _of_command(file: MachOFile, command: Command) -> Iterator[Part]:
+def _of_command(file: MachOFile, command: LoadCommand) -> Iterator[MachORange]:
     if command.kind == SYMTAB:
         symbols_at, count, strings_at, size = _numbers(file, command, 8, 4)
-        yield Part(symbols_at, count * file.shape.symbol_size, "symbols", f"{count} records", "the symbol table")
-        yield Part(strings_at, size, "strings", f"{size} bytes", "names of symbols")
+        yield MachORange(symbols_at, count * file.shape.symbol_size, "symbols", f"{count} records", "the symbol table")
+        yield MachORange(strings_at, size, "strings", f"{size} bytes", "names of symbols")
     elif command.kind == DYSYMTAB:
         for at, row_size, name in _DYNAMIC:
             start, count = _numbers(file, command, at, 2)
             wide = _MODULE_64_SIZE if file.shape.symbol_size == 16 else _MODULE_SIZE
-            yield Part(start, count * (row_size or wide), name, f"{count} records", "for the dynamic linker")
+            yield MachORange(start, count * (row_size or wide), name, f"{count} records", "for the dynamic linker")
     elif command.kind in (DYLD_INFO, DYLD_INFO_ONLY):
         for place, name in enumerate(_DYLD):
             start, size = _numbers(file, command, 8 + 8 * place, 2)
-            yield Part(start, size, name, f"{size} bytes", "for the dynamic linker")
+            yield MachORange(start, size, name, f"{size} bytes", "for the dynamic linker")
     elif command.kind in LINKEDIT:
         start, size = _numbers(file, command, 8, 2)
-        yield Part(start, size, LINKEDIT[command.kind], f"{size} bytes", "what the linker adds")
+        yield MachORange(start, size, LINKEDIT[command.kind], f"{size} bytes", "what the linker adds")
 
 
-def _numbers(file: MachOFile, command: Command, at: int, count: int) -> tuple[int, ...]:
+def _numbers(file: MachOFile, command: LoadCommand, at: int, count: int) -> tuple[int, ...]:
     """Return 32-bit numbers of a load command, zeros where it ends before them."""
     stored = file.record(command, at, 4 * count).ljust(4 * count, b"\0")
     return struct.unpack(f"{'<' if file.shape.order == 'little' else '>'}{count}I", stored)

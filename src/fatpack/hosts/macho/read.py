@@ -7,7 +7,7 @@ load command all commands behind it, since nothing else says where those start.
 from __future__ import annotations
 
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.hosts.macho.layout import FORMAT, SHAPES, TYPE_MASK, ZEROFILL, command_name
+from fatpack.hosts.macho.layout import FORMAT, LAYOUTS_BY_MAGIC, TYPE_MASK, ZEROFILL, command_name
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COMMANDS = 16 << 20
 
 
-class Command(Record):
+class LoadCommand(Record):
     """A load command: its ``number`` from 0 on, where it starts in the file, what it says, and its size."""
 
     number: int
@@ -29,7 +29,7 @@ class Command(Record):
     size: int
 
 
-class Section(Record):
+class MachOSection(Record):
     """A section header by name; ``number`` counts from 1, as symbols do. ``at`` is where the header is.
 
     ``has_bytes`` says whether the section has its content in the file.
@@ -62,9 +62,9 @@ class MachOFile:
     def __init__(self, view: View) -> None:
         self.view = view
         magic = view.head(0, 4)
-        if magic not in SHAPES:
+        if magic not in LAYOUTS_BY_MAGIC:
             raise BadMagic("not a Mach-O file", format=FORMAT, offset=view.offset(0), chain=view.chain)
-        self.shape = SHAPES[magic]
+        self.shape = LAYOUTS_BY_MAGIC[magic]
         header = self.shape.header.named(view, 0)
         self.machine: int = header["machine"]
         self.variant: int = header["variant"]
@@ -84,7 +84,7 @@ class MachOFile:
             self._table = self.view.read(self.commands_at, size) if size > 0 else b""
         return self._table
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> Iterator[LoadCommand]:
         """Yield the load commands in order. Raises FormatError where their chain breaks."""
         table, layout = self.table(), self.shape.command
         at, size = 0, layout.size
@@ -104,15 +104,15 @@ class MachOFile:
                 )
             if at + length > len(table):
                 raise self._cut(f"load command {number}", at, length)
-            yield Command(number, self.commands_at + at, kind, length)
+            yield LoadCommand(number, self.commands_at + at, kind, length)
             at += length
 
-    def record(self, command: Command, at: int, size: int) -> bytes:
+    def record(self, command: LoadCommand, at: int, size: int) -> bytes:
         """Return bytes of a load command, ``at`` counted from its start; fewer where it ends before."""
         start = command.at - self.commands_at
         return self.table()[start + at : start + min(at + size, command.size)]
 
-    def sections(self) -> Iterator[Section | FormatError]:
+    def sections(self) -> Iterator[MachOSection | FormatError]:
         """Yield the sections of all segments in order, and what is wrong with the tables, where it is met."""
         number = 1
         try:
@@ -126,7 +126,7 @@ class MachOFile:
         except FormatError as error:
             yield error
 
-    def _sections(self, command: Command, number: int) -> Iterator[Section | FormatError]:
+    def _sections(self, command: LoadCommand, number: int) -> Iterator[MachOSection | FormatError]:
         segment, layout = self.shape.segment, self.shape.section
         head = self.record(command, 0, segment.size)
         if len(head) < segment.size:
@@ -140,7 +140,7 @@ class MachOFile:
             name, of, _, size, offset, _, relocations, relocation_count, flags = row[:9]
             has_bytes = flags & TYPE_MASK not in ZEROFILL and stored > 0
             at = command.at + segment.size + place * layout.size
-            yield Section(
+            yield MachOSection(
                 number + place,
                 at,
                 name.partition(b"\0")[0],
@@ -162,7 +162,7 @@ class MachOFile:
                 chain=self.view.chain,
             )
 
-    def _short(self, command: Command, problem: str) -> FormatError:
+    def _short(self, command: LoadCommand, problem: str) -> FormatError:
         return BadValue(
             problem,
             format=FORMAT,

@@ -30,7 +30,7 @@ Microsoft's linker does with long names was not checked.
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.errors import FormatError, HostError
 from fatpack.hosts.pe.locate import divided_sections, locate, sections
 from fatpack.hosts.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, PeFile
@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fatpack.hosts.relaying import Mode, Relay, Relayed
+    from fatpack.hosts.relaying import ShrinkMode, ShrinkRequest, ShrinkResult
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
 
@@ -51,13 +51,13 @@ __all__ = [
     "embed",
     "labels",
     "locate",
-    "relay",
     "remove",
     "replace",
     "sections",
+    "shrink",
 ]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="PE image",
     description="Programs and libraries for Windows and UEFI. Written by link, lld-link, GNU ld and rustc.",
@@ -90,7 +90,7 @@ def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: file and section headers field by field, everything else whole."""
     from fatpack.hosts.pe import byte_map
 
-    return byte_map.labels(view)
+    return byte_map.label_pe(view)
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
@@ -126,8 +126,8 @@ def _refusal(view: View, reason: str) -> HostError:
     )
 
 
-def relay(view: View, change: Relay, *, mode: Mode = "auto") -> Relayed:
-    """Return an image with other bytes in loaded sections; see :func:`fatpack.hosts.pe.relaying.relay.relay`."""
+def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
+    """Return an image with other bytes in loaded sections; see :func:`fatpack.hosts.pe.relaying.relay.shrink_pe`."""
     from fatpack.hosts.pe.relaying import relay
 
-    return relay.relay(view, change, mode=mode)
+    return relay.shrink_pe(view, change, mode=mode)

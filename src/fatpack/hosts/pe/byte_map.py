@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.byte_map import covered
+from fatpack.byte_map import fill_gaps
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import DOS_HEADER, HEADER, SECTION, SIGNATURE, SYMBOL_SIZE, UNINITIALIZED, PeFile
 from fatpack.model import Label
@@ -11,16 +11,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.coff_records import Section
+    from fatpack.hosts.coff_records import CoffSection
     from fatpack.io.source import View
 
 
-def labels(view: View) -> Iterator[Label]:
+def label_pe(view: View) -> Iterator[Label]:
     """Yield a label for every byte: file and section headers field by field, everything else whole."""
     try:
         image = PeFile(view)
     except Truncated:
-        yield from covered(view, [])
+        yield from fill_gaps(view, [])
         return
     start, at = min(DOS_HEADER.size, image.pe_offset), image.header_offset
     if start == DOS_HEADER.size:
@@ -50,10 +50,10 @@ def labels(view: View) -> Iterator[Label]:
     signed_at, size = image.certificates()
     span = view.span(signed_at, size)
     parts.append(Label(span, "certificates", f"{size} bytes", "the signature of the file", "data"))
-    yield from covered(view, parts, at)
+    yield from fill_gaps(view, parts, at)
 
 
-def _whole_sections(image: PeFile) -> list[Section]:
+def _whole_sections(image: PeFile) -> list[CoffSection]:
     sections = []
     try:
         for section in image.sections():
@@ -63,7 +63,7 @@ def _whole_sections(image: PeFile) -> list[Section]:
     return sections
 
 
-def _part(image: PeFile, section: Section) -> Label:
+def _part(image: PeFile, section: CoffSection) -> Label:
     name = image.name(section.stored_name).decode("utf-8", "backslashreplace")
     size = 0 if section.flags & UNINITIALIZED else section.raw_size
     span, doc = image.view.span(section.raw_offset, size), "contents, padded to the file alignment"

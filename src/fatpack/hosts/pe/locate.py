@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import Truncated
 from fatpack.findings import finding
-from fatpack.hosts import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, Site, without_overlaps
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, CodeSection, without_overlaps
 from fatpack.hosts.coff_records import REMOVED_BY_LINKER
 from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
 from fatpack.io import limits
@@ -14,14 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts import Expects
-    from fatpack.hosts.coff_records import Section
-    from fatpack.hosts.usual import Division
+    from fatpack.hosts import SectionContent
+    from fatpack.hosts.coff_records import CoffSection
+    from fatpack.hosts.usual import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
 #: What device code may be called: cut by a linker, or whole where the image has a string table (MinGW).
-_NAMES: dict[bytes, Expects] = {
+_NAMES: dict[bytes, SectionContent] = {
     b".llvm": MIXED,
     b".llvm.of": CONTAINER,
     b".llvm.offloading": CONTAINER,
@@ -55,7 +55,7 @@ _LONGEST_MAGIC = max(map(len, _MAGICS))
 _ALIGN = 8
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
+def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the sections that hold containers, each from its first container on; ``index`` counts them from 1.
 
     A site that expects ``mixed`` has other data behind and between its containers; sections that are images, hold
@@ -67,7 +67,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     except Truncated as error:
         yield finding("FP2303", view.span(), error.describe(), error.hint)
         return
-    places: list[Site | Finding] = []
+    places: list[CodeSection | Finding] = []
     try:
         for section in image.sections():
             name = image.name(section.stored_name)
@@ -80,7 +80,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
     for place in without_overlaps(places):
-        if not isinstance(place, Site) or place.expects in (IMAGE, IMAGES, TABLE):
+        if not isinstance(place, CodeSection) or place.expects in (IMAGE, IMAGES, TABLE):
             yield place
         else:
             yield from _searched(place)
@@ -101,20 +101,20 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return rows
 
 
-def divided_sections(view: View, _places: object = None) -> Division:
+def divided_sections(view: View, _places: object = None) -> SectionSplit:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind the last section count as one of the others: installers have their contents there.
     """
-    from fatpack.hosts.usual import divide
+    from fatpack.hosts.usual import split_sections
 
     rows = sections(view)
-    division = divide(rows)
+    division = split_sections(rows)
     reached = max((end for _, end, _, _ in rows), default=len(view))
     return division.replace(unusual=[*division.unusual, (reached, len(view))])
 
 
-def _place(view: View, section: Section, stored: bytes, expects: Expects) -> Iterator[Site | Finding]:
+def _place(view: View, section: CoffSection, stored: bytes, expects: SectionContent) -> Iterator[CodeSection | Finding]:
     """Yield where a section's bytes are; what is in them is not looked at."""
     start, number = section.raw_offset, section.number
     name = stored.decode("utf-8", "backslashreplace")
@@ -126,10 +126,10 @@ def _place(view: View, section: Section, stored: bytes, expects: Expects) -> Ite
         text = f"section {number} ({name}) ends at {start + size:#x}, the image at {len(view):#x}"
         yield finding("FP2301", view.span(min(start, len(view))), text, "the file looks cut short")
         return
-    yield Site(view.slice(start, size, name), name, number, expects=expects)
+    yield CodeSection(view.slice(start, size, name), name, number, expects=expects)
 
 
-def _searched(site: Site) -> Iterator[Site | Finding]:
+def _searched(site: CodeSection) -> Iterator[CodeSection | Finding]:
     """Yield the part of a section from its first container on, or the finding that there is none."""
     data = site.data
     at = _find_container(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.hosts.coff_records import Section, file_header, name_offset, section_header
+from fatpack.hosts.coff_records import CoffSection, file_header_layout, name_offset, section_header_layout
 from fatpack.layout import Field, Layout
 
 TYPE_CHECKING = False
@@ -23,8 +23,8 @@ DOS_HEADER = Layout(
         Field("pe_offset", "u32", "e_lfanew: where the PE signature is"),
     ),
 )
-HEADER = file_header(FORMAT)
-SECTION = section_header(FORMAT)
+HEADER = file_header_layout(FORMAT)
+SECTION = section_header_layout(FORMAT)
 LAYOUTS = (DOS_HEADER, HEADER, SECTION)
 
 SIGNATURE = magics.PE
@@ -55,11 +55,11 @@ class PeFile:
         self.optional_offset = self.header_offset + HEADER.size
         self.table_offset = self.optional_offset + self.optional_size
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[CoffSection]:
         """Yield the section headers, numbered from 1 on. Raises Truncated behind the last whole one."""
         for number in range(self.section_count):
             row = SECTION.read(self.view, self.table_offset + number * SECTION.size)
-            yield Section(number + 1, *row)
+            yield CoffSection(number + 1, *row)
 
     def name(self, stored: bytes) -> bytes:
         """Return a section's name, or the start of a long one; the stored bytes where nothing can be looked up."""

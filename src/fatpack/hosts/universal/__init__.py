@@ -16,9 +16,9 @@ have a version of 45 or more where a universal file has the number of its slices
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.errors import HostError
-from fatpack.hosts.universal.layout import FORMAT, HEADER, MOST_SLICES, SLICES
+from fatpack.hosts.universal.layout import FORMAT, HEADER, MAX_SLICES, SLICES
 from fatpack.hosts.universal.slices import locate
 from fatpack.magics import UNIVERSAL_MACH_O
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DOC", "LAYOUTS", "REFUSAL", "detect", "labels", "locate", "rewrite"]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="universal Mach-O file",
     description=(
@@ -65,14 +65,14 @@ def detect(view: View) -> bool:
     head = view.head(0, HEADER.size)
     if head[:4] not in SLICES or len(head) < HEADER.size:
         return False
-    return head[:4] != UNIVERSAL_MACH_O or int.from_bytes(head[4:], "big") <= MOST_SLICES
+    return head[:4] != UNIVERSAL_MACH_O or int.from_bytes(head[4:], "big") <= MAX_SLICES
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: the table field by field, slices whole."""
     from fatpack.hosts.universal import byte_map
 
-    return byte_map.labels(view)
+    return byte_map.label_universal(view)
 
 
 def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]:

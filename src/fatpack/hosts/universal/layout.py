@@ -45,4 +45,4 @@ def _slice(bits: int) -> Layout:
 SLICES: Mapping[bytes, Layout] = {magics.UNIVERSAL_MACH_O: _slice(32), magics.UNIVERSAL_MACH_O_64: _slice(64)}
 
 #: Java's classes start with the magic of 32 bits too; their version, at the count's place, is above 44.
-MOST_SLICES = 44
+MAX_SLICES = 44

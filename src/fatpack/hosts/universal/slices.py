@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.findings import finding, unread
-from fatpack.hosts import MEMBER, Site
-from fatpack.hosts.macho_machines import architecture
+from fatpack.findings import code_for_error, finding
+from fatpack.hosts import MEMBER, CodeSection
+from fatpack.hosts.macho_machines import architecture_name
 from fatpack.hosts.universal.layout import FORMAT, HEADER, SLICES
 from fatpack.io.source import View
 from fatpack.record import Record
@@ -29,7 +29,7 @@ class Slice(Record):
     size: int
 
 
-def slices(view: View) -> Iterator[Slice]:
+def read_slices(view: View) -> Iterator[Slice]:
     """Yield the records of the table in order.
 
     Raises FormatError where the table ends before its count, and for none; LimitExceeded behind the most that are read.
@@ -37,7 +37,7 @@ def slices(view: View) -> Iterator[Slice]:
     layout, count = SLICES[view.head(0, 4)], HEADER.read(view, 0)[1]
     present = min(count, (len(view) - HEADER.size) // layout.size, _MOST)
     for number, row in enumerate(layout.struct.iter_unpack(view.read(HEADER.size, present * layout.size))):
-        yield Slice(number, architecture(row[0], row[1]), row[2], row[3])
+        yield Slice(number, architecture_name(row[0], row[1]), row[2], row[3])
     if present == _MOST < count:
         at = view.offset(HEADER.field_offset("slice_count"))
         text = f"more than {_MOST} slices; the rest is not listed"
@@ -64,7 +64,7 @@ def slices(view: View) -> Iterator[Slice]:
         )
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
+def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield every slice as a file of its own, called by its architecture; ``index`` counts them from 0.
 
     A slice that ends behind the file is listed as far as it goes, with a finding; one over the bytes of the table or of
@@ -73,7 +73,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     found: list[Slice] = []
     problem: FormatError | None = None
     try:
-        for item in slices(view):
+        for item in read_slices(view):
             found.append(item)
     except FormatError as error:
         problem = error
@@ -90,10 +90,10 @@ def locate(view: View) -> Iterator[Site | Finding]:
     if problem is not None:
         at = 0 if problem.offset is None else min(problem.offset - view.start, len(view))
         text = problem.describe()
-        yield finding(unread("FP2512", problem), view.span(at), text, problem.hint, field=problem.field)
+        yield finding(code_for_error("FP2512", problem), view.span(at), text, problem.hint, field=problem.field)
 
 
-def _place(view: View, item: Slice, owner: str) -> Iterator[Site | Finding]:
+def _place(view: View, item: Slice, owner: str) -> Iterator[CodeSection | Finding]:
     title = f"slice {item.number} ({item.title})"
     start, end = min(item.offset, len(view)), item.offset + item.size
     if owner:
@@ -106,4 +106,4 @@ def _place(view: View, item: Slice, owner: str) -> Iterator[Site | Finding]:
         outside = view.chain[-1] if view.chain else ""
         chain = (*view.chain[:-1], f"{outside}({item.title})")
         data = View(view.source, view.start + start, min(view.start + end, view.end), chain)
-        yield Site(data, None, item.number, item.title, MEMBER)
+        yield CodeSection(data, None, item.number, item.title, MEMBER)

@@ -17,9 +17,9 @@ Code object v2 has the processor in a note, which is not read: it has been out o
 
 from __future__ import annotations
 
-from fatpack.elf.header import DYNSYM, SYMTAB, Elf, text, texts
-from fatpack.elf.symbols import Symbols
-from fatpack.images.recognised import Recognised
+from fatpack.elf.header import DYNSYM, SYMTAB, QuickHeader, decode_name, decode_names
+from fatpack.elf.symbols import ElfSymbolTable
+from fatpack.images.recognised import ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ _CLAIMS: dict[tuple[int, ...], tuple[str, str, str]] = {}
 _MOST_CLAIMS = 1000
 
 
-def claim(elf: Elf) -> Recognised:
+def identify_elf(elf: QuickHeader) -> ImageInfo:
     """Return what a code object says of itself."""
     fields = (elf.flags, elf.osabi, elf.abi_version, elf.type, elf.shape.bits)
     if fields not in _CLAIMS:
@@ -121,10 +121,10 @@ def claim(elf: Elf) -> Recognised:
             _CLAIMS.clear()
         _CLAIMS[fields] = _claim(elf)
     arch, triple, detail = _CLAIMS[fields]
-    return Recognised("code-object", arch, triple, elf.extent()[0], detail)
+    return ImageInfo("code-object", arch, triple, elf.extent()[0], detail)
 
 
-def _claim(elf: Elf) -> tuple[str, str, str]:
+def _claim(elf: QuickHeader) -> tuple[str, str, str]:
     """Return architecture, triple and detail of a code object."""
     processor = PROCESSORS.get(elf.flags & 0xFF, "")
     version = elf.abi_version + 2 if elf.osabi == _HSA else 0
@@ -150,7 +150,7 @@ def kernels(view: View) -> tuple[str, ...]:
     The dynamic symbols are preferred: they are what the runtime looks in, and few. Raises FormatError when the
     table is damaged.
     """
-    symbols = Symbols(view, (DYNSYM, SYMTAB))
+    symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
     starts, infos = symbols.defined(_INFOS)
     names = symbols.names(starts)
     if not _V2_INFOS.isdisjoint(infos):
@@ -159,9 +159,9 @@ def kernels(view: View) -> tuple[str, ...]:
             for name, info in zip(names, infos, strict=True)
             if name[-3:] == b".kd" or info in _V2_INFOS
         ]
-        return tuple(dict.fromkeys(texts(found)))
+        return tuple(dict.fromkeys(decode_names(found)))
     # One split both finds the descriptors and takes their ending off; what else there is stands before their names.
-    parts = text(b"\0".join([*names, b""])).split(".kd\0")[:-1]
+    parts = decode_name(b"\0".join([*names, b""])).split(".kd\0")[:-1]
     if len(parts) != len(names):
         parts = [part.rpartition("\0")[2] for part in parts]
     return tuple(dict.fromkeys(parts))

@@ -8,12 +8,12 @@ alone, under ``.args``.
 
 from __future__ import annotations
 
-from fatpack.elf.header import DYNSYM, SYMTAB, text
-from fatpack.elf.relocations import Relocations
-from fatpack.elf.sections import Sections
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.header import DYNSYM, SYMTAB, decode_name
+from fatpack.elf.relocations import SectionRelocations
+from fatpack.elf.sections import DeviceElfSections
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.images.amd import amdgpu_metadata
-from fatpack.images.code import digest, of_header, without_unit
+from fatpack.images.code import digest_parts, header_digest_text, strip_unit_suffix
 from fatpack.images.kernel import check_count
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: st_info types
-_OBJECT, _FUNC, _HSA_KERNEL = 1, 2, 10
+_DIGEST_OBJECT, _DIGEST_FUNC, _DIGEST_HSA_KERNEL = 1, 2, 10
 
 #: bytes of a descriptor, and where it says how far the code is from it
 _DESCRIPTOR, _ENTRY = 64, slice(0x10, 0x18)
@@ -41,8 +41,8 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
 
     Raises FormatError when a table is damaged.
     """
-    sections = Sections(view)
-    symbols = Symbols(view, (DYNSYM, SYMTAB))
+    sections = DeviceElfSections(view)
+    symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
     rows = list(symbols)
     names = symbols.names([row[0] for row in rows])
     places = symbols.places(range(len(rows)))
@@ -52,42 +52,44 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     for name, (_, info, _, section), (value, size) in zip(names, rows, places, strict=True):
         if not section:
             continue
-        if info & 15 == _OBJECT and name.endswith(b".kd"):
-            data = bytearray(sections.at(section, value, _DESCRIPTOR, f"descriptor of {text(name[:-3])}").tobytes())
+        if info & 15 == _DIGEST_OBJECT and name.endswith(b".kd"):
+            data = bytearray(
+                sections.at(section, value, _DESCRIPTOR, f"descriptor of {decode_name(name[:-3])}").tobytes()
+            )
             data[_ENTRY] = bytes(8)
             descriptors[name[:-3]] = bytes(data)
             places_of.setdefault(section, []).append(value)
-        elif info & 15 == _HSA_KERNEL:
+        elif info & 15 == _DIGEST_HSA_KERNEL:
             descriptors[name] = b""
-        if info & 15 in (_FUNC, _HSA_KERNEL) and size and section < len(sections.headers):
+        if info & 15 in (_DIGEST_FUNC, _DIGEST_HSA_KERNEL) and size and section < len(sections.headers):
             functions.setdefault(name, (section, value, size))
         check_count(view, len(descriptors))
     kernels = {name: functions[name] for name in descriptors if name in functions}
-    stated, of_image = amdgpu_metadata.stated(sections)
-    moved = _Relocated(sections, names)
+    stated, of_image = amdgpu_metadata.all_metadata(sections)
+    moved = _RelocationText(sections, names)
     shared = {section: _between(sections, section, kernels) for section in {place[0] for place in kernels.values()}}
     left = len(view)
     found: dict[str, bytes] = {}
     for name, (section, value, size) in kernels.items():
-        content = sections.at(section, value, size, f"code of {text(name)}")
+        content = sections.at(section, value, size, f"code of {decode_name(name)}")
         left -= size
         if left < 0:  # symbols may share bytes: each is read once at most on average
             break
         start = value - sections.headers[section][3]
-        said = stated.get(text(name), b"")
+        said = stated.get(decode_name(name), b"")
         parts = descriptors[name], said, content.tobytes(), *moved.within(section, start, start + size), shared[section]
-        found[text(name)] = digest(parts)
+        found[decode_name(name)] = digest_parts(parts)
     sized = (
-        f"{without_unit(text(name))} {text(sections.names[section])} {size}".encode()
+        f"{strip_unit_suffix(decode_name(name))} {decode_name(sections.names[section])} {size}".encode()
         for name, (_, info, _, section), (_, size) in zip(names, rows, places, strict=True)
-        if info & 15 == _OBJECT and not name.endswith(b".kd") and 0 < section < len(sections.names)
+        if info & 15 == _DIGEST_OBJECT and not name.endswith(b".kd") and 0 < section < len(sections.names)
     )
     elf = sections.elf
-    header = of_header(elf.osabi, elf.abi_version, elf.flags)
-    return found, digest((header, *of_image, *sorted(set(sized)), _variables(sections, places_of, moved)))
+    header = header_digest_text(elf.osabi, elf.abi_version, elf.flags)
+    return found, digest_parts((header, *of_image, *sorted(set(sized)), _variables(sections, places_of, moved)))
 
 
-def _variables(sections: Sections, descriptors: dict[int, list[int]], moved: _Relocated) -> bytes:
+def _variables(sections: DeviceElfSections, descriptors: dict[int, list[int]], moved: _RelocationText) -> bytes:
     """Return the digest of what is loaded beside code and descriptors, whose places are given by section."""
     found: list[tuple[bytes, bytes]] = []
     for index, (name, (_, kind, flags, start, _, _, _, _)) in enumerate(
@@ -106,15 +108,15 @@ def _variables(sections: Sections, descriptors: dict[int, list[int]], moved: _Re
         parts = [part for part in parts if part.strip(b"\0")]
         parts += moved.within(index, 0, len(data)) or moved.at(start, start + len(data))
         if parts:
-            found.append((name, digest(parts)))
-    return digest(part for pair in sorted(found) for part in pair)
+            found.append((name, digest_parts(parts)))
+    return digest_parts(part for pair in sorted(found) for part in pair)
 
 
-class _Relocated:
+class _RelocationText:
     """The relocations of sections as text, in the order of their offsets."""
 
-    def __init__(self, sections: Sections, names: list[bytes]) -> None:
-        self._relocations, self._names = Relocations(sections), names
+    def __init__(self, sections: DeviceElfSections, names: list[bytes]) -> None:
+        self._relocations, self._names = SectionRelocations(sections), names
         self._of: dict[int, tuple[list[int], list[bytes]]] = {}
 
     def within(self, section: int, start: int, end: int) -> list[bytes]:
@@ -135,11 +137,11 @@ class _Relocated:
         return self.within(0, start, end)
 
     def _text(self, _: int, kind: int, symbol: int, addend: int) -> bytes:
-        name = text(self._names[symbol]) if symbol < len(self._names) else ""
-        return f"{kind} {without_unit(name)} {addend}".encode()
+        name = decode_name(self._names[symbol]) if symbol < len(self._names) else ""
+        return f"{kind} {strip_unit_suffix(name)} {addend}".encode()
 
 
-def _between(sections: Sections, section: int, kernels: dict[bytes, tuple[int, int, int]]) -> bytes:
+def _between(sections: DeviceElfSections, section: int, kernels: dict[bytes, tuple[int, int, int]]) -> bytes:
     """Return the digest of the code of a section that is no kernel's, without what fills up; nothing for none."""
     row = sections.row(section)
     content = sections.content(row)
@@ -151,7 +153,7 @@ def _between(sections: Sections, section: int, kernels: dict[bytes, tuple[int, i
             parts.append(_code(content.slice(at, start - at)))
         at = max(at, start + size)
     parts = [part for part in parts if part]
-    return digest(parts) if parts else b""
+    return digest_parts(parts) if parts else b""
 
 
 def _code(view: View) -> bytes:

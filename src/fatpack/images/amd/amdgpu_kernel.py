@@ -16,18 +16,18 @@ must agree with the metadata; where there is none, the descriptor is the source.
 
 from __future__ import annotations
 
-from fatpack.elf.header import DYNSYM, SYMTAB, text
-from fatpack.elf.sections import Sections
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.header import DYNSYM, SYMTAB, decode_name
+from fatpack.elf.sections import DeviceElfSections
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.images.amd import amdgpu, amdgpu_metadata
-from fatpack.images.kernel import Facts, Kernel, and_others, check_count
+from fatpack.images.kernel import KernelInfo, KernelNeeds, and_others_words, check_count
 from fatpack.target.triple import as_llvm22, same_triple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fatpack.images.amd.amdgpu_metadata import Metadata, Values
+    from fatpack.images.amd.amdgpu_metadata import CodeObjectMetadata, Values
     from fatpack.io.source import View
 
 #: st_info types
@@ -51,13 +51,13 @@ _TWICE = {
 _COMMENT = 4096
 
 
-def facts(view: View) -> Facts:
+def facts(view: View) -> KernelInfo:
     """Return the kernels of a code object with what they need. Raises FormatError when a table or note is damaged."""
-    sections = Sections(view)
-    metadata = amdgpu_metadata.read(sections)
+    sections = DeviceElfSections(view)
+    metadata = amdgpu_metadata.read_notes(sections)
     noted = metadata.kernels if metadata else {}
     descriptors, sizes = _symbols(view)
-    kernels: list[Kernel] = []
+    kernels: list[KernelNeeds] = []
     #: field → the kernels whose two sources differ, and what both say of the first
     differing: dict[str, tuple[list[str], object, object]] = {}
     for name, place in descriptors.items():
@@ -69,7 +69,7 @@ def facts(view: View) -> Facts:
             if field in stated and field in described and stated[field] != described[field]:
                 differing.setdefault(field, ([], stated[field], described[field]))[0].append(name)
         values: Values = {**described, **stated}
-        kernels.append(Kernel(name, size=sizes.get(name), **values))  # type: ignore[arg-type]
+        kernels.append(KernelNeeds(name, size=sizes.get(name), **values))  # type: ignore[arg-type]
     contradictions: list[str] = []
     if metadata:
         contradictions += _of_target(sections, metadata)
@@ -77,35 +77,35 @@ def facts(view: View) -> Facts:
         # The linker may still change what the descriptors of a relocatable object say.
         if sections.elf.type != _RELOCATABLE:
             contradictions += [
-                f"kernel {names[0]} {and_others(names)}needs {first} {_TWICE[field]} by its metadata, "
+                f"kernel {names[0]} {and_others_words(names)}needs {first} {_TWICE[field]} by its metadata, "
                 f"{second} by its descriptor"
                 for field, (names, first, second) in differing.items()
             ]
-    return Facts(tuple(kernels), tuple(_made_by(sections)), tuple(contradictions))
+    return KernelInfo(tuple(kernels), tuple(_made_by(sections)), tuple(contradictions))
 
 
 def _symbols(view: View) -> tuple[dict[str, tuple[int, int] | None], dict[str, int]]:
     """Return section and value of each kernel's descriptor (None for a kernel of v2), and the sizes of functions."""
-    symbols = Symbols(view, (DYNSYM, SYMTAB))
+    symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
     descriptors: dict[str, tuple[int, int] | None] = {}
     for index, (at, info, _, section) in enumerate(symbols):
         if section and info & 15 == _OBJECT:
             name = symbols.name(at)
             if name.endswith(b".kd"):
-                descriptors[text(name[:-3])] = section, symbols.place(index)[0]
+                descriptors[decode_name(name[:-3])] = section, symbols.place(index)[0]
         elif section and info & 15 == _HSA_KERNEL:
-            descriptors[text(symbols.name(at))] = None
+            descriptors[decode_name(symbols.name(at))] = None
         check_count(view, len(descriptors))
     sizes: dict[str, int] = {}
     for index, (at, info, _, section) in enumerate(symbols):
         if section and info & 15 == _FUNC:
-            function = text(symbols.name(at))
+            function = decode_name(symbols.name(at))
             if function in descriptors:
                 sizes[function] = symbols.place(index)[1]
     return descriptors, sizes
 
 
-def _descriptor(sections: Sections, name: str, section: int, address: int) -> Values:
+def _descriptor(sections: DeviceElfSections, name: str, section: int, address: int) -> Values:
     """Return what the descriptor of a kernel says."""
     data = sections.at(section, address, _DESCRIPTOR_SIZE, f"descriptor of {name}").tobytes()
     shared, local, params = (sections.number(data[at : at + 4]) for at in (0, 4, 8))
@@ -118,9 +118,9 @@ def _descriptor(sections: Sections, name: str, section: int, address: int) -> Va
     return values
 
 
-def _of_target(sections: Sections, metadata: Metadata) -> Iterator[str]:
+def _of_target(sections: DeviceElfSections, metadata: CodeObjectMetadata) -> Iterator[str]:
     """Yield a contradiction between the target IDs of the header and of the notes."""
-    claimed = amdgpu.claim(sections.elf)
+    claimed = amdgpu.identify_elf(sections.elf)
     # arch-vendor-os-environment-target ID, the environment empty; target IDs have dashes of their own.
     # QUIRK(LLVM 23): amdgpu9.42-amd-amdhsa-unknown-gfx942 is what amdgcn-amd-amdhsa--gfx942 was.
     *parts, arch = metadata.target.split("-", 4)
@@ -132,16 +132,16 @@ def _of_target(sections: Sections, metadata: Metadata) -> Iterator[str]:
 def _of_names(descriptors: Collection[str], noted: Collection[str]) -> Iterator[str]:
     missing = [name for name in descriptors if name not in noted]
     if missing:
-        yield f"kernel {missing[0]} {and_others(missing)}has a descriptor and no metadata"
+        yield f"kernel {missing[0]} {and_others_words(missing)}has a descriptor and no metadata"
     missing = [name for name in noted if name not in descriptors]
     if missing:
-        yield f"kernel {missing[0]} {and_others(missing)}has metadata and no descriptor"
+        yield f"kernel {missing[0]} {and_others_words(missing)}has metadata and no descriptor"
 
 
-def _made_by(sections: Sections) -> Iterator[str]:
+def _made_by(sections: DeviceElfSections) -> Iterator[str]:
     """Yield the lines that compilers and linkers left, each once."""
     for section in sections.rows:
         if section.name == ".comment":
             seen = dict.fromkeys(sections.content(section).head(0, _COMMENT).split(b"\0"))
-            yield from (text(line.removeprefix(b"Linker: ")) for line in seen if line)
+            yield from (decode_name(line.removeprefix(b"Linker: ")) for line in seen if line)
             return

@@ -14,7 +14,7 @@ numbers in brackets.
 
 from __future__ import annotations
 
-from fatpack.encoding.messagepack import Reader
+from fatpack.encoding.messagepack import MessagePackReader
 from fatpack.errors import BadValue
 from fatpack.images.kernel import check_count
 from fatpack.record import Record
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TypeAlias
 
-    from fatpack.elf.sections import Sections
+    from fatpack.elf.sections import DeviceElfSections
     from fatpack.io.source import View
 
     #: field of Kernel → value
@@ -75,14 +75,14 @@ _YAML_NAMES = (b"Name:", b"SymbolName:", b"TypeName:", b"Language:", b"LanguageV
 _OF_THE_IMAGE = frozenset(("amdhsa.target", "amdhsa.version", "amdhsa.kernels"))
 
 
-class Metadata(Record):
+class CodeObjectMetadata(Record):
     """What the notes say: the target as stored ("" when they do not), and by kernel name the values of its fields."""
 
     target: str
     kernels: Mapping[str, Values]
 
 
-def read(sections: Sections) -> Metadata | None:
+def read_notes(sections: DeviceElfSections) -> CodeObjectMetadata | None:
     """Return the metadata of a code object; None without a note. Raises FormatError when it is damaged.
 
     A relocatable object that ``ld -r`` made may have several notes: the first that names a kernel is right.
@@ -91,7 +91,7 @@ def read(sections: Sections) -> Metadata | None:
     for owner, kind, view in sections.notes():
         if (owner, kind) == _METADATA:
             is_there = True
-            reader = Reader(view, "metadata")
+            reader = MessagePackReader(view, "metadata")
             for key in reader.map():
                 if key == "amdhsa.target":
                     target = target or reader.text()
@@ -108,10 +108,10 @@ def read(sections: Sections) -> Metadata | None:
             for name, values in _yaml(view):
                 kernels.setdefault(name, values)
                 check_count(view, len(kernels))
-    return Metadata(target, kernels) if is_there else None
+    return CodeObjectMetadata(target, kernels) if is_there else None
 
 
-def _kernel(reader: Reader) -> tuple[str, Values]:
+def _kernel(reader: MessagePackReader) -> tuple[str, Values]:
     """Read the map of one kernel: the name of its symbol without ``.kd``, and what it says."""
     name, values = "", dict[str, "int | bool | tuple[int, ...]"]()
     for key in reader.map():
@@ -128,7 +128,7 @@ def _kernel(reader: Reader) -> tuple[str, Values]:
     return name, values
 
 
-def stated(sections: Sections) -> tuple[dict[str, bytes], list[bytes]]:
+def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[bytes]]:
     """Return all that the notes say of each kernel but names, and what they say of the image: printf's formats.
 
     Bytes are the same for the same statements, in whatever order a map has them. Raises FormatError for damage.
@@ -137,7 +137,7 @@ def stated(sections: Sections) -> tuple[dict[str, bytes], list[bytes]]:
     image: list[bytes] = []
     for owner, kind, view in sections.notes():
         if (owner, kind) == _METADATA:
-            reader = Reader(view, "metadata")
+            reader = MessagePackReader(view, "metadata")
             for key in reader.map():
                 if key == "amdhsa.kernels":
                     for _ in reader.array():
@@ -153,7 +153,7 @@ def stated(sections: Sections) -> tuple[dict[str, bytes], list[bytes]]:
     return kernels, sorted(image)
 
 
-def _said(reader: Reader) -> tuple[str, bytes]:
+def _said(reader: MessagePackReader) -> tuple[str, bytes]:
     """Read the map of one kernel: the name of its symbol without ``.kd``, and all else as sorted lines."""
     name, lines = "", list[bytes]()
     for key in reader.map():
@@ -168,7 +168,7 @@ def _said(reader: Reader) -> tuple[str, bytes]:
     return name, b"\n".join(sorted(lines))
 
 
-def _argument(reader: Reader) -> bytes:
+def _argument(reader: MessagePackReader) -> bytes:
     """Read the map of one parameter: all but names, as sorted words."""
     words: list[bytes] = []
     for key in reader.map():

@@ -19,9 +19,9 @@ cubin without that note claims sm_100.
 
 from __future__ import annotations
 
-from fatpack.elf.header import NOTE, SYMTAB, Elf, texts
-from fatpack.elf.symbols import Symbols
-from fatpack.images.recognised import Recognised
+from fatpack.elf.header import NOTE, SYMTAB, QuickHeader, decode_names
+from fatpack.elf.symbols import ElfSymbolTable
+from fatpack.images.recognised import ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ _FUNCTIONS = bytes(info & 15 == FUNC for info in range(256))
 _ENTRIES = bytes(other & ENTRY != 0 for other in range(256))
 
 
-def claim(elf: Elf) -> Recognised:
+def identify_elf(elf: QuickHeader) -> ImageInfo:
     """Return what a cubin says of itself."""
     is_old = elf.osabi == _OLD_OSABI
     front = b"" if is_old else elf.view.head(0, _FRONT)
@@ -84,7 +84,7 @@ def claim(elf: Elf) -> Recognised:
         is_family = not is_accelerated and number >= _FIRST_FAMILY and _is_family(elf.view, front, sections, number)
         toolkit = _toolkit(elf.view, front, sections)
     detail = f"{elf.describe()}, {f'CUDA {toolkit // 10}.{toolkit % 10}, ' if toolkit else ''}ABI {elf.abi_version}"
-    return Recognised(
+    return ImageInfo(
         "cubin",
         f"sm_{number}{'a' if is_accelerated else 'f' if is_family else ''}" if number else "",
         "nvptx64-nvidia-cuda" if elf.shape.bits == 64 else "nvptx-nvidia-cuda",
@@ -141,16 +141,16 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
 
 def code_sizes(view: View) -> dict[str, int | None]:
     """Return the bytes of code of each kernel, by its name. Raises FormatError when the symbol table is damaged."""
-    symbols = Symbols(view, (SYMTAB,))
+    symbols = ElfSymbolTable(view, (SYMTAB,))
     found = symbols.sizes(_FUNCTIONS, _ENTRIES)
     sizes: dict[str, int | None] = {}
-    for name, (_, size) in zip(texts(symbols.names([at for at, _ in found])), found, strict=True):
+    for name, (_, size) in zip(decode_names(symbols.names([at for at, _ in found])), found, strict=True):
         sizes.setdefault(name, size)
     return sizes
 
 
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
-    symbols = Symbols(view, (SYMTAB,))
+    symbols = ElfSymbolTable(view, (SYMTAB,))
     starts, _ = symbols.defined(_FUNCTIONS, _ENTRIES)
-    return tuple(dict.fromkeys(texts(symbols.names(starts))))
+    return tuple(dict.fromkeys(decode_names(symbols.names(starts))))

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from struct import Struct
 
-from fatpack.elf.header import SYMTAB, text
-from fatpack.elf.relocations import Relocations
-from fatpack.elf.sections import Sections
-from fatpack.elf.symbols import Symbols
-from fatpack.images.code import digest, of_header, with_calls, without_unit
+from fatpack.elf.header import SYMTAB, decode_name
+from fatpack.elf.relocations import SectionRelocations
+from fatpack.elf.sections import DeviceElfSections
+from fatpack.elf.symbols import ElfSymbolTable
+from fatpack.images.code import digest_parts, digest_with_calls, header_digest_text, strip_unit_suffix
 from fatpack.images.nvidia.cubin import ENTRY, FUNC
-from fatpack.images.nvidia.cubin_kernel import INFO, attributes
+from fatpack.images.nvidia.cubin_kernel import INFO, read_attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,15 +54,15 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
 
     Raises FormatError when a table is damaged.
     """
-    cubin = _Cubin(view)
+    cubin = _CubinDigests(view)
     return cubin.codes(), cubin.variables()
 
 
-class _Cubin:
+class _CubinDigests:
     def __init__(self, view: View) -> None:
-        self._sections = Sections(view)
-        self._relocations = Relocations(self._sections)
-        symbols = Symbols(view, (SYMTAB,))
+        self._sections = DeviceElfSections(view)
+        self._relocations = SectionRelocations(self._sections)
+        symbols = ElfSymbolTable(view, (SYMTAB,))
         self._symbols = list(symbols)
         self._stored_names = symbols.names([row[0] for row in self._symbols])
         self._places = symbols.places(range(len(self._symbols)))
@@ -95,7 +95,7 @@ class _Cubin:
 
     def _take(self, index: int, owner: int) -> None:
         """Keep the attributes of a section of them, each with the function that it is about."""
-        for attribute, value in attributes(self._sections, index, _COVERED):
+        for attribute, value in read_attributes(self._sections, index, _COVERED):
             of, about, said = owner, "", value
             if attribute == _EXTERNS:
                 words = [number for (number,) in self._words.iter_unpack(value[: len(value) & ~3])]
@@ -127,12 +127,15 @@ class _Cubin:
             for index, (_, info, other, number) in enumerate(self._symbols)
             if other & ENTRY and info & 15 == FUNC and number
         ]
-        return with_calls(own, calls, kernels)
+        return digest_with_calls(own, calls, kernels)
 
     def variables(self) -> bytes:
         """Return the digest of what functions share: variables with what they point at, and what the header says."""
         elf, names, headers = self._sections.elf, self._sections.names, self._sections.headers
-        parts = [of_header(elf.osabi, elf.abi_version, elf.flags & _FLAGS), *sorted(self._attributes.get(0, ()))]
+        parts = [
+            header_digest_text(elf.osabi, elf.abi_version, elf.flags & _FLAGS),
+            *sorted(self._attributes.get(0, ())),
+        ]
         for index in sorted(self._shared, key=lambda number: names[number]):
             parts += names[index], self._sections.bytes_of(index)
             parts += (
@@ -144,11 +147,11 @@ class _Cubin:
             if name.startswith(_RESERVED_SHARED)
         )
         variables = (
-            f"{self._meant(index)} {text(names[number])} {0 if names[number] == _UNSET else value} {size}".encode()
+            f"{self._meant(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}".encode()
             for index, ((_, info, _, number), (value, size)) in enumerate(zip(self._symbols, self._places, strict=True))
             if info & 15 == _OBJECT and 0 < number < len(names)
         )
-        return digest((*parts, *sorted(variables)))
+        return digest_parts((*parts, *sorted(variables)))
 
     def _own(self, number: int, calls: list[str]) -> bytes:
         """Return the digest of a section of code with its constants; functions that it names go into ``calls``."""
@@ -161,7 +164,7 @@ class _Cubin:
                 parts.append(f"{offset} {kind} {self._meant(symbol)} {addend}".encode())
                 if symbol < len(self._symbols) and self._symbols[symbol][1] & 15 == FUNC:
                     calls.append(self._name(symbol))
-        return digest(parts)
+        return digest_parts(parts)
 
     def _graph(self) -> list[tuple[str, str]]:
         """Return (caller, callee) of all calls between functions that are known."""
@@ -178,7 +181,7 @@ class _Cubin:
         return found
 
     def _name(self, symbol: int) -> str:
-        return text(self._stored_names[symbol])
+        return decode_name(self._stored_names[symbol])
 
     def _meant(self, symbol: int) -> str:
         """Return what a relocation names: a symbol, or the section that one stands for."""
@@ -192,5 +195,5 @@ class _Cubin:
             return ""
         _, info, _, number = self._symbols[symbol]
         if info & 15 == _SECTION and number < len(self._sections.names):
-            return text(self._sections.names[number])
-        return without_unit(self._name(symbol))
+            return decode_name(self._sections.names[number])
+        return strip_unit_suffix(self._name(symbol))

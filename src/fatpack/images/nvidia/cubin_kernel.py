@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from struct import Struct
 
-from fatpack.elf.header import SYMTAB, text, texts
-from fatpack.elf.sections import Sections
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.header import SYMTAB, decode_name, decode_names
+from fatpack.elf.sections import DeviceElfSections
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue
-from fatpack.images.kernel import Facts, Kernel, and_others, check_count
+from fatpack.images.kernel import KernelInfo, KernelNeeds, and_others_words, check_count
 from fatpack.images.nvidia.cubin import ENTRY, FUNC
 
 TYPE_CHECKING = False
@@ -79,20 +79,20 @@ _TOOL_HEADER = 24
 _NOTE_SIZE = 64 << 10
 
 
-def facts(view: View) -> Facts:
+def facts(view: View) -> KernelInfo:
     """Return the kernels of a cubin with what they need. Raises FormatError when a table is damaged."""
-    sections = Sections(view)
-    registers, stacks = of_functions(sections)
-    own = _Own(sections)
-    symbols = Symbols(view, (SYMTAB,))
+    sections = DeviceElfSections(view)
+    registers, stacks = function_resources(sections)
+    own = _FunctionSections(sections)
+    symbols = ElfSymbolTable(view, (SYMTAB,))
     found = [
         (index, at, number)
         for index, (at, info, other, number) in enumerate(symbols)
         if other & ENTRY and info & 15 == FUNC and number
     ]
-    names = texts(symbols.names([at for _, at, _ in found]))
+    names = decode_names(symbols.names([at for _, at, _ in found]))
     places = symbols.places([index for index, _, _ in found])
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, KernelNeeds] = {}
     fewer: list[str] = []
     count = min(len(sections.headers), _RESERVED)
     for (index, _, number), name, (_, size) in zip(found, names, places, strict=True):
@@ -100,7 +100,7 @@ def facts(view: View) -> Facts:
             continue
         used, stack = registers.get(index), stacks.get(index)
         if number >= count:
-            kernels[name] = Kernel(name, registers=used, size=size)
+            kernels[name] = KernelNeeds(name, registers=used, size=size)
             continue
         shared, local, params, constants, required, most, cluster, barriers = own.needs(number)
         if sections.elf.osabi == _OLD_OSABI:
@@ -116,7 +116,7 @@ def facts(view: View) -> Facts:
             barriers = flags >> 20 & 0x7F
         x, y, z = required or most or (0, 0, 0)
         is_known = stack is not None and stack != UNKNOWN_STACK
-        kernels[name] = Kernel(
+        kernels[name] = KernelNeeds(
             name,
             registers=used,
             shared=shared,
@@ -132,19 +132,21 @@ def facts(view: View) -> Facts:
         )
         check_count(view, len(kernels))
     contradictions = (
-        [f"kernel {fewer[0]} {and_others(fewer)}has fewer registers in .nv.info than with its code"] if fewer else []
+        [f"kernel {fewer[0]} {and_others_words(fewer)}has fewer registers in .nv.info than with its code"]
+        if fewer
+        else []
     )
-    return Facts(tuple(kernels.values()), tuple(_made_by(sections)), tuple(contradictions))
+    return KernelInfo(tuple(kernels.values()), tuple(_made_by(sections)), tuple(contradictions))
 
 
-def of_functions(sections: Sections) -> tuple[dict[int, int], dict[int, int]]:
+def function_resources(sections: DeviceElfSections) -> tuple[dict[int, int], dict[int, int]]:
     """Return registers and bytes of stack of functions, by the numbers of their symbols."""
     registers: dict[int, int] = {}
     stacks: dict[int, int] = {}
     pair = Struct("<II" if sections.order == "little" else ">II")
     for index, name in enumerate(sections.names):
         if name == b".nv.info" and sections.headers[index][1] == INFO:
-            for attribute, value in attributes(sections, index, _OF_FUNCTIONS):
+            for attribute, value in read_attributes(sections, index, _OF_FUNCTIONS):
                 if len(value) == 8:
                     symbol, number = pair.unpack(value)
                     (registers if attribute == _REGCOUNT else stacks)[symbol] = number
@@ -152,10 +154,10 @@ def of_functions(sections: Sections) -> tuple[dict[int, int], dict[int, int]]:
     return registers, stacks
 
 
-class _Own:
+class _FunctionSections:
     """The sections that belong to one function each, by the number of the section of its code."""
 
-    def __init__(self, sections: Sections) -> None:
+    def __init__(self, sections: DeviceElfSections) -> None:
         self._sections = sections
         self._numbers = Struct("<III" if sections.order == "little" else ">III").unpack
         #: bytes of shared and of local memory, sizes of constant banks, and the sections of attributes
@@ -191,7 +193,7 @@ class _Own:
         if infos is None:
             return shared, local, None, constants, None, None, None, None
         sections = self._sections
-        of = dict([item for index in infos for item in attributes(sections, index, _OF_A_KERNEL)]).get
+        of = dict([item for index in infos for item in read_attributes(sections, index, _OF_A_KERNEL)]).get
         return (
             shared,
             local,
@@ -212,7 +214,7 @@ class _Own:
         return x, y, z
 
 
-def attributes(sections: Sections, index: int, wanted: Container[int]) -> list[tuple[int, bytes]]:
+def read_attributes(sections: DeviceElfSections, index: int, wanted: Container[int]) -> list[tuple[int, bytes]]:
     """Return (attribute, value) of those in a section of attributes that are wanted.
 
     All are walked over: raises FormatError when one is damaged.
@@ -240,14 +242,14 @@ def attributes(sections: Sections, index: int, wanted: Container[int]) -> list[t
     return found
 
 
-def _bad(sections: Sections, index: int, at: int, problem: str) -> BadValue:
+def _bad(sections: DeviceElfSections, index: int, at: int, problem: str) -> BadValue:
     view, section = sections.view, sections.row(index)
     return BadValue(
         problem, format="cubin", offset=view.offset(section.offset + at), field=section.name, chain=view.chain
     )
 
 
-def _made_by(sections: Sections) -> Iterator[str]:
+def _made_by(sections: DeviceElfSections) -> Iterator[str]:
     """Yield the tools that the notes name, each once: ``ptxas -arch sm_90 -m 64 (… release 13.0, V13.0.88, …)``."""
     seen: dict[str, None] = {}
     for owner, kind, view in sections.notes():
@@ -255,7 +257,7 @@ def _made_by(sections: Sections) -> Iterator[str]:
             continue
         note = view.head(0, _NOTE_SIZE)
         starts = [_TOOL_HEADER + sections.number(note[at : at + 4]) for at in range(4, _TOOL_HEADER, 4)]
-        _, tool, version, branch, options = (text(note[at:].partition(b"\0")[0]).strip() for at in starts)
+        _, tool, version, branch, options = (decode_name(note[at:].partition(b"\0")[0]).strip() for at in starts)
         details = ", ".join(word for word in (version, branch) if word)
         words = (tool, options, f"({details})" if details else "")
         seen[" ".join(word for word in words if word)] = None

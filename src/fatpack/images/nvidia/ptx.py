@@ -15,8 +15,8 @@ its end and zero bytes up to a multiple of 8; everything from the first NUL on i
 from __future__ import annotations
 
 from fatpack.errors import LimitExceeded
-from fatpack.images.nvidia.ptx_code import code
-from fatpack.images.recognised import Recognised
+from fatpack.images.nvidia.ptx_code import strip_comments
+from fatpack.images.recognised import ImageInfo
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -33,11 +33,11 @@ _ENTRY = b".entry"
 
 
 #: the first words of texts that begin as compilers write them → what they claim; a library has very many texts
-_CLAIMS: dict[tuple[bytes, ...], Recognised] = {}
+_CLAIMS: dict[tuple[bytes, ...], ImageInfo] = {}
 _MOST_CLAIMS = 1000
 
 
-def quick_claim(text: bytes) -> Recognised | None:
+def identify_ptx_fast(text: bytes) -> ImageInfo | None:
     """Return what :func:`claim` does, of a text without comments ahead; None if its first words are not the usual."""
     words = tuple(text.split(None, 6)[:6])
     known = _CLAIMS.get(words)
@@ -52,18 +52,18 @@ def quick_claim(text: bytes) -> Recognised | None:
         return None
     if len(_CLAIMS) >= _MOST_CLAIMS:
         _CLAIMS.clear()
-    known = _CLAIMS[words] = claim(b" ".join(words))
+    known = _CLAIMS[words] = identify_ptx(b" ".join(words))
     return known
 
 
-def claim(text: bytes) -> Recognised:
+def identify_ptx(text: bytes) -> ImageInfo:
     """Return what the first directives of a PTX text say; its comments are gone already."""
     words = [word.decode("ascii", "replace") for word in text.replace(b",", b" ").split(None, _WORDS)[:_WORDS]]
     version, target, bits = (_after(words, name) for name in (".version", ".target", ".address_size"))
     facts = [f"PTX {version}" if version.replace(".", "").isdecimal() else "PTX"]
     facts += [f"{bits}-bit"] if bits in ("32", "64") else []
     facts += ["debug"] if _after(words, target) == "debug" else []
-    return Recognised(
+    return ImageInfo(
         "ptx",
         target if target.isascii() and target.isidentifier() else "",
         "nvptx-nvidia-cuda" if bits == "32" else "nvptx64-nvidia-cuda",
@@ -83,7 +83,7 @@ def kernels(view: View) -> tuple[str, ...]:
         return ()
     names: dict[str, None] = {}
     rest = b""
-    for part in code(view.pieces()):
+    for part in strip_comments(view.pieces()):
         rest = _entries(rest + part, names)
         if len(rest) > limits.PTX_NAME:
             raise LimitExceeded(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _CLOSERS = {b"//": b"\n", b"/*": b"*/", b'"': b'"'}
 
 
-def code(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+def strip_comments(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """Yield a text in bounded parts without its comments and strings; each of those becomes a blank.
 
     Ends at the first NUL: what follows is padding. Carriage returns become newlines. Comments are C's, strings end

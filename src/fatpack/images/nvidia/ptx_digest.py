@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import LimitExceeded
-from fatpack.images.code import digest, with_calls, without_unit
-from fatpack.images.nvidia.ptx_code import code
+from fatpack.images.code import digest_parts, digest_with_calls, strip_unit_suffix
+from fatpack.images.nvidia.ptx_code import strip_comments
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -45,13 +45,13 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
 
     Raises LimitExceeded for headers without end.
     """
-    functions = _Functions(view)
-    for part in code(view.pieces()):
+    functions = _FunctionDigests(view)
+    for part in strip_comments(view.pieces()):
         functions.take(part)
-    return with_calls(functions.own, functions.calls, functions.kernels), digest(functions.variables)
+    return digest_with_calls(functions.own, functions.calls, functions.kernels), digest_parts(functions.variables)
 
 
-class _Functions:
+class _FunctionDigests:
     """The functions of a text in the making: each is held until its body ends."""
 
     def __init__(self, view: View) -> None:
@@ -134,7 +134,7 @@ class _Functions:
         elif self._name and self._name not in self.own:
             body = _MARKS.sub(b"", _LINES.sub(b"", b"".join(self._kept)))
             words = b" ".join(_NUMBERED.sub(rb"\1", body).split())
-            self.own[self._name] = digest((without_unit(words.decode("ascii", "replace")).encode(),))
+            self.own[self._name] = digest_parts((strip_unit_suffix(words.decode("ascii", "replace")).encode(),))
             self.calls[self._name] = [name.decode("ascii") for name in dict.fromkeys(_CALL.findall(words))]
         self._forget()
 
@@ -145,7 +145,7 @@ class _Functions:
 
 def _plain(statement: bytes) -> bytes:
     """Return the statement of a variable with single blanks, and without what compilers made of its unit."""
-    return without_unit(b" ".join(statement.split()).decode("ascii", "replace")).encode()
+    return strip_unit_suffix(b" ".join(statement.split()).decode("ascii", "replace")).encode()
 
 
 def _variable(header: bytes) -> bytes:

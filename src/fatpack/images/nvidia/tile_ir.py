@@ -23,10 +23,10 @@ list of attributes of their arguments behind them, is known from its writer alon
 
 from __future__ import annotations
 
-from fatpack.elf.header import text
-from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, counted
-from fatpack.images.kernel import Facts, Kernel, check_count
-from fatpack.images.recognised import UNKNOWN, Recognised
+from fatpack.elf.header import decode_name
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, pluralize
+from fatpack.images.kernel import KernelInfo, KernelNeeds, check_count
+from fatpack.images.recognised import UNKNOWN, ImageInfo
 from fatpack.io import limits
 from fatpack.magics import TILE_IR
 
@@ -66,7 +66,7 @@ _VARINT = 10
 _BLOCK = 4096
 
 
-def recognise(view: View, head: bytes) -> Recognised:
+def identify(view: View, head: bytes) -> ImageInfo:
     """Return what a module is; ``head`` are its first bytes. Its size is where its sections end."""
     if not head.startswith(TILE_IR):
         return UNKNOWN
@@ -74,7 +74,7 @@ def recognise(view: View, head: bytes) -> Recognised:
     if len(head) >= _HEADER:
         tag = int.from_bytes(head[10:12], "little")
         detail += f" {head[8]}.{head[9]}" + (f".{tag >> 1}" if tag >> 1 else "") + (", preview" if tag & 1 else "")
-    return Recognised("tileir", triple="nvptx64-nvidia-cuda", size=extent(view), detail=detail)
+    return ImageInfo("tileir", triple="nvptx64-nvidia-cuda", size=extent(view), detail=detail)
 
 
 def extent(view: View) -> int | None:
@@ -91,7 +91,7 @@ def kernels(view: View) -> tuple[str, ...]:
     return tuple(kernel.name for kernel in facts(view).kernels)
 
 
-def facts(view: View) -> Facts:
+def facts(view: View) -> KernelInfo:
     """Return the kernels, which need nothing of a device before they are compiled, and what wrote the module."""
     sections = {kind: (start, end) for kind, start, end in _sections(view)}
     strings = _Strings(view, *sections.get(_STRINGS, (0, 0)))
@@ -99,9 +99,9 @@ def facts(view: View) -> Facts:
     if _PRODUCER in sections:
         made_by = (strings.at(_Cursor(view, *sections[_PRODUCER], _NAMES[_PRODUCER]).varint()),)
     if _FUNCTIONS not in sections:
-        return Facts((), made_by)
+        return KernelInfo((), made_by)
     names = dict.fromkeys(strings.at(number) for number in _kernels(view, *sections[_FUNCTIONS]))
-    return Facts(tuple(map(Kernel, names)), made_by)
+    return KernelInfo(tuple(map(KernelNeeds, names)), made_by)
 
 
 def _sections(view: View) -> Iterator[tuple[int, int, int]]:
@@ -214,7 +214,7 @@ class _Strings:
                 hint=limits.advice("STRING_RATIO"),
                 chain=view.chain,
             )
-        return text(view.read(start, end - start))
+        return decode_name(view.read(start, end - start))
 
 
 class _Cursor:
@@ -252,7 +252,7 @@ class _Cursor:
         at = self.at
         count = self.varint()
         if count * least > self._end - self.at:
-            raise self.bad(f"there is no room for {counted(count, 'row')}", at)
+            raise self.bad(f"there is no room for {pluralize(count, 'row')}", at)
         return count
 
     def skip(self, size: int) -> None:

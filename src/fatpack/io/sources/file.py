@@ -184,7 +184,7 @@ class FileSource(Source):
 
     def give_way(self) -> None:
         """Let another file have the name: where an open file holds it, this one is closed until somebody reads on."""
-        if system.NAMES_ARE_HELD and self._owned and self._path is not None:
+        if system.OPEN_FILES_LOCK_NAMES and self._owned and self._path is not None:
             self._rests = True
             self.rest()
 

@@ -10,7 +10,7 @@ from fatpack.errors import UsageError
 from fatpack.io import limits
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.ranged import RangedSource
-from fatpack.io.sources.seekable import Seekable, read
+from fatpack.io.sources.seekable import SeekableReader, read_from_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _INFLATING = ("gzip", "bz2", "lzma", "zipfile")
 
 
-def descriptor_of(file: Any) -> int | None:
+def find_descriptor(file: Any) -> int | None:
     """Return the descriptor behind a file object if its bytes are those of the object, None otherwise.
 
     A ``GzipFile`` has the descriptor of the compressed file, a response of a server that of its connection. Raises
@@ -53,22 +53,22 @@ def open_object(file: Any, name: str) -> Source:
     from fatpack.io.sources import remote
 
     if remote.is_buffered(file):
-        return RangedSource(Seekable(remote.without_cache(file), name, opens_again=True), name)
+        return RangedSource(SeekableReader(remote.without_cache(file), name, opens_again=True), name)
     if not _can_seek(file):
         return FileSource(_spool(_blocks(file, name)), name)
     if _inflates(file):
-        Seekable(file, name).rewind()
+        SeekableReader(file, name).rewind()
         return FileSource(_spool(_blocks(file, name)), name)
-    return RangedSource(Seekable(file, name), name)
+    return RangedSource(SeekableReader(file, name), name)
 
 
 def _name_of(file: BinaryIO) -> str:
-    from fatpack.io.sources.url import scheme_of, shown
+    from fatpack.io.sources.url import find_scheme, redact_url
 
     name = getattr(file, "full_name", None) or getattr(file, "name", "")
     if not isinstance(name, str):
         return ""
-    return shown(name) if scheme_of(name) else name
+    return redact_url(name) if find_scheme(name) else name
 
 
 def _can_seek(file: BinaryIO) -> bool:
@@ -87,7 +87,7 @@ def _inflates(file: BinaryIO) -> bool:
 
 
 def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
-    while block := read(file, limits.CHUNK, name):
+    while block := read_from_file(file, limits.CHUNK, name):
         yield block
 
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from fatpack.errors import BadValue
-    from fatpack.io.sources.window import Window
+    from fatpack.io.sources.window import InflatedWindow
 
 
-class Call:
+class PicklableCall:
     """A function with its arguments, to be called later: unlike a function inside another one it can be pickled.
 
     ``functools.partial`` is the same; its module takes as long to import as a small command runs.
@@ -68,7 +68,7 @@ class InflatedSource(Source):
         self._origin = origin
         if origin is not None:
             self.budget = origin.budget
-        self._window: Window | None = None
+        self._window: InflatedWindow | None = None
         self._data: memoryview | None = None
         if data is not None:
             self._take(data)
@@ -93,13 +93,13 @@ class InflatedSource(Source):
         """Whether the bytes are too many to be kept."""
         return self._once is not None and self.size > limits.INFLATED_KEPT
 
-    def _through(self) -> Window:
+    def _through(self) -> InflatedWindow:
         """Return what the bytes are read through where they are too many."""
         if self._window is None:
-            from fatpack.io.sources.window import Window
+            from fatpack.io.sources.window import InflatedWindow
 
             assert self._once is not None
-            self._window = Window(self.size, self._once, self.name, self._origin)
+            self._window = InflatedWindow(self.size, self._once, self.name, self._origin)
         if self._origin is not None and (self._window.is_empty or not self._origin.is_kept(self)):
             self._origin.keep(self)
         return self._window

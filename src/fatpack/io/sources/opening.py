@@ -7,7 +7,7 @@ import stat
 
 from fatpack.errors import UsageError
 from fatpack.io import limits
-from fatpack.io.budget import budget_now
+from fatpack.io.budget import current_budget
 from fatpack.io.sources.file import FileSource
 from fatpack.machine import system
 
@@ -35,7 +35,7 @@ PATTERN_CHARACTERS = "*?["
 _PAGE = 4096
 
 
-def located(text: str) -> str:
+def resolve_url(text: str) -> str:
     """Return what a user names: a path, or a :class:`~fatpack.io.sources.url.Url`, which :func:`open_source` opens.
 
     Only what goes through here is taken for a URL, so no name in a file makes a request. A file of exactly that name
@@ -45,7 +45,7 @@ def located(text: str) -> str:
         return text
     from fatpack.io.sources import url
 
-    return url.located(text)
+    return url.parse_url(text)
 
 
 def is_tree(name: str) -> bool:
@@ -67,11 +67,11 @@ def open_source(data: Input, *, name: str = "", resting: bool = False, budget: B
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
     A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
     given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
-    gets that of the command (:func:`fatpack.io.budget.opened_with`). Raises ``OSError`` as the system does,
+    gets that of the command (:func:`fatpack.io.budget.sources_with_budget`). Raises ``OSError`` as the system does,
     ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
     """
     source = _opened(data, name, resting=resting)
-    source.budget = budget_now() if budget is None else budget
+    source.budget = current_budget() if budget is None else budget
     source.budget.opened(source.name or id(source), source.size)
     return source
 
@@ -94,9 +94,9 @@ def _from_object(data: Any, name: str) -> Source:
         return RangedSource(data, name or path or "")
     if not hasattr(data, "read") or _is_buffer(data):
         return _in_memory(data, name)
-    from fatpack.io.sources.file_object import descriptor_of, open_object
+    from fatpack.io.sources.file_object import find_descriptor, open_object
 
-    fd = descriptor_of(data)
+    fd = find_descriptor(data)
     if fd is None:
         return open_object(data, name)
     return _from_descriptor(fd, name or str(given), owned=False, path=path)

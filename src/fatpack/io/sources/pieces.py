@@ -52,7 +52,7 @@ class PiecesSource(Source):
             number += 1
 
 
-def sha256(pieces: Iterable[Piece]) -> bytes:
+def sha256_of_pieces(pieces: Iterable[Piece]) -> bytes:
     """Return the SHA-256 of pieces, one behind the other. A view is one, too; reads all of them, in windows."""
     import hashlib
 

@@ -37,7 +37,7 @@ PAGE = 16 << 10
 AHEAD = 16
 
 #: LIMIT: bytes of pages that are kept per source: the tables of a library with some thousand containers.
-KEPT = 8 << 20
+CACHE_SIZE = 8 << 20
 
 #: Reads of more than this are images and searches, which nobody repeats: they are not kept.
 BULK = 256 << 10
@@ -132,7 +132,7 @@ class RangedSource(Source):
             self._pages.pop(number, None)
             self._pages[number] = page
             self._newest = number
-        while len(self._pages) * PAGE > KEPT:
+        while len(self._pages) * PAGE > CACHE_SIZE:
             del self._pages[next(iter(self._pages))]
 
     def _fetched(self, offset: int, size: int) -> bytes:

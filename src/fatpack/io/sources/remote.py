@@ -10,10 +10,10 @@ import errno
 import sys
 
 from fatpack.errors import Unsupported
-from fatpack.io.sources.failures import changed, failure, foreign, type_of
+from fatpack.io.sources.failures import as_os_error, file_changed_error, foreign_errors, os_error_class
 from fatpack.io.sources.ranged import RangedSource
-from fatpack.io.sources.seekable import Seekable
-from fatpack.io.sources.url import scheme_of
+from fatpack.io.sources.seekable import SeekableReader
+from fatpack.io.sources.url import find_scheme
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def without_cache(file: Any) -> BinaryIO:
         again: Any = file.fs.open(file.path, "rb", cache_type="none")
     except TypeError:  # a file system of somebody else's, which has no such options
         return file  # type: ignore[no-any-return]
-    except foreign():
+    except foreign_errors():
         return file  # type: ignore[no-any-return]
     is_same = is_buffered(again) and again.size == file.size
     return again if is_same else file  # type: ignore[no-any-return]
@@ -73,7 +73,9 @@ def open_url(given: str, name: str) -> Source:
     Raises ``OSError`` for what the server or the network refuses, Unsupported without the libraries for it, and for a
     server that sends no ranges.
     """
-    return RangedSource(_Object(given, name) if scheme_of(given) == "s3" else _Page(given, name), name, owned=True)
+    return RangedSource(
+        _S3Object(given, name) if find_scheme(given) == "s3" else _HttpFile(given, name), name, owned=True
+    )
 
 
 def _module(name: str) -> ModuleType:
@@ -88,7 +90,7 @@ def _module(name: str) -> ModuleType:
         raise Unsupported(f"URLs cannot be read without {library}", hint=hint) from error
 
 
-class _Object:
+class _S3Object:
     """``read_at`` of an object of S3. s3fs asks for the bytes of the version that was there when it was opened."""
 
     def __init__(self, given: str, name: str) -> None:
@@ -98,11 +100,11 @@ class _Object:
         fsspec = _module("fsspec")
         try:
             file: Any = fsspec.filesystem("s3", use_listings_cache=False).open(given, "rb", cache_type="none")
-        except foreign() as error:
-            raise _advised(failure(error, self.name), error) from error
+        except foreign_errors() as error:
+            raise _advised(as_os_error(error, self.name), error) from error
         self.size: int = file.size
         self._etag = file.details.get("ETag")
-        self._file = Seekable(file, self.name)
+        self._file = SeekableReader(file, self.name)
 
     @property
     def identity(self) -> str:
@@ -120,7 +122,7 @@ class _Object:
         self.__init__(state["given"], state["name"])  # type: ignore[misc]
         for word, mine, theirs in (("size", self.size, state["size"]), ("ETag", self._etag, state["etag"])):
             if mine != theirs:
-                raise changed(self.name, word)
+                raise file_changed_error(self.name, word)
 
 
 def _advised(error: OSError, cause: BaseException) -> OSError:
@@ -133,7 +135,7 @@ def _advised(error: OSError, cause: BaseException) -> OSError:
     return error
 
 
-class _Page:
+class _HttpFile:
     """``read_at`` of a file of an HTTP server: one request with ``Range`` each (RFC 9110, section 14)."""
 
     def __init__(self, given: str, name: str) -> None:
@@ -169,10 +171,10 @@ class _Page:
         fs = http.HTTPFileSystem(encoded="%" in given, client_kwargs=settings)
         try:
             return asyn.sync(fs.loop, self._asked, fs, offset, size)  # type: ignore[no-any-return]
-        except foreign() as error:
+        except foreign_errors() as error:
             if isinstance(error, OSError) and error.filename == self.name:
                 raise
-            raise failure(error, self.name) from error
+            raise as_os_error(error, self.name) from error
 
     async def _asked(self, fs: Any, offset: int, size: int) -> bytes:
         import asyncio
@@ -234,7 +236,7 @@ class _Page:
             )
             for word, mine, theirs in found:
                 if theirs not in (None, "", mine) and mine != "":
-                    raise changed(self.name, word)
+                    raise file_changed_error(self.name, word)
         if reply.status == 206:
             start, end, _ = _range(reply)
             if start != offset or end is None or end >= offset + size:
@@ -254,7 +256,9 @@ class _Page:
 
     def _refused(self, reply: Any) -> bytes:
         number = _STATUS.get(reply.status, errno.EIO)
-        raise type_of(number)(number, f"the server answers {reply.status} {reply.reason or ''}".rstrip(), self.name)
+        raise os_error_class(number)(
+            number, f"the server answers {reply.status} {reply.reason or ''}".rstrip(), self.name
+        )
 
     def _size_in(self, reply: Any, data: bytes) -> int:
         """Return the size of the file, as the first reply tells it."""

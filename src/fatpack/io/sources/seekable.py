@@ -6,7 +6,7 @@ import io
 import os
 from _thread import allocate_lock
 
-from fatpack.io.sources.failures import failure, foreign
+from fatpack.io.sources.failures import as_os_error, foreign_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def read(file: BinaryIO, size: int, name: str) -> bytes:
+def read_from_file(file: BinaryIO, size: int, name: str) -> bytes:
     """Return up to ``size`` bytes from where a file stands. Raises ``OSError``, and TypeError for a file of text."""
     try:
         block: object = file.read(size)
-    except foreign() as error:
-        raise failure(error, name) from error
+    except foreign_errors() as error:
+        raise as_os_error(error, name) from error
     if isinstance(block, bytes):
         return block
     if isinstance(block, (bytearray, memoryview)):
@@ -30,7 +30,7 @@ def read(file: BinaryIO, size: int, name: str) -> bytes:
     raise TypeError(f"a path, bytes or a binary file, not one that reads {type(block).__name__}")
 
 
-class Seekable:
+class SeekableReader:
     """``read_at`` of a file object that can seek: one thread after the other moves its position.
 
     With ``opens_again`` the object itself can be pickled, and opens the same file elsewhere.
@@ -44,26 +44,26 @@ class Seekable:
         try:
             file.seek(0, os.SEEK_END)
             self.size = file.tell()
-        except foreign() as error:
-            raise failure(error, name) from error
+        except foreign_errors() as error:
+            raise as_os_error(error, name) from error
 
     def rewind(self) -> None:
         """Go back to the first byte."""
         try:
             self._file.seek(0)
-        except foreign() as error:
-            raise failure(error, self.name) from error
+        except foreign_errors() as error:
+            raise as_os_error(error, self.name) from error
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, fewer where the file ends. Raises ``OSError``."""
         with self._lock:
             try:
                 self._file.seek(offset)
-            except foreign() as error:
-                raise failure(error, self.name) from error
-            data = read(self._file, size, self.name)
+            except foreign_errors() as error:
+                raise as_os_error(error, self.name) from error
+            data = read_from_file(self._file, size, self.name)
             while data and len(data) < size:
-                more = read(self._file, size - len(data), self.name)
+                more = read_from_file(self._file, size - len(data), self.name)
                 if not more:
                     break
                 data += more

@@ -7,7 +7,7 @@ images in order, or all of it once: reading forwards costs one inflation and a w
 from __future__ import annotations
 
 from fatpack.io import limits
-from fatpack.io.sources.inflated import Call, InflatedSource
+from fatpack.io.sources.inflated import InflatedSource, PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _joined(stream: Callable[[], Iterator[bytes]]) -> bytes:
 class StreamedSource(InflatedSource):
     """``size`` bytes that ``stream`` yields in pieces, each time it is called, read through a window of them.
 
-    Whoever reads a part goes on where the last reader stopped (:class:`fatpack.io.sources.window.Window`), also to pass
+    Whoever reads a part goes on where the last reader stopped (:class:`fatpack.io.sources.window.InflatedWindow`), also to pass
     everything on. Threads that read at once wait for each other: they are better given a :meth:`separate` one each.
     """
 
@@ -39,7 +39,7 @@ class StreamedSource(InflatedSource):
         present: int,
         origin: Source | None = None,
     ) -> None:
-        super().__init__(size, Call(_joined, stream), name, present=present, origin=origin, stream=stream)
+        super().__init__(size, PicklableCall(_joined, stream), name, present=present, origin=origin, stream=stream)
         self._stream = stream
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 
 #: What is read by ranges. ``file`` is a path.
 REMOTE = ("http", "https", "s3")
@@ -28,7 +28,7 @@ class Url(str):
 
     def __new__(cls, given: str) -> Url:
         """Return the URL of a whole text."""
-        url = super().__new__(cls, shown(given))
+        url = super().__new__(cls, redact_url(given))
         url.given = given
         return url
 
@@ -36,14 +36,14 @@ class Url(str):
         return Url, (self.given,)
 
 
-def scheme_of(text: str) -> str:
+def find_scheme(text: str) -> str:
     """Return the scheme of a URL in lower case, "" of any other text."""
     scheme, colon, _ = text.partition("://")
     scheme = scheme.lower()
     return scheme if colon and scheme[:1].isalpha() and _SCHEME.issuperset(scheme) else ""
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return a URL without what may be secret: user, password, query and fragment; an address of bytes stays."""
     url, mark, place = url.partition("#offset=")
     scheme, _, rest = url.partition("://")
@@ -53,26 +53,28 @@ def shown(url: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}{mark}{place}"
 
 
-def redacted(text: str) -> str:
+def redact_message(text: str) -> str:
     """Return a message of somebody else with the URLs in it as they are shown."""
     words = text.replace("'", " ' ").replace('"', ' " ').split(" ") if "://" in text else []
     if not words:
         return text
-    return " ".join(shown(word) if "://" in word else word for word in words).replace(" ' ", "'").replace(' " ', '"')
+    return (
+        " ".join(redact_url(word) if "://" in word else word for word in words).replace(" ' ", "'").replace(' " ', '"')
+    )
 
 
-def located(text: str) -> str:
+def parse_url(text: str) -> str:
     """Return the path or the :class:`Url` that a URL stands for; a text that is no URL comes back as it is.
 
     Raises UsageError for a scheme that is not read, a URL that names no file, and a file of another machine.
     """
-    scheme = scheme_of(text)
+    scheme = find_scheme(text)
     if not scheme:
         return text
     if scheme in REMOTE:
-        host, _, path = shown(text).partition("://")[2].partition("/")
+        host, _, path = redact_url(text).partition("://")[2].partition("/")
         if not host or (scheme == "s3" and not path):
-            raise UsageError(f"{shown(text)} names no file", hint="write https://HOST/PATH or s3://BUCKET/KEY")
+            raise UsageError(f"{redact_url(text)} names no file", hint="write https://HOST/PATH or s3://BUCKET/KEY")
         return Url(text)
     if scheme == "file":
         if "#offset=" in text or "?offset=" in text:
@@ -81,12 +83,14 @@ def located(text: str) -> str:
 
         host, slash, path = text.partition("://")[2].partition("/")
         if host.lower() not in ("", "localhost") or not slash:
-            raise UsageError(f"{shown(text)} is a file of another machine", hint="file:///PATH is one of this machine")
+            raise UsageError(
+                f"{redact_url(text)} is a file of another machine", hint="file:///PATH is one of this machine"
+            )
         return os.fsdecode(unquote_to_bytes(os.fsencode(slash + path)))
     known = ", ".join(f"{name}://" for name in (*REMOTE, "file"))
-    more = in_both("", "; give fatpack.open a file that fsspec opened")
+    more = cli_or_api("", "; give fatpack.open a file that fsspec opened")
     hint = f"read are {known}{more}"
-    raise UsageError(f"{shown(text)}: no file, and {scheme}:// is not read", hint=hint)
+    raise UsageError(f"{redact_url(text)}: no file, and {scheme}:// is not read", hint=hint)
 
 
 def split_address(given: str) -> tuple[str, str, str, str]:

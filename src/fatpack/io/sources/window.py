@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Source
 
-    Made: TypeAlias = bytes | bytearray | memoryview
+    PieceFactory: TypeAlias = bytes | bytearray | memoryview
 
 #: LIMIT: how often a reader may go back out of the window, which inflates everything again; from then on all is kept.
 _RETURNS = 1
@@ -36,7 +36,7 @@ _ALONE = 8 << 20
 _AHEAD = 64
 
 
-class Window:
+class InflatedWindow:
     """``size`` bytes that ``stream`` yields in pieces, each time it is called, and a window of them.
 
     Of what was read up to ``limits.INFLATED_KEPT`` bytes are kept, of what was passed on in pieces less. No order of
@@ -45,7 +45,9 @@ class Window:
     stream is read, which takes locks of what the stream comes from and none of what comes from this one.
     """
 
-    def __init__(self, size: int, stream: Callable[[], Iterator[Made]], name: str, origin: Source | None) -> None:
+    def __init__(
+        self, size: int, stream: Callable[[], Iterator[PieceFactory]], name: str, origin: Source | None
+    ) -> None:
         self._size = size
         self._stream = stream
         self._name = name
@@ -84,8 +86,8 @@ class Window:
 
     def forget(self) -> None:
         """Let what is at hand go."""
-        self._left: Generator[Made] | None = None
-        self._pieces: list[Made] = []
+        self._left: Generator[PieceFactory] | None = None
+        self._pieces: list[PieceFactory] = []
         self._starts: list[int] = []
         self._end = 0
         self._spool: BinaryIO | None = None
@@ -115,7 +117,7 @@ class Window:
             yield part
             offset += len(part)
 
-    def _parts(self, offset: int, size: int) -> Iterator[Made]:
+    def _parts(self, offset: int, size: int) -> Iterator[PieceFactory]:
         end = offset + size
         number = bisect_right(self._starts, offset) - 1
         while offset < end:
@@ -153,7 +155,7 @@ class Window:
             # What checks the stream, a checksum or the end of its last frame, may come behind the last byte.
             self._next(is_end=True)
 
-    def _started(self) -> Generator[Made]:
+    def _started(self) -> Generator[PieceFactory]:
         """Yield the pieces of the stream; while one is used the next are inflated, where there is a core for it."""
         stream = self._stream()
         if self._origin is None or not self._origin.is_concurrent or thread_count() < 2:
@@ -166,7 +168,7 @@ class Window:
             if size >= _ALONE:
                 yield from read_ahead(stream, _AHEAD)
 
-    def _next(self, *, is_end: bool = False) -> Made:
+    def _next(self, *, is_end: bool = False) -> PieceFactory:
         """Return the next piece. Raises what the stream does, and BadValue for a stream of another size."""
         assert self._left is not None
         try:

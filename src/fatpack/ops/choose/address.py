@@ -22,18 +22,18 @@ import os
 from fatpack import hosts
 from fatpack.errors import UsageError
 from fatpack.io.source import Source
-from fatpack.io.sources.opening import located, open_source
-from fatpack.ops.choose.members import entered_member, starts
+from fatpack.io.sources.opening import open_source, resolve_url
+from fatpack.ops.choose.members import find_member, path_candidates
 from fatpack.record import Record
-from fatpack.scanner import host_of
-from fatpack.scanner.visit import package_of
+from fatpack.scanner import detect_host
+from fatpack.scanner.visit import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.io.source import Piece, View
-    from fatpack.trees.entering import Entered
+    from fatpack.trees.entering import NestedFile
 
 
 class Address(Record):
@@ -55,7 +55,7 @@ class Address(Record):
         return f"{self.path}{inside}({self.members})" if self.members else f"{self.path}{inside}"
 
 
-class Place(Record):
+class Location(Record):
     """Where an address leads: the bytes, what they are called, and the archives around them, outermost first.
 
     Universal files are archives here. Each archive comes with the number of the member that leads on.
@@ -68,7 +68,7 @@ class Place(Record):
     def around(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
         """Return the whole file with these pieces in the place of the bytes. Raises HostError, FormatError."""
         for outer, number in reversed(self.archives):
-            pieces = hosts.rewriter(host_of(outer)).rewrite(outer, {number: list(pieces)})
+            pieces = hosts.get_rewriter(detect_host(outer)).rewrite(outer, {number: list(pieces)})
         return pieces
 
 
@@ -90,7 +90,7 @@ def parse_address(text: str, *, ranges: bool = False, packages: bool = False) ->
 
 def _parsed(text: str, *, ranges: bool) -> Address:
     if "://" in text:
-        url = located(text)
+        url = resolve_url(text)
         if hasattr(url, "given"):
             return _in_url(url, url.given, ranges=ranges)
         text = url
@@ -101,7 +101,7 @@ def _parsed(text: str, *, ranges: bool) -> Address:
         text = _unquoted(text[:place])
     path = text
     if text.endswith(")") and not os.path.lexists(text):
-        path = next((start for start in starts(text) if start == "-" or os.path.lexists(start)), text)
+        path = next((start for start in path_candidates(text) if start == "-" or os.path.lexists(start)), text)
     members = text[len(path) + 1 : -1]
     if path != text and not members:
         raise UsageError(f"address {text!r}: the member has no name", hint=f"write {path} for the whole file")
@@ -129,7 +129,7 @@ def _in_url(url: str, given: str, *, ranges: bool) -> Address:
     offset = size = None
     if place and ranges:
         offset, size = _range(url, f"offset={place}")
-    return Address(located(path), members, offset, size, inside)
+    return Address(resolve_url(path), members, offset, size, inside)
 
 
 def _offset_at(text: str) -> int:
@@ -157,7 +157,7 @@ def format_range(path: str, offset: int, size: int) -> str:
         path = address.file
         is_inside = bool(address.inside)
     else:
-        is_inside = hasattr(path, "names")  # a fatpack.trees.leaves.LeafPath
+        is_inside = hasattr(path, "names")  # a fatpack.trees.leaves.MemberPath
     if _is_remote(path) and not (is_inside and "#" in path):
         return f"{path}#offset={offset:#x}&size={size:#x}"  # percent-encoded as it is
     special = " #?%&\"'$`\\*;|<>" if is_inside else " #?%&\"'$`\\*;|<>!"
@@ -171,9 +171,9 @@ def format_range(path: str, offset: int, size: int) -> str:
 def _is_remote(path: str) -> bool:
     if "://" not in path:
         return False
-    from fatpack.io.sources.url import REMOTE, scheme_of
+    from fatpack.io.sources.url import REMOTE, find_scheme
 
-    return scheme_of(path) in REMOTE
+    return find_scheme(path) in REMOTE
 
 
 def _range(text: str, query: str) -> tuple[int, int | None]:
@@ -201,7 +201,7 @@ def _number(text: str, value: str) -> int:
     return number
 
 
-def open_file(address: Address) -> tuple[Source | Entered, Address]:
+def open_file(address: Address) -> tuple[Source | NestedFile, Address]:
     """Open the file of an address, out of the packages around it, and return the address in that file.
 
     What is returned closes the packages too. Raises UsageError, FormatError, Unsupported and ``OSError``.
@@ -209,13 +209,13 @@ def open_file(address: Address) -> tuple[Source | Entered, Address]:
     source = open_source(address.path)
     if not address.inside:
         return source, address
-    from fatpack.trees.entering import entered
+    from fatpack.trees.entering import open_nested
 
-    file = entered(source, address.inside)
+    file = open_nested(source, address.inside)
     return file, Address(file.name, file.rest[1:-1], address.offset, address.size)
 
 
-def outermost(file: Source | Entered) -> View:
+def outermost_view(file: Source | NestedFile) -> View:
     """Return the bytes of the file that was opened: of one in packages, those of the package around them all."""
     return (file if isinstance(file, Source) else file.package).view()
 
@@ -225,17 +225,17 @@ def is_address(text: str) -> bool:
     return text.endswith(")") or "offset=" in text or "!" in text
 
 
-def open_place(text: str, *, ranges: bool = False) -> tuple[Source | Entered, Place]:
+def open_location(text: str, *, ranges: bool = False) -> tuple[Source | NestedFile, Location]:
     """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
 
     Bytes that are named by their offset are called by the whole address.
     """
     source, address = open_file(parse_address(text, ranges=ranges, packages=True))
     try:
-        place = find(source.view(), address)
+        place = find_location(source.view(), address)
         if address.offset is not None:
             view = named_bytes(place.view, address).replace(chain=(text,))
-            place = Place(view, text)
+            place = Location(view, text)
         return source, place
     except BaseException:
         source.close()
@@ -244,20 +244,20 @@ def open_place(text: str, *, ranges: bool = False) -> tuple[Source | Entered, Pl
 
 def refuse_package(view: View, hint: str = "unpack it, edit the files in it, and pack it again") -> None:
     """Raise UsageError for a package: files in it cannot be edited where they are. ``hint`` is what to do."""
-    if package_of(view):
+    if detect_package(view):
         raise UsageError("this is a package, and packages are only read", hint=hint, chain=view.chain)
 
 
-def find(view: View, address: Address) -> Place:
+def find_location(view: View, address: Address) -> Location:
     """Return the place that an address names in its file. Raises UsageError, with what is there."""
     archives: list[tuple[View, int]] = []
     # A file in a package is called by its own name, without the path that leads there.
     name, rest = getattr(view.source.name, "names", (view.source.name,))[-1], address.members
     while rest:
-        site, rest = entered_member(view, rest)
+        site, rest = find_member(view, rest)
         archives.append((view, site.number))
         view, name = site.data, site.member or name
-    return Place(view, name, tuple(archives))
+    return Location(view, name, tuple(archives))
 
 
 def named_bytes(view: View, address: Address) -> View:

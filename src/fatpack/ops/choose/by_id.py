@@ -10,12 +10,13 @@ its runtime takes is meant: the CUDA driver's, or that of LLVM's plugin for Open
 
 from __future__ import annotations
 
-from fatpack.errors import TargetError, UsageError, in_both, shortened
-from fatpack.formats.clang_bundle.ids.bundle_id import compatible, id_for, parse_id, stored_id
+from fatpack.errors import TargetError, UsageError, cli_or_api, truncate_words
+from fatpack.formats.clang_bundle.ids.bundle_id import id_for, is_compatible_id, parse_id, stored_id
 from fatpack.record import Record
-from fatpack.target import check_target_id, is_amdgpu, is_nvptx, nearest_names, parse_nvidia, serves
-from fatpack.target.triple import same_triple
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.compatibility import can_serve
+from fatpack.target.nvidia import parse_nvidia
+from fatpack.target.triple import is_amdgpu, is_nvptx, same_triple
+from fatpack.target.vocabulary import check_target_id, load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
     from fatpack.model import Image, Target
     from fatpack.scanner import FoundImage
-    from fatpack.target.choice.answer import Answer, Candidate
+    from fatpack.target.choice.answer import CandidateImage, SelectionResult
     from fatpack.target.nvidia import NvidiaArch
 
 
-class Choice(Record):
+class BundleIdChoice(Record):
     """What was chosen for a request, and why; ``others`` are the IDs that would have been compatible as well."""
 
     request: str
@@ -39,7 +40,7 @@ class Choice(Record):
     def text(self) -> str:
         """The choice in words."""
         also = f" (also compatible: {', '.join(self.others)})" if self.others else ""
-        return shortened(f"{self.request}: chose {image_id(self.image.as_stored)}, {self.reason}{also}")
+        return truncate_words(f"{self.request}: chose {image_id(self.image.as_stored)}, {self.reason}{also}")
 
 
 def bundle_id(image: Image) -> str:
@@ -67,7 +68,7 @@ def image_id(image: Image) -> str:
     return bundle_id(image)
 
 
-def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = False) -> list[Choice]:
+def choose_by_id(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = False) -> list[BundleIdChoice]:
     """Return the images of one container that a bundle ID means: none, one, or all that have the very same ID.
 
     ``hip_openmp`` lets HIP and OpenMP stand for each other, as ``-hip-openmp-compatible`` does.
@@ -76,29 +77,29 @@ def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = Fal
     candidates = [(spelling, image) for image in images if (spelling := image_id(image.as_stored))]
     exact = [image for spelling, image in candidates if spelling == request]
     if exact:
-        return [Choice(request, image, "its exact ID") for image in exact]
+        return [BundleIdChoice(request, image, "its exact ID") for image in exact]
     normal = stored_id(request)
     same = [image for spelling, image in candidates if stored_id(spelling) == normal]
     if same:
-        return [Choice(request, image, f"the same ID in normal form ({normal})") for image in same]
+        return [BundleIdChoice(request, image, f"the same ID in normal form ({normal})") for image in same]
     device = parse_nvidia(parse_id(request).arch) if is_nvptx(parse_id(request).triple) else None
     if device is not None and device.is_virtual:
         # A virtual architecture names PTX, which containers store under the name of the real one.
         candidates = [pair for pair in candidates if pair[1].form == "ptx"]
         same = [image for spelling, image in candidates if _is_ptx_for(device, spelling, request)]
         if same:
-            return [Choice(request, image, f"the PTX for {device.name}") for image in same]
+            return [BundleIdChoice(request, image, f"the PTX for {device.name}") for image in same]
     if device is not None:
         return _choose_for_nvidia(candidates, request)
-    fitting = [pair for pair in candidates if compatible(pair[0], request, hip_openmp=hip_openmp)]
-    if not fitting or impossible(request):
+    fitting = [pair for pair in candidates if is_compatible_id(pair[0], request, hip_openmp=hip_openmp)]
+    if not fitting or impossible_reason(request):
         return []
     spelling, image = max(fitting, key=lambda pair: len(parse_id(pair[0]).target.features))
     others = tuple(dict.fromkeys(other for other, _ in fitting if other != spelling))
-    return [Choice(request, image, _why(spelling, request), others)]
+    return [BundleIdChoice(request, image, _why(spelling, request), others)]
 
 
-def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: str) -> list[Choice]:
+def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: str) -> list[BundleIdChoice]:
     """Return the image of one container that a runtime takes for the device that an ID names; none if none fits."""
     want = parse_id(request)
     offered = [(*pair, _candidate(pair[1])) for pair in candidates if _is_offered(pair[0], request)]
@@ -109,7 +110,7 @@ def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: st
     fits = (other for other, _, candidate in offered if _fits(want.kind, want.arch, candidate))
     doubt = "" if answer.is_certain else "; another may be taken: nobody knows for sure"
     others = tuple(dict.fromkeys(other for other in fits if other != spelling))
-    return [Choice(request, image, f"which is compatible: {answer.reason}{doubt}", others)]
+    return [BundleIdChoice(request, image, f"which is compatible: {answer.reason}{doubt}", others)]
 
 
 def _is_ptx_for(virtual: NvidiaArch, spelling: str, request: str) -> bool:
@@ -123,25 +124,27 @@ def _is_offered(spelling: str, request: str) -> bool:
     return have.kind == want.kind and same_triple(have.triple, want.triple)
 
 
-def _candidate(found: FoundImage) -> Candidate:
-    from fatpack.target.choice.answer import Candidate
+def _candidate(found: FoundImage) -> CandidateImage:
+    from fatpack.target.choice.answer import CandidateImage
 
     stored = found.as_stored
     # Relocatable PTX is for linkers: no runtime takes it.
     form = "" if stored.attrs.get("kind") == "relocatable-ptx" else found.form
-    return Candidate(form, stored.target.arch, stored.target.triple)
+    return CandidateImage(form, stored.target.arch, stored.target.triple)
 
 
-def _answer(kind: str, arch: str, candidates: Sequence[Candidate]) -> Answer | None:
+def _answer(kind: str, arch: str, candidates: Sequence[CandidateImage]) -> SelectionResult | None:
     from fatpack.target.choice import cuda, openmp
 
     device = parse_nvidia(arch)
     if device is None:
         return None
-    return openmp.choose(candidates, arch) if kind == "openmp" else cuda.choose(candidates, device)
+    return (
+        openmp.select_openmp_image(candidates, arch) if kind == "openmp" else cuda.select_cuda_image(candidates, device)
+    )
 
 
-def _fits(kind: str, arch: str, candidate: Candidate) -> bool:
+def _fits(kind: str, arch: str, candidate: CandidateImage) -> bool:
     answer = _answer(kind, arch, [candidate])
     return answer is not None and answer.outcome != "fails"
 
@@ -158,7 +161,7 @@ def _check(request: str) -> None:
         names.add(name)
 
 
-def impossible(request: str) -> str:
+def impossible_reason(request: str) -> str:
     """Return why no image can be compatible with a bundle ID: its processor has no such feature; "" if it may be.
 
     clang-offload-bundler does not hand out anything for such an ID either, but for an entry of that very ID. Of
@@ -166,7 +169,7 @@ def impossible(request: str) -> str:
     """
     target = parse_id(request).target
     if not target.triple:
-        arch = in_both("--arch", "Selector(arch=…)")
+        arch = cli_or_api("--arch", "Selector(arch=…)")
         return f"a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; an architecture alone is what {arch} takes"
     return feature_problem(target)
 
@@ -180,7 +183,7 @@ def feature_problem(target: Target) -> str:
     try:
         check_target_id(target.arch)
     except TargetError as error:
-        is_known = target.processor in vocabulary().amd
+        is_known = target.processor in load_vocabulary().amd
         return f"{error.problem}; {error.hint}" if is_known else ""
     return ""
 
@@ -198,18 +201,18 @@ def _why(spelling: str, request: str) -> str:
     return f"which is compatible: {'; '.join(reasons) or 'spelled differently'}"
 
 
-def missing(choices: Sequence[Choice], requests: Sequence[str]) -> list[str]:
+def missing_ids(choices: Sequence[BundleIdChoice], requests: Sequence[str]) -> list[str]:
     """Return the requested IDs for which nothing was chosen, in order."""
     found = {choice.request for choice in choices}
     return [request for request in dict.fromkeys(requests) if request not in found]
 
 
-def reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) -> str:
+def no_match_reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) -> str:
     """Return why nothing serves some of the IDs, in words that go behind them; "" if nothing is known about it.
 
     ``images`` are those of the file: of the ones with the triple that is asked for, it says why they do not serve.
     """
-    words = [impossible(request) or _unknown(request) or _refusals(request, images) for request in requests]
+    words = [impossible_reason(request) or _unknown(request) or _refusals(request, images) for request in requests]
     known = dict.fromkeys(filter(None, words))
     return f" ({'; '.join(known)})" if known else ""
 
@@ -217,7 +220,7 @@ def reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) -> str:
 def _unknown(request: str) -> str:
     """Return that nobody knows the architecture of an ID for a GPU, and what may be meant; "" for any other ID."""
     want = parse_id(request)
-    words = vocabulary()
+    words = load_vocabulary()
     names: Iterable[str]
     if is_nvptx(want.triple):
         arch, names = want.arch, words.nvidia
@@ -228,7 +231,7 @@ def _unknown(request: str) -> str:
     if not arch or arch in names or arch == "generic" or words.family_of(arch):
         return ""
     near = nearest_names(arch, names)
-    return f"{shortened(arch)} is no known architecture" + (f"; did you mean {', '.join(near)}?" if near else "")
+    return f"{truncate_words(arch)} is no known architecture" + (f"; did you mean {', '.join(near)}?" if near else "")
 
 
 #: Images of which it is said why they do not serve a request.
@@ -244,7 +247,7 @@ def _refusals(request: str, images: Iterable[FoundImage]) -> str:
         target = found.as_stored.target
         if not target.triple or not same_triple(target.triple, want.triple):
             continue
-        verdict = serves(target, want.target, nvidia_rules=True, form=found.form)
+        verdict = can_serve(target, want.target, nvidia_rules=True, form=found.form)
         what = " ".join(filter(None, (target.arch, found.form)))
         if not verdict:
             reasons[verdict.reason if target.arch in verdict.reason else f"{what}: {verdict.reason}"] = None

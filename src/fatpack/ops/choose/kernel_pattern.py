@@ -47,7 +47,7 @@ class KernelPattern:
                 return self._search(names)
             finally:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        except _Expired:
+        except _BudgetExpired:
             raise UsageError(
                 f"kernel pattern {self._text!r} takes more than {BUDGET:g} s for the kernels of one image",
                 hint="repeats inside repeats, as in (a+)+, take time without end: write it without them",
@@ -59,9 +59,9 @@ class KernelPattern:
         return any(self._expression.search(name) for name in names)
 
 
-class _Expired(Exception):
+class _BudgetExpired(Exception):
     """The budget is used up."""
 
 
 def _expire(*_: object) -> None:
-    raise _Expired
+    raise _BudgetExpired

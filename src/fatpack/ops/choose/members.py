@@ -5,28 +5,28 @@ from __future__ import annotations
 from fatpack import hosts
 from fatpack.errors import UsageError
 from fatpack.model import Finding
-from fatpack.scanner import host_of
+from fatpack.scanner import detect_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
 
 #: Names that an error lists
 _NAMED = 5
 
 
-def entered_member(view: View, text: str) -> tuple[Site, str]:
+def find_member(view: View, text: str) -> tuple[CodeSection, str]:
     """Return the member that an address names first, and what is left of the address."""
     title = view.chain[-1] if view.chain else "the input"
-    host = host_of(view)
-    if host == "raw" or not hosts.ROOMS[host].has_members:
+    host = detect_host(view)
+    if host == "raw" or not hosts.MODULES[host].has_members:
         raise UsageError(f"{title} is no archive: it has no member {text}")
-    sites: list[Site] = []
+    sites: list[CodeSection] = []
     findings: list[Finding] = []
-    for item in hosts.room(host).locate(view):
+    for item in hosts.get_host(host).locate(view):
         if isinstance(item, Finding):
             findings.append(item)
         else:
@@ -41,7 +41,7 @@ def entered_member(view: View, text: str) -> tuple[Site, str]:
     raise UsageError(f"{title} has no member {text}", hint="; ".join([hint, *(item.message for item in findings[:1])]))
 
 
-def starts(text: str) -> Iterator[str]:
+def path_candidates(text: str) -> Iterator[str]:
     """Yield what may be the path in front of a member in parentheses, longest first."""
     at = text.rfind("(")
     while at > 0:
@@ -57,11 +57,11 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
         yield text[:at], text[at + 2 :]
         at = text.rfind(")(", 0, at)
     if text.endswith(")"):
-        for start in starts(text):
+        for start in path_candidates(text):
             yield start, text[len(start) + 1 : -1]
 
 
-def _named(sites: Sequence[Site], name: str, title: str) -> Site | None:
+def _named(sites: Sequence[CodeSection], name: str, title: str) -> CodeSection | None:
     """Return the one member that a name, with or without its occurrence, or a number stands for, if there is one."""
     same = [site for site in sites if site.member == name]
     if len(same) == 1:
@@ -84,7 +84,7 @@ def _count(digits: str) -> int:
     return int(digits.lstrip("0")[:20] or "0")
 
 
-def _ambiguous(same: Sequence[Site], name: str, title: str) -> UsageError:
+def _ambiguous(same: Sequence[CodeSection], name: str, title: str) -> UsageError:
     choices = [f"({name}:{place}) or (#{site.index}), {len(site.data)} bytes" for place, site in enumerate(same, 1)]
     more = [f"… {len(choices) - _NAMED} more"] if len(choices) > _NAMED else []
     return UsageError(

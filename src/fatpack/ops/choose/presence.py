@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
 from fatpack.model import Finding
-from fatpack.ops.choose.select import PATTERNS, Selector, choices, positions, select
+from fatpack.ops.choose.select import PATTERNS, Selector, id_choices, select_images, with_positions
 from fatpack.target.triple import as_llvm22
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.scanner import FoundContainer, FoundImage
 
 #: values that are listed; the rest is counted
 _SHOWN = 12
@@ -53,18 +53,18 @@ def refuse_empty(file: View) -> None:
         raise NothingSelected(EMPTY, chain=file.chain)
 
 
-def unseen(items: Iterable[Found | Finding]) -> list[Finding]:
+def unread_findings(items: Iterable[FoundContainer | Finding]) -> list[Finding]:
     """Return the findings that there may be images which were not read; errors are not among them."""
     return [item for item in items if isinstance(item, Finding) and item.code in _UNSEEN]
 
 
-def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
+def available_values(items: Sequence[FoundContainer | Finding], selector: Selector) -> str:
     """Return what images there are, in the terms of the condition that none fulfils; "" if there are none at all.
 
     Conditions are tried one after the other. Where all can be fulfilled, but not by the same image, the values of the
     first one are listed that does not hold for those left.
     """
-    left = [(position, image) for position, _, image in positions(items)]
+    left = [(position, image) for position, _, image in with_positions(items)]
     if not left:
         return ""
     before = Selector()
@@ -73,7 +73,7 @@ def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
         if value in ((), None):
             continue
         tried = before.replace(**{key: value, "hip_openmp": selector.hip_openmp and key == "id"})
-        meant = {id(image) for _, _, image in select(items, tried)}
+        meant = {id(image) for _, _, image in select_images(items, tried)}
         if not meant:
             context = "" if before.is_empty() else f" with {before.describe()}"
             nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
@@ -84,14 +84,14 @@ def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
     return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
 
 
-def unmatched(items: Sequence[Found | Finding], selector: Selector) -> list[str]:
+def unmatched_patterns(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[str]:
     """Return the patterns that match no image beside others that do, in words: a slip that a selection would hide."""
     texts = []
     for key in PATTERNS:
         patterns = [pattern for pattern in getattr(selector, key) if not pattern.startswith("!")]
         if len(patterns) < 2:
             continue
-        images = [image for _, _, image in positions(items)]
+        images = [image for _, _, image in with_positions(items)]
         idle = [
             pattern for pattern in patterns if not any(Selector(**{key: pattern}).matches(image) for image in images)
         ]
@@ -100,17 +100,17 @@ def unmatched(items: Sequence[Found | Finding], selector: Selector) -> list[str]
     return texts
 
 
-def why_missing(items: Sequence[Found | Finding], selector: Selector, ids: Sequence[str]) -> str:
+def missing_ids_reason(items: Sequence[FoundContainer | Finding], selector: Selector, ids: Sequence[str]) -> str:
     """Return why no image serves bundle IDs, in words that go behind them: other conditions, or the images there."""
-    from fatpack.ops.choose.by_id import reason
+    from fatpack.ops.choose.by_id import no_match_reason
 
     alone = Selector(id=tuple(ids), hip_openmp=selector.hip_openmp)
-    there = {choice.request for choice in choices(items, alone)}
+    there = {choice.request for choice in id_choices(items, alone)}
     others = selector.replace(id=(), hip_openmp=False)
     if there:
         names = " and ".join(request for request in ids if request in there)
         return f" ({names} {'is' if len(there) == 1 else 'are'} there, but {others.describe()} excludes it)"
-    return reason(ids, [image for _, _, image in positions(items)])
+    return no_match_reason(ids, [image for _, _, image in with_positions(items)])
 
 
 def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
@@ -150,4 +150,4 @@ def _listed(values: Iterable[str]) -> str:
     if len(known) > _SHOWN and all(value.isdigit() for value in known):
         return f"{known[0]} to {known[-1]}"
     more = [f"… {len(known) - _SHOWN} more"] if len(known) > _SHOWN else []
-    return ", ".join([*map(shortened, known[:_SHOWN]), *more])
+    return ", ".join([*map(truncate_words, known[:_SHOWN]), *more])

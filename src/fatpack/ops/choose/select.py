@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
 from fatpack.record import Record
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.model import Finding
-    from fatpack.ops.choose.by_id import Choice
+    from fatpack.ops.choose.by_id import BundleIdChoice
     from fatpack.scanner import FoundImage
 
 #: programming model → its names in bundle IDs: clang-offload-bundler has a second one for code objects of HIP
@@ -90,14 +90,14 @@ class Selector(Record):
         ):
             return False
         if self.arch or self.triple:
-            from fatpack.target.triple import as_llvm22, spellings
+            from fatpack.target.triple import as_llvm22, triple_spellings
 
             arch = as_llvm22(target.triple, target.arch)[1]
             spelled = (arch, *_also(target.arch, found.form), _in_order(arch))
             if self.arch and not _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled):
                 return False
             if self.triple:
-                triples = spellings(target.triple, target.arch)
+                triples = triple_spellings(target.triple, target.arch)
                 patterns = tuple(map(_without_unknown, _alternatives(self.triple)))
                 if not _one_of(patterns, (*triples, *map(_without_unknown, triples))):
                     return False
@@ -193,7 +193,9 @@ def _matches(pattern: str, value: str) -> bool:
     return fnmatchcase(value, pattern) or (":" not in pattern and fnmatchcase(value.partition(":")[0], pattern))
 
 
-def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tuple[str, Found, FoundImage]]:
+def select_images(
+    items: Sequence[FoundContainer | Finding], selector: Selector
+) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
     """Yield (position, container, image) for every image the selector means.
 
     The position is as ``inspect`` prints it: ``2.0`` is image 0 of container 2 of the file, ``2.0/0.1`` image 1 of
@@ -209,26 +211,28 @@ def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tup
     yield from (row for row in rows if id(row[2]) in chosen)
 
 
-def choices(items: Sequence[Found | Finding], selector: Selector) -> list[Choice]:
+def id_choices(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[BundleIdChoice]:
     """Return what the bundle IDs of a selector mean in every container, with the reasons, in file order."""
     return list(_choices(list(_matching(items, selector)), selector))
 
 
-def _choices(rows: Sequence[tuple[str, Found, FoundImage]], selector: Selector) -> Iterator[Choice]:
-    from fatpack.ops.choose.by_id import choose
+def _choices(rows: Sequence[tuple[str, FoundContainer, FoundImage]], selector: Selector) -> Iterator[BundleIdChoice]:
+    from fatpack.ops.choose.by_id import choose_by_id
 
     containers: dict[int, list[FoundImage]] = {}
     for _, found, image in rows:
         containers.setdefault(id(found), []).append(image)
     for images_of in containers.values():
         for request in dict.fromkeys(selector.ids):
-            yield from choose(images_of, request, hip_openmp=selector.hip_openmp)
+            yield from choose_by_id(images_of, request, hip_openmp=selector.hip_openmp)
 
 
-def _matching(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tuple[str, Found, FoundImage]]:
+def _matching(
+    items: Sequence[FoundContainer | Finding], selector: Selector
+) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
     """Yield the images that fulfil all conditions but the bundle IDs."""
     by_place = selector.container is not None or selector.index is not None
-    for position, found, image in positions(items):
+    for position, found, image in with_positions(items):
         outer, _, inner = position.partition("/")
         container, _, index = outer.partition(".")
         if by_place and inner:
@@ -241,25 +245,29 @@ def _matching(items: Sequence[Found | Finding], selector: Selector) -> Iterator[
             yield position, found, image
 
 
-def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tuple[str, Found, FoundImage]]:
+def with_positions(
+    items: Sequence[FoundContainer | Finding], prefix: str = ""
+) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
     """Yield (position, container, image) for every image, those inside an image right after it."""
-    containers = (item for item in items if isinstance(item, Found))
+    containers = (item for item in items if isinstance(item, FoundContainer))
     for number, found in enumerate(containers):
         for index, image in enumerate(found.images):
             position = f"{prefix}{number}.{index}"
             yield position, found, image
-            yield from positions(image.inside, f"{position}/")
+            yield from with_positions(image.inside, f"{position}/")
 
 
-def describe(position: str, found: FoundImage) -> str:
+def describe_image(position: str, found: FoundImage) -> str:
     """Return an image in a few words: position, offload model, triple, arch and form, as far as they are known."""
     target = found.target
     offload = "" if target.offload == "none" else target.offload
-    return shortened(" ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word))
+    return truncate_words(
+        " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+    )
 
 
-def present_ids(items: Sequence[Found | Finding]) -> list[str]:
+def ids_in_file(items: Sequence[FoundContainer | Finding]) -> list[str]:
     """Return the IDs of all images that can have one, each once, in order."""
     from fatpack.ops.choose.by_id import image_id
 
-    return list(dict.fromkeys(filter(None, (image_id(image.as_stored) for _, _, image in positions(items)))))
+    return list(dict.fromkeys(filter(None, (image_id(image.as_stored) for _, _, image in with_positions(items)))))

@@ -11,33 +11,33 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.errors import FormatError, Unsupported, UsageError, in_both
+from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id, stored_id
 from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
-from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
+from fatpack.formats.cuda_fatbin.stored import CudaEntry as FatbinEntry
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
 from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS
-from fatpack.formats.offload_binary.stored import Entry
-from fatpack.io.sharing import refuse_shared
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+from fatpack.io.sharing import refuse_shared_bytes
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.machine.parallel import Tasks
+from fatpack.machine.parallel import ThreadTasks
 from fatpack.model import Finding, Image
 from fatpack.ops.choose.by_id import bundle_id
-from fatpack.ops.choose.presence import NothingSelected, instead
-from fatpack.ops.choose.select import describe, select
-from fatpack.ops.convert.fatbins import fatbins, keys_of
-from fatpack.ops.convert.syclbins import for_syclbin, left_behind, plain
-from fatpack.ops.extract import pieces_of
+from fatpack.ops.choose.presence import NothingSelected, available_values
+from fatpack.ops.choose.select import describe_image, select_images
+from fatpack.ops.convert.fatbins import group_into_fatbins, offload_binary_keys
+from fatpack.ops.convert.syclbins import images_for_syclbin, syclbin_losses, without_position
+from fatpack.ops.extract import image_pieces
 from fatpack.ops.pack.formats import pack_as
-from fatpack.ops.pack.packed import Packed
-from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
+from fatpack.ops.pack.packed import PackedContainers
+from fatpack.ops.unreadable import PER_IMAGE_ERRORS, UnreadableImage, read_error
 from fatpack.ops.verify import CONTENT_CODES
-from fatpack.ops.writing import separated
+from fatpack.ops.writing import with_separate_streams
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
 from fatpack.record import Record
-from fatpack.scanner import Found
-from fatpack.target import is_amdgpu
+from fatpack.scanner import FoundContainer
+from fatpack.target.triple import is_amdgpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fatpack.options import Options
     from fatpack.scanner import FoundImage
 
-    Made = TypeVar("Made")
+    ConvertedT = TypeVar("ConvertedT")
 
 #: image form → image kind of offload binaries
 _KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
@@ -58,17 +58,17 @@ _KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
 class Conversion(Record):
     """Images of one format as containers of another; ``losses`` are what does not come along, one line each."""
 
-    packed: Packed
+    packed: PackedContainers
     image_count: int
     losses: tuple[str, ...] = ()
 
 
-def convert(
-    items: Sequence[Found | Finding],
+def convert_images(
+    items: Sequence[FoundContainer | Finding],
     selector: Selector,
     options: Options,
     *,
-    unreadable: list[Unreadable] | None = None,
+    unreadable: list[UnreadableImage] | None = None,
     distrusted: Collection[int] = (),
     read: bool = False,
 ) -> Conversion:
@@ -89,8 +89,8 @@ def convert(
     copies = isinstance(options, FatbinOptions)
     chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read, copies=copies)
     if not isinstance(options, SyclbinOptions):
-        losses += left_behind(_rows(chosen))
-        chosen = [item.replace(found=plain(item.found)) for item in chosen]
+        losses += syclbin_losses(_rows(chosen))
+        chosen = [item.replace(found=without_position(item.found)) for item in chosen]
     if isinstance(options, CirOptions):
         modules = [_made(item, _for_cir) for item in chosen]
         return Conversion(pack_as(modules, options), len(modules), tuple(losses))
@@ -102,72 +102,72 @@ def convert(
         code = [_made(item, _for_kpack) for item in _without_host(chosen, losses)]
         return Conversion(_packed(code, options), len(code), tuple(losses))
     if isinstance(options, SyclbinOptions):
-        made = _made(chosen[0], lambda _: for_syclbin(_rows(chosen), losses))
+        made = _made(chosen[0], lambda _: images_for_syclbin(_rows(chosen), losses))
         return Conversion(_packed(made, options), len(made), tuple(losses))
     images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
     return Conversion(_packed(images, options), len(images), tuple(losses))
 
 
-def _as_bundles(chosen: Sequence[_Chosen], losses: list[str], options: BundleOptions) -> Conversion:
+def _as_bundles(chosen: Sequence[_SelectedImage], losses: list[str], options: BundleOptions) -> Conversion:
     groups = _bundles(chosen, losses)
     # Only compressing is worth threads; everything else is packed without reading the images.
     tasks = [_bundle(group.values(), options) for group in groups]
-    with Tasks(tasks, threads=None if options.compression else 1) as running:
+    with ThreadTasks(tasks, threads=None if options.compression else 1) as running:
         packed = list(running)
     if len(packed) == 1:
         return Conversion(packed[0], len(chosen), tuple(losses))
     if any(part.verify or part.is_text for part in packed):
         raise Unsupported(
             f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
-            hint=f"select those of one bundle with {in_both('--container', 'Selector(container=…)')}",
+            hint=f"select those of one bundle with {cli_or_api('--container', 'Selector(container=…)')}",
         )
     pieces = tuple(piece for part in packed for piece in _aligned(part, options.align))
     findings = tuple(item for part in packed for item in part.findings)
-    return Conversion(Packed(pieces, findings), len(chosen), tuple(losses))
+    return Conversion(PackedContainers(pieces, findings), len(chosen), tuple(losses))
 
 
-def _rows(chosen: Sequence[_Chosen]) -> list[tuple[str, Found, FoundImage, View]]:
+def _rows(chosen: Sequence[_SelectedImage]) -> list[tuple[str, FoundContainer, FoundImage, View]]:
     return [(item.position, item.container, item.found, item.data) for item in chosen]
 
 
-def _fatbins(chosen: Sequence[_Chosen], losses: list[str], options: FatbinOptions) -> Conversion:
-    groups = _made(chosen[0], lambda _: fatbins(_rows(chosen), losses))
+def _fatbins(chosen: Sequence[_SelectedImage], losses: list[str], options: FatbinOptions) -> Conversion:
+    groups = _made(chosen[0], lambda _: group_into_fatbins(_rows(chosen), losses))
     parts = [pack_as(group, options) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     kept = sum(map(len, groups)) - sum(part.left_out for part in parts)
-    return Conversion(Packed(pieces, findings, notes=notes), kept, tuple(losses))
+    return Conversion(PackedContainers(pieces, findings, notes=notes), kept, tuple(losses))
 
 
-def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
+def _made(item: _SelectedImage, make: Callable[[_SelectedImage], ConvertedT]) -> ConvertedT:
     """Return what is made of an image. Raises Unsupported, with file and image, where the format cannot hold it."""
     try:
         return make(item)
     except UsageError as error:
         problem, hint = error.problem, error.hint
         if not problem.startswith("image "):
-            others = in_both("--offload, --form or --arch", "offload=…, form=… or arch=…")
+            others = cli_or_api("--offload, --form or --arch", "offload=…, form=… or arch=…")
             problem, hint = f"{item.title}: {problem}", f"select the others, with {others}"
         raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
 
 
-def _bundle(images: Iterable[Image], options: BundleOptions) -> Callable[[], Packed]:
-    return lambda: _packed(list(separated(images)), options)
+def _bundle(images: Iterable[Image], options: BundleOptions) -> Callable[[], PackedContainers]:
+    return lambda: _packed(list(with_separate_streams(images)), options)
 
 
-def _packed(images: Sequence[Image], options: Options) -> Packed:
+def _packed(images: Sequence[Image], options: Options) -> PackedContainers:
     """Return images as containers. Raises Unsupported where they exclude each other, or one cannot be named there."""
     try:
         return pack_as(images, options)
     except UsageError as error:
         # With options that mean nothing, no images at all fail as well: that is the caller's fault.
         pack_as((), options)
-        hint = error.hint or f"select the others, with {in_both('--arch or --offload', 'arch=… or offload=…')}"
+        hint = error.hint or f"select the others, with {cli_or_api('--arch or --offload', 'arch=… or offload=…')}"
         raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
 
 
-def _bundles(chosen: Sequence[_Chosen], losses: list[str]) -> list[dict[str, Image]]:
+def _bundles(chosen: Sequence[_SelectedImage], losses: list[str]) -> list[dict[str, Image]]:
     """Return the images of every bundle to make, by ID."""
     groups: list[dict[str, Image]] = []
     first, counts, last = 0, Counter[str](), None
@@ -190,26 +190,26 @@ def _bundles(chosen: Sequence[_Chosen], losses: list[str]) -> list[dict[str, Ima
     return groups
 
 
-def _aligned(packed: Packed, align: int) -> Iterator[Piece]:
+def _aligned(packed: PackedContainers, align: int) -> Iterator[Piece]:
     """Yield a bundle so that the next one starts at a multiple of the alignment."""
     yield from packed.pieces
     yield bytes(-sum(map(len, packed.pieces)) % align)
 
 
-class _Chosen(Record):
+class _SelectedImage(Record):
     """An image to convert: its position as text, its container, and its bytes."""
 
     position: str
-    container: Found
+    container: FoundContainer
     found: FoundImage
     data: View
 
     @property
     def title(self) -> str:
-        return f"image {describe(self.position, self.found)}"
+        return f"image {describe_image(self.position, self.found)}"
 
 
-def _refuse_damage(items: Iterable[Found | Finding]) -> None:
+def _refuse_damage(items: Iterable[FoundContainer | Finding]) -> None:
     for item in items:
         # Content with another hash than the stored one is the caller's to refuse: all of it can be read.
         if isinstance(item, Finding) and item.severity == "error" and item.code not in CONTENT_CODES:
@@ -218,14 +218,14 @@ def _refuse_damage(items: Iterable[Found | Finding]) -> None:
 
 
 def _chosen(
-    items: Sequence[Found | Finding],
+    items: Sequence[FoundContainer | Finding],
     selector: Selector,
-    unreadable: list[Unreadable] | None,
+    unreadable: list[UnreadableImage] | None,
     distrusted: Collection[int],
     *,
     read: bool,
     copies: bool,
-) -> tuple[list[_Chosen], list[str]]:
+) -> tuple[list[_SelectedImage], list[str]]:
     """Return the selected images with their containers and bytes, and what is lost of the containers around them.
 
     ``copies`` tells that entries of fat binaries are copied as they are stored, which does not show their damage.
@@ -233,7 +233,7 @@ def _chosen(
     chosen, losses = [], []
     glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
     seen: set[int] = set()
-    for position, found, image in select(items, selector):
+    for position, found, image in select_images(items, selector):
         # What an image holds in turn goes with it.
         if "/" in position or id(found) in distrusted:
             continue
@@ -242,14 +242,14 @@ def _chosen(
             is_copied = copies and isinstance(image.as_stored.record, FatbinEntry)
             # Entries that cannot be had are copied all the same; what is wrong with them was reported.
             is_checked = not is_refused(data) if is_copied else read
-            if is_checked and (error := why_unreadable([data])) is not None:
+            if is_checked and (error := read_error([data])) is not None:
                 raise error
-        except ONE_ALONE as error:
+        except PER_IMAGE_ERRORS as error:
             if unreadable is None:
                 raise
-            unreadable.append(Unreadable(describe(position, image), image.span, error))
+            unreadable.append(UnreadableImage(describe_image(position, image), image.span, error))
             continue
-        chosen.append(_Chosen(position, found, image, data))
+        chosen.append(_SelectedImage(position, found, image, data))
         if image.span in glued:
             losses.append(f"{chosen[-1].title}: that it is several images, which ld -r has glued together")
         if id(found) not in seen:
@@ -266,28 +266,28 @@ def _chosen(
         if unreadable:
             raise next((item.error for item in unreadable if isinstance(item.error, FormatError)), unreadable[0].error)
         if distrusted:
-            hint = f"{in_both('--lossy', 'lossy=True')} converts it all the same"
+            hint = f"{cli_or_api('--lossy', 'lossy=True')} converts it all the same"
             raise FormatError("nothing of what was meant is intact", hint=hint)
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
-        raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))
-    refuse_shared(item.data for item in chosen)
+        raise NothingSelected(f"no images to convert{asked}", hint=available_values(items, selector))
+    refuse_shared_bytes(item.data for item in chosen)
     return chosen, losses
 
 
-def _bytes_of(found: Found, image: FoundImage) -> View:
+def _bytes_of(found: FoundContainer, image: FoundImage) -> View:
     """Return an image as a file of its own, which is not always the bytes that the container holds."""
-    pieces = list(pieces_of(found, image))
+    pieces = list(image_pieces(found, image))
     if len(pieces) == 1 and isinstance(pieces[0], View):
         return pieces[0]
     return PiecesSource(pieces, found.view.chain[-1] if found.view.chain else "").view()
 
 
-def _for_offload_binary(item: _Chosen, losses: list[str]) -> Image:
+def _for_offload_binary(item: _SelectedImage, losses: list[str]) -> Image:
     found, image = item.found, item.found.as_stored
-    if isinstance(image.record, Entry):
+    if isinstance(image.record, OffloadBinaryEntry):
         return image
     target = image.target
-    pairs = {"triple": target.triple, "arch": target.arch, **keys_of(item.position, item.found, losses)}
+    pairs = {"triple": target.triple, "arch": target.arch, **offload_binary_keys(item.position, item.found, losses)}
     if target.offload in OFFLOAD_WORDS:
         pairs["kind"] = target.offload
     elif target.offload not in ("host", "none") and "id" not in pairs:
@@ -310,7 +310,7 @@ def _derived_id(image: Image) -> str:
         return ""
 
 
-def _for_cir(item: _Chosen) -> Image:
+def _for_cir(item: _SelectedImage) -> Image:
     """Return a module of a CIR container as it is, any other image as a module if it is MLIR text."""
     image = item.found.as_stored
     if item.container.container.format == "cir-offload-container":
@@ -320,10 +320,10 @@ def _for_cir(item: _Chosen) -> Image:
     return image.replace(data=item.data, attrs={"id": bundle_id(image)}, record=None)
 
 
-def _without_host(chosen: Sequence[_Chosen], losses: list[str]) -> Sequence[_Chosen]:
+def _without_host(chosen: Sequence[_SelectedImage], losses: list[str]) -> Sequence[_SelectedImage]:
     """Return the images without the places that HIP's bundles keep for the host, which are empty."""
-    code: list[_Chosen] = []
-    empty: list[_Chosen] = []
+    code: list[_SelectedImage] = []
+    empty: list[_SelectedImage] = []
     for item in chosen:
         is_empty = not len(item.data) and item.found.as_stored.target.offload == "host"
         (empty if is_empty else code).append(item)
@@ -333,13 +333,13 @@ def _without_host(chosen: Sequence[_Chosen], losses: list[str]) -> Sequence[_Cho
     return code
 
 
-def _for_kpack(item: _Chosen) -> Image:
+def _for_kpack(item: _SelectedImage) -> Image:
     """Return a code object with the key that the marker in its library would ask for."""
     image = item.found.as_stored
     if image.record is not None and "binary" in image.attrs and image.target.offload == "hip":
         return image
     if image.target.offload != "hip" or not is_amdgpu(image.target.triple):
-        others = in_both("--offload=hip", 'offload="hip"')
+        others = cli_or_api("--offload=hip", 'offload="hip"')
         hint = f"a kpack archive holds nothing else; {others} selects what is for HIP"
         raise UsageError(f"{item.title} is no code for HIP", hint=hint)
     chain, number = item.container.view.chain, item.position.partition(".")[0]
@@ -348,9 +348,9 @@ def _for_kpack(item: _Chosen) -> Image:
     return Image(image.target, "", item.data, len(item.data), len(item.data), item.data.span(), attrs=attrs)
 
 
-def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
+def _for_bundle(item: _SelectedImage, losses: list[str]) -> Image:
     image, data = item.found.as_stored, item.data
-    attrs = dict(keys_of(item.position, item.found, losses))
+    attrs = dict(offload_binary_keys(item.position, item.found, losses))
     target, record = image.target, image.record
     if target.offload == "cuda" and "id" not in attrs:
         # Bundles of NVIDIA's images are OpenMP's; no bundle knows CUDA.
@@ -364,7 +364,7 @@ def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
     if parse_id(spelling).kind == "cuda":
         losses.append(f"{item.title}: the kind of its ID {spelling}, in place of which the bundle has openmp")
         spelling = stored_id(f"openmp{spelling.removeprefix('cuda')}")
-    if isinstance(record, Entry):
+    if isinstance(record, OffloadBinaryEntry):
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
         if record.flags:
             losses.append(f"{item.title}: the flags {record.flags:#x}")

@@ -7,23 +7,23 @@ the bytes do not show, ``entry-kind``; so the way back gives the same entry. A b
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.formats.cuda_fatbin.layout import (
     COMPRESSED,
+    FATBIN_FORMAT,
     FLAG_64_BIT,
     FLAG_ACCELERATED,
     FLAG_DEBUG,
     FLAG_FAMILY,
     FLAG_FINALIZABLE,
-    FORMAT,
     HOST_MASK,
     flag_words,
 )
-from fatpack.formats.cuda_fatbin.stored import Entry
+from fatpack.formats.cuda_fatbin.stored import CudaEntry
 from fatpack.model import Image, Target
-from fatpack.ops.choose.select import describe
+from fatpack.ops.choose.select import describe_image
 from fatpack.ops.pack.fatbin import KINDS
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ _KEYS = {"kind": "entry-kind"}
 _ATTRS = ("identifier", "options", "debug", "host")
 
 
-def keys_of(position: str, found: FoundImage, losses: list[str]) -> Mapping[str, str]:
+def offload_binary_keys(position: str, found: FoundImage, losses: list[str]) -> Mapping[str, str]:
     """Return the attributes of an image of any format as keys of an offload binary; what is no key is a loss.
 
     Raises UsageError for an image that cannot be had.
     """
     image = found.as_stored
-    if not isinstance(image.record, Entry):
+    if not isinstance(image.record, CudaEntry):
         return image.attrs
-    title = f"image {describe(position, found)}"
+    title = f"image {describe_image(position, found)}"
     if image.attrs.get("obfuscated"):
         raise UsageError(f"{title} is obfuscated by its producer", hint="only a fat binary can hold it")
     unstated = image.record.head.flags & ~_STATED
@@ -57,7 +57,9 @@ def keys_of(position: str, found: FoundImage, losses: list[str]) -> Mapping[str,
     return {_KEYS.get(key, key): value for key, value in image.attrs.items()}
 
 
-def fatbins(chosen: Sequence[tuple[str, Found, FoundImage, View]], losses: list[str]) -> list[list[Image]]:
+def group_into_fatbins(
+    chosen: Sequence[tuple[str, FoundContainer, FoundImage, View]], losses: list[str]
+) -> list[list[Image]]:
     """Return the images of every fat binary to make: for each that the images come from, and for all other containers.
 
     Where the same kind of image for the same target would be in one twice, another one begins: they are those of
@@ -65,13 +67,13 @@ def fatbins(chosen: Sequence[tuple[str, Found, FoundImage, View]], losses: list[
     its bytes.
     """
     groups: list[list[Image]] = []
-    last: Found | None = None
+    last: FoundContainer | None = None
     taken: set[tuple[Target, str, str]] = set()
     for position, container, found, data in chosen:
-        is_fatbin = container.container.format == FORMAT
+        is_fatbin = container.container.format == FATBIN_FORMAT
         images = list(_entries(position, found, data, losses))
         labels = {_label(image) for image in images}
-        is_next = container is not last and (is_fatbin or last is None or last.container.format == FORMAT)
+        is_next = container is not last and (is_fatbin or last is None or last.container.format == FATBIN_FORMAT)
         if is_next or (not is_fatbin and labels & taken):
             groups.append([])
             taken = set()
@@ -88,16 +90,18 @@ def _label(image: Image) -> tuple[Target, str, str]:
 def _entries(position: str, found: FoundImage, data: View, losses: list[str]) -> Iterator[Image]:
     """Yield what an image becomes in a fat binary: one entry, or those of the fat binary that it is itself."""
     image = found.as_stored
-    if isinstance(image.record, Entry):
+    if isinstance(image.record, CudaEntry):
         yield image
         return
-    title = f"image {describe(position, found)}"
+    title = f"image {describe_image(position, found)}"
     attrs = dict(image.attrs)
     kept = {name: attrs.pop(name) for name in _ATTRS if name in attrs}
     if "entry-kind" in attrs:
         kept["kind"] = attrs.pop("entry-kind")
     losses += [f"{title}: the key {key}={value}" for key, value in attrs.items() if key != "id"]
-    inside = [item for item in found.inside if isinstance(item, Found) and item.container.format == FORMAT]
+    inside = [
+        item for item in found.inside if isinstance(item, FoundContainer) and item.container.format == FATBIN_FORMAT
+    ]
     if inside:
         losses += [f"{title}: the key {key}={value}" for key, value in kept.items()]
         for item in inside:
@@ -106,7 +110,7 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     form = "" if "kind" in kept else found.form
     if form not in KINDS.values() and "kind" not in kept:
         what = found.recognised.detail or found.form or "unknown"
-        hint = f"select those that are with {in_both('--form', 'form=…')}"
+        hint = f"select those that are with {cli_or_api('--form', 'form=…')}"
         raise UsageError(f"{title} is no image for NVIDIA GPUs ({what})", hint=hint)
     if image.target.offload not in ("cuda", "none"):
         losses.append(f"{title}: the programming model {image.target.offload!r}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.errors import FormatError, HostError, Unsupported, UsageError, in_both
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner import scan
-from fatpack.scanner.foreign import kind_of
+from fatpack.scanner.foreign import unsupported_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
-    from fatpack.scanner import Found
+    from fatpack.scanner import FoundContainer
 
 #: LIMIT: no loader asks for more than a page, which is what HIP's bundles are aligned to
 _LARGEST_ALIGN = 4096
@@ -26,10 +26,12 @@ _END_ALIGN = 8
 
 def _extract() -> str:
     """Return how a container is taken out whole."""
-    return in_both("extract it with --containers", "take the view of one of File.containers")
+    return cli_or_api("extract it with --containers", "take the view of one of File.containers")
 
 
-def changed(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] | None]) -> list[Piece]:
+def rewrite_containers(
+    view: View, inside: Sequence[FoundContainer], kept: Sequence[Sequence[Piece] | None]
+) -> list[Piece]:
     """Return the file with other bytes for its containers, of which those without any are left out.
 
     Zeros in front of a container go with it, and where sizes change they are as many as its alignment needs again;
@@ -40,7 +42,7 @@ def changed(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
     if not any(content is not None for content in kept):
         raise UsageError(
             "all images are selected, and nothing would be left of the container",
-            hint=f"select fewer, or leave an empty container with {in_both('--allow-empty', 'allow_empty=True')}",
+            hint=f"select fewer, or leave an empty container with {cli_or_api('--allow-empty', 'allow_empty=True')}",
             chain=view.chain,
         )
     pieces: list[Piece] = []
@@ -68,13 +70,13 @@ def changed(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
     return [*pieces, tail]
 
 
-def _refuse_others(view: View, inside: Sequence[Found]) -> None:
+def _refuse_others(view: View, inside: Sequence[FoundContainer]) -> None:
     """Raise HostError if the file is no container, but something else that holds some: it may count its bytes."""
-    if formats.sniff(view.head(0, 24)) or formats.sniff_text(view):
+    if formats.format_by_magic(view.head(0, 24)) or formats.find_text_format(view):
         return
     for found in inside:
         if found.host == "raw":
-            kind = kind_of(view) or "a file of an unknown format"
+            kind = unsupported_kind(view) or "a file of an unknown format"
             at = found.container.span.start
             raise HostError(
                 f"this is {kind}; the {found.container.format} at {at:#x} in it is not edited",
@@ -92,7 +94,7 @@ def _padding(at: int, start: int, gap: int, largest: int) -> int:
     return -at % align if 0 < gap < align else gap if at else 0
 
 
-def verify(before: View, after: View) -> None:
+def verify_containers(before: View, after: View) -> None:
     """Raise HostError unless every image of the container afterwards is one from before, in the same order.
 
     A file without any must be as it was, or hold an empty container. Content is compared too, but for modules of CIR
@@ -114,7 +116,7 @@ def _compare(before: View, after: View) -> None:
             if not any(_is_same(image, view, *other) for other in kept):
                 what = image.target.spelling or image.target.canonical or "without a target"
                 raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
-    if is_empty and not is_same(before, after):
+    if is_empty and not has_same_bytes(before, after):
         raise HostError("no container is left", chain=after.chain)
 
 
@@ -126,7 +128,7 @@ def _read(whole: View) -> None:
                 pass
 
 
-def _containers(whole: View) -> Iterator[Found]:
+def _containers(whole: View) -> Iterator[FoundContainer]:
     """Yield the containers of a file. Raises HostError for damage; what this version does not read stays as it is."""
     for item in scan(whole):
         if not isinstance(item, Finding):
@@ -135,7 +137,7 @@ def _containers(whole: View) -> Iterator[Found]:
             raise HostError(f"the container cannot be read: {item.message}", chain=whole.chain)
 
 
-def _images(whole: View, found: Found) -> Iterator[tuple[Image, View | None]]:
+def _images(whole: View, found: FoundContainer) -> Iterator[tuple[Image, View | None]]:
     """Yield the images of a container with their bytes, None for text."""
     is_text = found.container.format == "cir-offload-container"
     return ((image, None if is_text else _bytes(whole, image)) for image in found.container.images)
@@ -154,10 +156,10 @@ def _bytes(whole: View, image: Image) -> View:
 def _is_same(image: Image, view: View | None, other: Image, old: View | None) -> bool:
     if image.target != other.target or view is None or old is None:
         return image.target == other.target
-    return is_same(view, old)
+    return has_same_bytes(view, old)
 
 
-def is_same(first: View, second: View) -> bool:
+def has_same_bytes(first: View, second: View) -> bool:
     """Return whether two views hold the same bytes, block by block."""
     if len(first) != len(second):
         return False

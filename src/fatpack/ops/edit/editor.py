@@ -10,8 +10,8 @@ from fatpack.hosts import archive
 from fatpack.io.sink import MODE_OF_COPIES, file_mode, write_file
 from fatpack.model import Finding
 from fatpack.ops.edit import bare
-from fatpack.scanner import host_of
-from fatpack.scanner.foreign import kind_of
+from fatpack.scanner import detect_host
+from fatpack.scanner.foreign import unsupported_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from fatpack.io.writing import Progress
 
     #: raises HostError where the second is no sound edit of the first
-    Check = Callable[[View, View], None]
+    EditCheck = Callable[[View, View], None]
 
 
-def editor(view: View) -> Editor:
+def editor_for(view: View) -> Editor:
     """Return the host room that can edit these bytes. Raises HostError, with what would work instead."""
-    name = host_of(view)
+    name = detect_host(view)
     if name == "raw":
-        kind = kind_of(view)
+        kind = unsupported_kind(view)
         problem = f"this is {kind}, which this version does not edit" if kind else "this is no object file"
         raise HostError(problem, hint="containers go into relocatable objects (.o)", chain=view.chain)
     if name == "archive":
@@ -39,11 +39,11 @@ def editor(view: View) -> Editor:
             hint=f"write {path}(MEMBER)",
             chain=view.chain,
         )
-    room = hosts.editor(name)
+    room = hosts.get_editor(name)
     if room is None:
-        problem, hint = hosts.refusal(name)
+        problem, hint = hosts.edit_refusal(name)
         raise HostError(problem, hint=hint, chain=view.chain)
-    form = images.recognise(view).form
+    form = images.identify_image(view).form
     if form in ("cubin", "code-object"):
         raise HostError(
             f"this is a device image itself ({form}), no host",
@@ -61,7 +61,7 @@ def write_edited(
     force: bool = False,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
-    check: Check | None = None,
+    check: EditCheck | None = None,
 ) -> int:
     """Write an edited host and return its size; the result is verified before it is named.
 
@@ -77,27 +77,27 @@ def write_edited(
         force=force,
         mode=None if (mode := file_mode(host)) is None else mode & MODE_OF_COPIES,
         inputs=[host, *inputs],
-        verify=lambda after: (check or verify)(host, after),
+        verify=lambda after: (check or verify_edited)(host, after),
         progress=progress,
     )
 
 
-def verify(before: View, after: View, *, in_containers: bool = True) -> None:
+def verify_edited(before: View, after: View, *, in_containers: bool = True) -> None:
     """Raise HostError unless ``after`` is a sound edit of ``before``: by the host's own rules.
 
     Of a bare container, every image afterwards must be one from before; without ``in_containers`` that is for the
     caller to check. Of an archive, every member must be as it was, to the byte, or a sound edit of itself.
     """
-    name = host_of(before)
+    name = detect_host(before)
     if name == "raw":
         if in_containers:
-            bare.verify(before, after)
+            bare.verify_containers(before, after)
         return
     if name != "archive":
-        room = editor(before)
-        if hosts.ROOMS[name].verifies:
+        room = editor_for(before)
+        if hosts.MODULES[name].verifies:
             room.verify(before, after)
-        elif not bare.is_same(before, after):
+        elif not bare.has_same_bytes(before, after):
             problem = f"files of the kind {name} are not edited, and the result is another file"
             raise HostError(problem, hint="edit the objects, and link again", chain=after.chain)
         return
@@ -105,5 +105,5 @@ def verify(before: View, after: View, *, in_containers: bool = True) -> None:
     for old, new in zip(archive.locate(before), archive.locate(after), strict=True):
         if isinstance(old, Finding) or isinstance(new, Finding):
             raise HostError("the members of the rewritten archive cannot be read", chain=after.chain)
-        if not bare.is_same(old.data, new.data):
-            verify(old.data, new.data, in_containers=in_containers)
+        if not bare.has_same_bytes(old.data, new.data):
+            verify_edited(old.data, new.data, in_containers=in_containers)

@@ -7,11 +7,11 @@ What is edited inside an archive is carried out to the archive by ``ops.choose.a
 from __future__ import annotations
 
 from fatpack import formats, hosts, images
-from fatpack.errors import FormatError, HostError, in_both
+from fatpack.errors import FormatError, HostError, cli_or_api
 from fatpack.model import Finding
-from fatpack.ops.edit.editor import editor
-from fatpack.ops.verify import damage
-from fatpack.scanner import host_of
+from fatpack.ops.edit.editor import editor_for
+from fatpack.ops.verify import container_damage_list
+from fatpack.scanner import detect_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 #: formats that no compiler puts into a section, and what helps
 def _where_it_belongs(format: str) -> str:
     if format == "rocm-kpack":
-        convert = in_both("fatpack convert --format=bundle", 'fatpack.convert(…, format="bundle")')
+        convert = cli_or_api("fatpack convert --format=bundle", 'fatpack.convert(…, format="bundle")')
         return f"the HIP runtime reads it beside the library; {convert} makes what sections hold"
     if format == "cir-offload-container":
         # clang-linker-wrapper refuses the whole object if .llvm.offloading holds anything but offload binaries.
@@ -57,7 +57,7 @@ def embedding_note(format: str | None) -> str:
     )
 
 
-def embed(
+def embed_container(
     host: View, content: Sequence[Piece], *, format: str | None = None, only_growing: bool = False
 ) -> Iterable[Piece]:
     """Return the pieces of the host with a section of device code added; ``format`` is that of the content.
@@ -69,8 +69,8 @@ def embed(
     hint = _where_it_belongs(format or "")
     if hint:
         raise HostError(f"a {format} is a file of its own, and no section of an object", hint=hint)
-    room, name = editor(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
-    grower = hosts.grower(host_of(host)) if only_growing else None
+    room, name = editor_for(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
+    grower = hosts.get_grower(detect_host(host)) if only_growing else None
     return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)
 
 
@@ -90,17 +90,17 @@ def refuse_damage(content: View) -> None:
 
 def container_damage(content: View) -> list[Finding]:
     """Return what is damaged in a container; nothing for bytes that are none."""
-    return damage(content) if formats.sniff(content.head(0, 24)) else []
+    return container_damage_list(content) if formats.format_by_magic(content.head(0, 24)) else []
 
 
-def replace(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
+def replace_container(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
     """Return the pieces of the host with the content of one section of device code exchanged.
 
     ``section`` is its name, or its number where several have one name; without it the host must have exactly one.
     The new content must be a container of the format, or an image of the form, that is there now, unless ``force``:
     code refers to what a section holds. Raises HostError otherwise.
     """
-    room = editor(host)
+    room = editor_for(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
     sites = [site for site in sites if site.expects != hosts.TABLE]
     chosen = [site for site in sites if section in (None, site.section, str(site.index))]
@@ -110,15 +110,15 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
         present = ", ".join(f"{site.index} ({site.section})" for site in sites)
         hint = "embed puts a container into an object without one"
         if sites:
-            hint = f"name one with {in_both('--section', 'section=…')}: {present}"
+            hint = f"name one with {cli_or_api('--section', 'section=…')}: {present}"
         raise HostError(problem, hint=hint, chain=host.chain)
     (site,) = chosen
     # A host that is not edited says so first: no other content, and no --force, would help there.
     pieces = room.replace(host, site.number, [content])
     old, new = _content(site.data), _content(content)
     if old != new and not force:
-        hint = f"give content of the same format, or {in_both('--force', 'force=True')}"
-        if formats.sniff(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
+        hint = f"give content of the same format, or {cli_or_api('--force', 'force=True')}"
+        if formats.format_by_magic(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
             hint = "pack a container of it, with the images that are to stay; extract gives those"
         raise HostError(f"{site.section} holds {old}, the new content is {new}", hint=hint, chain=host.chain)
     return pieces
@@ -126,6 +126,6 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
 
 def _content(view: View) -> str:
     """Return what bytes are, in words: a container by its format, an image by its form."""
-    name = formats.starting(view)
-    form = "" if name else images.recognise(view).form
+    name = formats.format_at(view)
+    form = "" if name else images.identify_image(view).form
     return name or (_ONE_IMAGE + form if form else "of an unknown format")

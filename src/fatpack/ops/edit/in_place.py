@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.io.sink import write_file
-from fatpack.ops.edit.editor import verify
+from fatpack.ops.edit.editor import verify_edited
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.io.writing import Progress
-    from fatpack.ops.edit.editor import Check
+    from fatpack.ops.edit.editor import EditCheck
 
 #: Hosts of this size grow; of smaller ones a copy costs nothing, and leaves no old tables behind as dead bytes.
 GROWS_FROM = 16 << 20
@@ -31,7 +31,7 @@ def can_grow(host: View) -> bool:
     return len(host) >= GROWS_FROM
 
 
-class InPlace(Record):
+class InPlaceResult(Record):
     """What an edit in place did: the new size, and how many bytes were added; None if the file was written anew."""
 
     size: int
@@ -45,15 +45,15 @@ def write_in_place(
     *,
     break_links: bool = False,
     progress: Progress | None = None,
-    check: Check | None = None,
-) -> InPlace:
+    check: EditCheck | None = None,
+) -> InPlaceResult:
     """Make the file that ``host`` was opened from the edited one, after verification; a failure leaves the old one.
 
     ``check`` is what verifies it, as in :func:`fatpack.ops.edit.editor.write_edited`.
     Owner, group, permissions, access list, security label and other attributes stay. Raises UsageError for a file with
     several names unless ``break_links``, PermissionError for what cannot be kept, and what verification raises.
     """
-    from fatpack.io.identity import identity_of
+    from fatpack.io.identity import read_file_metadata
 
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
@@ -61,25 +61,25 @@ def write_in_place(
     if status.st_nlink > 1 and not break_links:
         raise UsageError(
             f"{path} has {status.st_nlink} names (hard links), and an edit in place gives this one a file of its own",
-            hint=in_both(
+            hint=cli_or_api(
                 "--break-links does that; -o FILE writes a copy", "break_links=True does that; another output is a copy"
             ),
         )
-    like = identity_of(path)
+    like = read_file_metadata(path)
 
     def verified(after: View) -> None:
-        (check or verify)(host, after)
+        (check or verify_edited)(host, after)
         host.source.give_way()
 
     pieces = list(pieces)
     # Writing to a file takes its capabilities away, and not everybody who may write can give them back.
     if can_grow(host) and status.st_nlink == 1 and "security.capability" not in like.attributes:
-        from fatpack.io.growth import grow, growth
+        from fatpack.io.growth import append_in_place, plan_append
 
-        change = growth(host, pieces)
+        change = plan_append(host, pieces)
         if change is not None:
-            grown = grow(path, host, change, like=like, verify=verified, progress=progress)
+            grown = append_in_place(path, host, change, like=like, verify=verified, progress=progress)
             if grown is not None:
-                return InPlace(grown, grown - len(host))
+                return InPlaceResult(grown, grown - len(host))
     size = write_file(path, pieces, force=True, like=like, verify=verified, progress=progress)
-    return InPlace(size, None)
+    return InPlaceResult(size, None)

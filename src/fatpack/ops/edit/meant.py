@@ -14,14 +14,14 @@ from fatpack.hosts import archive
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.ops import writing
-from fatpack.ops.choose.presence import NothingSelected, instead, unseen
-from fatpack.ops.choose.select import select
+from fatpack.ops.choose.presence import NothingSelected, available_values, unread_findings
+from fatpack.ops.choose.select import select_images
 from fatpack.ops.edit import bare, objects
-from fatpack.ops.edit.editor import editor
+from fatpack.ops.edit.editor import editor_for
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
-from fatpack.scanner import Found, host_of, scan
-from fatpack.scanner.foreign import kind_of
+from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.scanner.foreign import unsupported_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.writing import Changes
+    from fatpack.ops.writing import ImageChanges
     from fatpack.scanner import FoundImage
 
 #: formats whose compressed containers store a hash of their content
 _HASHED = ("clang-offload-bundle",)
 
 
-class Part(Record):
+class FilePart(Record):
     """A file and what is in it: of an archive its members with their numbers, of any other file what was found.
 
     ``title`` is the name of the member it is, "" for the whole file.
@@ -44,43 +44,43 @@ class Part(Record):
 
     view: View
     title: str
-    items: tuple[Found | Finding, ...]
-    members: tuple[tuple[int, Part], ...] = ()
+    items: tuple[FoundContainer | Finding, ...]
+    members: tuple[tuple[int, FilePart], ...] = ()
 
 
-class Meant(Record):
+class EditSelection(Record):
     """The images that a selector means, each with its position and its container, and all else that is in the file.
 
     ``titles`` are the names of members, by the ``id()`` of the containers in them, with a colon. ``damaged`` is the
     damage of members in which nothing is meant: they stay to the byte.
     """
 
-    whole: Part
-    items: tuple[Found | Finding, ...]
-    images: tuple[tuple[str, Found, FoundImage], ...]
+    whole: FilePart
+    items: tuple[FoundContainer | Finding, ...]
+    images: tuple[tuple[str, FoundContainer, FoundImage], ...]
     titles: dict[int, str]
     damaged: tuple[Finding, ...] = ()
 
 
-def choose(host: View, selector: Selector, verb: str, whole: Part | None = None) -> Meant:
+def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart | None = None) -> EditSelection:
     """Return the images of a file, or of all members of an archive, that a selector means; at least one.
 
     ``verb`` is what is to be done with them, for messages; ``whole`` is what :func:`look` returned, if it was asked. A
     damaged container refuses the whole edit: what cannot be read cannot be kept safely. Raises NothingSelected, with
     what is there, FormatError, and HostError for a host that is not edited.
     """
-    name = host_of(host)
+    name = detect_host(host)
     if name not in ("archive", "raw"):
-        editor(host)
-    whole = whole or look(host)
-    items = everything(whole)
+        editor_for(host)
+    whole = whole or scan_tree(host)
+    items = all_items(whole)
     parts = list(_parts(whole))
-    chosen = list(select(items, selector))
+    chosen = list(select_images(items, selector))
     images = tuple(row for row in chosen if "/" not in row[0])
     ids = {id(image) for _, _, image in images}
     damaged = tuple(_damaged(parts, ids, host, verb))
-    if name == "raw" and not any(isinstance(item, Found) for item in items):
-        kind = kind_of(host)
+    if name == "raw" and not any(isinstance(item, FoundContainer) for item in items):
+        kind = unsupported_kind(host)
         raise HostError(
             f"this is {kind}, which this version does not edit"
             if kind
@@ -100,7 +100,7 @@ def choose(host: View, selector: Selector, verb: str, whole: Part | None = None)
     for wrong in content_findings(kept):
         raise _refusal(wrong, host, verb)
     titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
-    return Meant(whole, tuple(items), images, titles, damaged)
+    return EditSelection(whole, tuple(items), images, titles, damaged)
 
 
 #: verb of an edit → what a sentence says of it: to do it, and that it was not done
@@ -118,7 +118,7 @@ def _refusal(wrong: Finding, host: View, verb: str) -> FormatError:
     return FormatError(wrong.message, offset=wrong.span.start, hint=hint, chain=wrong.span.source or host.chain)
 
 
-def _damaged(parts: Sequence[Part], meant: Collection[int], host: View, verb: str) -> Iterator[Finding]:
+def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb: str) -> Iterator[Finding]:
     """Yield the damage of members that stay as they are, to the byte, because nothing in them is meant.
 
     Raises FormatError for any other: what cannot be read cannot be kept safely.
@@ -129,26 +129,26 @@ def _damaged(parts: Sequence[Part], meant: Collection[int], host: View, verb: st
             for item in part.items
             if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008"
         ]
-        found = [item for item in part.items if isinstance(item, Found)]
-        stays = bool(meant and part.title) and host_of(part.view) != "archive"
+        found = [item for item in part.items if isinstance(item, FoundContainer)]
+        stays = bool(meant and part.title) and detect_host(part.view) != "archive"
         if wrong and (not stays or any(id(image) in meant for item in found for image in item.images)):
             raise _refusal(wrong[0], host, verb)
         yield from wrong
 
 
-def look(host: View, *, judges: bool = True) -> Part:
+def scan_tree(host: View, *, judges: bool = True) -> FilePart:
     """Return a file with everything in it; ``judges`` compares what objects register with what is there."""
-    if host_of(host) != "archive":
+    if detect_host(host) != "archive":
         return _part(host, "", limits.NESTING, is_member=False, judges=judges)
     whole = _part(host, "", limits.NESTING, is_member=True, judges=judges)
-    is_found = any(isinstance(item, Found) for item in everything(whole))
+    is_found = any(isinstance(item, FoundContainer) for item in all_items(whole))
     return whole if is_found else _part(host, "", limits.NESTING, is_member=False, judges=judges)
 
 
-def _part(view: View, title: str, depth: int, *, is_member: bool, judges: bool) -> Part:
+def _part(view: View, title: str, depth: int, *, is_member: bool, judges: bool) -> FilePart:
     """Return a file with everything in it, archives in archives too."""
-    if host_of(view) != "archive":
-        return Part(view, title, tuple(scan(view, is_member=is_member, judges=judges)))
+    if detect_host(view) != "archive":
+        return FilePart(view, title, tuple(scan(view, is_member=is_member, judges=judges)))
     if depth <= 0:
         hint = limits.advice("NESTING")
         raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
@@ -159,21 +159,21 @@ def _part(view: View, title: str, depth: int, *, is_member: bool, judges: bool) 
             continue
         inner = f"{title}({site.member})" if title else site.member or ""
         members.append((site.number, _part(site.data, inner, depth - 1, is_member=is_member, judges=judges)))
-    return Part(view, title, tuple(findings), tuple(members))
+    return FilePart(view, title, tuple(findings), tuple(members))
 
 
-def everything(whole: Part) -> list[Found | Finding]:
+def all_items(whole: FilePart) -> list[FoundContainer | Finding]:
     """Return what is in a file and all its members, in file order: containers are counted as ``inspect`` does."""
     return [item for part in _parts(whole) for item in part.items]
 
 
-def _parts(part: Part) -> Iterator[Part]:
+def _parts(part: FilePart) -> Iterator[FilePart]:
     yield part
     for _, member in part.members:
         yield from _parts(member)
 
 
-def written(meant: Meant, changes: Changes, *, allow_empty: bool = False) -> list[Piece]:
+def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = False) -> list[Piece]:
     """Return the file with other images in the place of some of those that are meant.
 
     A section that loses everything in it goes. One that keeps something is written again: containers in which an image
@@ -184,29 +184,29 @@ def written(meant: Meant, changes: Changes, *, allow_empty: bool = False) -> lis
     return list(_written(meant.whole, changes, allow_empty=allow_empty) or ())
 
 
-def _written(part: Part, changes: Changes, *, allow_empty: bool) -> Iterable[Piece] | None:
+def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Iterable[Piece] | None:
     """Return a file with its changes; None if it has none."""
     if part.members:
         edited = {number: _written(member, changes, allow_empty=allow_empty) for number, member in part.members}
         pieces = {number: list(pieces) for number, pieces in edited.items() if pieces is not None}
         return archive.rewrite(part.view, pieces) if pieces else None
-    found = [item for item in part.items if isinstance(item, Found)]
+    found = [item for item in part.items if isinstance(item, FoundContainer)]
     if not any(id(image) in changes for item in found for image in item.images):
         return None
-    if host_of(part.view) == "raw":
+    if detect_host(part.view) == "raw":
         try:
-            kept = writing.changed(found, changes)
+            kept = writing.changed_containers(found, changes)
             if allow_empty and all(content is None for content in kept):
-                kept[0] = writing.emptied(found[0])
+                kept[0] = writing.empty_container(found[0])
         except (UsageError, Unsupported) as error:
             problem = f"what would be left cannot be written: {error.problem}"
             raise type(error)(problem, hint=error.hint, chain=error.chain or part.view.chain) from error
-        return bare.changed(part.view, found, kept)
-    return objects.changed(part.view, found, changes, allow_empty=allow_empty)
+        return bare.rewrite_containers(part.view, found, kept)
+    return objects.rewrite_object(part.view, found, changes, allow_empty=allow_empty)
 
 
 def _nothing(
-    host: View, items: Sequence[Found | Finding], selector: Selector, nested: Sequence[str], verb: str
+    host: View, items: Sequence[FoundContainer | Finding], selector: Selector, nested: Sequence[str], verb: str
 ) -> NothingSelected:
     """Return the error for a selection of nothing that can be edited."""
     if nested:
@@ -216,5 +216,7 @@ def _nothing(
             chain=host.chain,
         )
     asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
-    hint = "; ".join(filter(None, [instead(items, selector), *(item.message for item in unseen(items)[:1])]))
+    hint = "; ".join(
+        filter(None, [available_values(items, selector), *(item.message for item in unread_findings(items)[:1])])
+    )
     return NothingSelected(f"no image to {verb}{asked}", hint=hint, chain=host.chain)

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf.header import header
-from fatpack.errors import HostError, in_both
+from fatpack.elf.header import read_quick_header
+from fatpack.errors import HostError, cli_or_api
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.layout import MAGIC
-from fatpack.formats.clang_bundle.sections.stored import SectionEntry
+from fatpack.formats.clang_bundle.sections.stored import FatObjectEntry
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
 from fatpack.ops import writing
-from fatpack.ops.edit.editor import editor
-from fatpack.scanner import Found, host_of
+from fatpack.ops.edit.editor import editor_for
+from fatpack.scanner import FoundContainer, detect_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
-    from fatpack.ops.writing import Changes
+    from fatpack.ops.writing import ImageChanges
 
     #: number of a section → what it holds now; None for one that goes
-    Contents = dict[int, Sequence[Piece] | None]
+    SectionContents = dict[int, Sequence[Piece] | None]
 
 #: sections in which DPC++ notes the sizes of a target's images, and the symbols of all targets
 _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
@@ -34,19 +34,21 @@ _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
 _REGISTERED = ("clang-offload-bundle", "cuda-fatbin")
 
 
-def changed(view: View, found: Sequence[Found], changes: Changes, *, allow_empty: bool = False) -> Iterable[Piece]:
-    """Return an object with other images in the place of some of its own, as :func:`fatpack.ops.writing.changed` does.
+def rewrite_object(
+    view: View, found: Sequence[FoundContainer], changes: ImageChanges, *, allow_empty: bool = False
+) -> Iterable[Piece]:
+    """Return an object with other images in the place of some of its own, as :func:`fatpack.ops.writing.changed_containers` does.
 
     Of a fat object the sizes and symbols that are noted about images go with those that go, and an image for a new ID
     gets a section of its own. With ``allow_empty`` containers that code refers to stay when they lose all images, as
     empty ones. Raises HostError, with advice.
     """
-    room = editor(view)
+    room = editor_for(view)
     sites = [site for site in room.locate(view) if not isinstance(site, Finding) and site.index is not None]
-    by_section: dict[int | None, list[Found]] = {}
+    by_section: dict[int | None, list[FoundContainer]] = {}
     for item in found:
         by_section.setdefault(item.index, []).append(item)
-    contents: Contents = {}
+    contents: SectionContents = {}
     _refuse_others(view, found, {site.index for site in sites}, changes)
     for site in sites:
         inside = by_section.get(site.index, [])
@@ -70,7 +72,9 @@ def changed(view: View, found: Sequence[Found], changes: Changes, *, allow_empty
     return pieces
 
 
-def _refuse_others(view: View, found: Sequence[Found], editable: Collection[int | None], changes: Changes) -> None:
+def _refuse_others(
+    view: View, found: Sequence[FoundContainer], editable: Collection[int | None], changes: ImageChanges
+) -> None:
     """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
     for item in found:
         if item.container.is_fat_object or item.index in editable:
@@ -84,14 +88,16 @@ def _refuse_others(view: View, found: Sequence[Found], editable: Collection[int 
             )
 
 
-def _section(site: Site, inside: Sequence[Found], changes: Changes, *, allow_empty: bool) -> list[Piece] | None:
+def _section(
+    site: CodeSection, inside: Sequence[FoundContainer], changes: ImageChanges, *, allow_empty: bool
+) -> list[Piece] | None:
     """Return what stays of a section as pieces, None if nothing but padding does."""
     data, at = site.data, 0
     pieces: list[Piece] = []
     has_content = False
-    for found, left in zip(inside, writing.changed(inside, changes), strict=True):
+    for found, left in zip(inside, writing.changed_containers(inside, changes), strict=True):
         stays_empty = left is None and allow_empty and found.container.format in _REGISTERED
-        content = writing.emptied(found) if stays_empty else left
+        content = writing.empty_container(found) if stays_empty else left
         start, end = found.view.start - data.start, found.view.end - data.start
         gap = data.slice(at, start - at)
         pieces += [gap, *(content or ())]
@@ -101,15 +107,17 @@ def _section(site: Site, inside: Sequence[Found], changes: Changes, *, allow_emp
     return [*pieces, tail] if has_content or not tail.is_zero() else None
 
 
-def _fat_object(view: View, found: Found, sites: Sequence[Site], changes: Changes) -> Contents:
+def _fat_object(
+    view: View, found: FoundContainer, sites: Sequence[CodeSection], changes: ImageChanges
+) -> SectionContents:
     """Return the changes to the sections of a fat object, each of which holds one image, or several after ``ld -r``."""
     images: dict[int, list[tuple[Image, Sequence[Image]]]] = {}
     for item in found.images:
         stored = item.as_stored
-        if isinstance(stored.record, SectionEntry):
+        if isinstance(stored.record, FatObjectEntry):
             here = [new for new in changes.get(id(item), (stored,)) if _id(new) == _id(stored)]
             images.setdefault(stored.record.section, []).append((stored, here))
-    contents: Contents = {}
+    contents: SectionContents = {}
     #: bundle ID → the sizes of what is in the place of each of its images, where some are changed
     sizes: dict[str, list[Sequence[int]]] = {}
     for number, inside in images.items():
@@ -119,7 +127,7 @@ def _fat_object(view: View, found: Found, sites: Sequence[Site], changes: Change
     return contents | dict(_notes(view, sites, sizes))
 
 
-def _for_new_sections(found: Found, changes: Changes) -> Iterator[Image]:
+def _for_new_sections(found: FoundContainer, changes: ImageChanges) -> Iterator[Image]:
     """Yield the images of a fat object that are for another ID than the one in whose place they come."""
     for item in found.images:
         yield from (new for new in changes.get(id(item), ()) if _id(new) != _id(item.as_stored))
@@ -130,7 +138,7 @@ def _id(image: Image) -> str:
 
 
 def _notes(
-    view: View, sites: Iterable[Site], sizes: Mapping[str, Sequence[Sequence[int]]]
+    view: View, sites: Iterable[CodeSection], sizes: Mapping[str, Sequence[Sequence[int]]]
 ) -> Iterator[tuple[int, Sequence[Piece] | None]]:
     """Yield the changes to sections that note sizes and symbols of the images."""
     gone = frozenset(id for id, rows in sizes.items() if not any(rows))
@@ -144,17 +152,17 @@ def _notes(
             elif len(data) == 8 * len(rows):
                 yield site.number, [size.to_bytes(8, order) for row in rows for size in row]
         elif name == _SYMBOLS and gone:
-            left = target_symbols.without(data, gone)
+            left = target_symbols.without_ids(data, gone)
             if left is not None:
                 # QUIRK(DPC++): in COFF objects linkers keep the section, which is not taken out then: it is emptied.
                 empty = None if view.head(0, 4) == magics.ELF else [b"\0"]
                 yield site.number, [left] if left.strip(b"\0") else empty
 
 
-def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], contents: Contents) -> str:
+def _advice(view: View, by_section: Mapping[int | None, Sequence[FoundContainer]], contents: SectionContents) -> str:
     """Return what to do instead of an edit that the host refused; "" where the host's own words say all."""
-    elf = header(view, view.head(0, 64))
-    if (elf is not None and elf.type != 1) or host_of(view) == "pe":
+    elf = read_quick_header(view, view.head(0, 64))
+    if (elf is not None and elf.type != 1) or detect_host(view) == "pe":
         return ""  # a linked file is not edited, whatever stays in it
     for number, content in contents.items():
         inside = [item for item in by_section.get(number, ()) if item.container.format in _REGISTERED]
@@ -168,11 +176,11 @@ def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], conten
             if "host" in offloads:
                 kinds = sorted(offloads - {"host"})
                 python = f"Selector(offload={','.join(kinds)!r})"
-                words = in_both(" ".join(f"--offload={offload}" for offload in kinds), python)
+                words = cli_or_api(" ".join(f"--offload={offload}" for offload in kinds), python)
                 return f"code refers to it when the program starts; {words} leaves the container and its host entry"
-            fewer = in_both("--arch or --form", "Selector(arch=…, form=…)")
+            fewer = cli_or_api("--arch or --form", "Selector(arch=…, form=…)")
             return (
                 f"code refers to it when the program starts; leave an image in it: select fewer, with {fewer}, "
-                f"or leave an empty container with {in_both('--allow-empty', 'allow_empty=True')}"
+                f"or leave an empty container with {cli_or_api('--allow-empty', 'allow_empty=True')}"
             )
     return ""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, HostError, Unsupported, UsageError, counted, in_both
-from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError, cli_or_api, pluralize
+from fatpack.formats.clang_bundle.sections.fat_object import is_host_marker
 from fatpack.hosts import archive
-from fatpack.images.agreement import described, disagreements
+from fatpack.images.agreement import image_words, mismatch_findings
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import unmatched, unseen
-from fatpack.ops.choose.select import describe
-from fatpack.ops.edit.bare import is_same
-from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.meant import choose, everything, look, written
-from fatpack.ops.edit.successor import successor
-from fatpack.ops.extract import pieces_of
+from fatpack.ops.choose.presence import unmatched_patterns, unread_findings
+from fatpack.ops.choose.select import describe_image
+from fatpack.ops.edit.bare import has_same_bytes
+from fatpack.ops.edit.editor import verify_edited
+from fatpack.ops.edit.meant import all_items, rewrite, scan_tree, select_for_edit
+from fatpack.ops.edit.successor import replacement_image
+from fatpack.ops.extract import image_pieces
 from fatpack.record import Record
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Image
-    from fatpack.ops.choose.address import Place
+    from fatpack.ops.choose.address import Location
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.edit.editor import Check
-    from fatpack.ops.edit.meant import Meant
-    from fatpack.ops.writing import Changes
+    from fatpack.ops.edit.editor import EditCheck
+    from fatpack.ops.edit.meant import EditSelection
+    from fatpack.ops.writing import ImageChanges
     from fatpack.scanner import FoundImage
 
 #: images that are listed where several match
@@ -40,28 +40,28 @@ _SHOWN = 12
 _PADDING = 16
 
 
-class Substitution(Record):
+class ImageSubstitution(Record):
     """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
 
-    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.ops.slim.removal.Removal`.
+    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.ops.slim.removal.ImageRemoval`.
     """
 
-    meant: Meant
-    changes: Changes
+    meant: EditSelection
+    changes: ImageChanges
     pieces: tuple[Piece, ...]
     changed: tuple[str, ...]
     unseen: tuple[Finding, ...] = ()
     unmatched: tuple[str, ...] = ()
     damaged: tuple[Finding, ...] = ()
 
-    def check_in(self, place: Place) -> Check:
+    def check_in(self, place: Location) -> EditCheck:
         """Return what raises HostError unless a file is what it was, but for the images that were to change.
 
         ``place`` is where the host lies in that file.
         """
 
         def check(before: View, after: View) -> None:
-            verify(before, after, in_containers=False)
+            verify_edited(before, after, in_containers=False)
             for _, number in place.archives:
                 sites = (site for site in archive.locate(after) if not isinstance(site, Finding))
                 inner = next((site.data for site in sites if site.number == number), None)
@@ -73,62 +73,66 @@ class Substitution(Record):
         return check
 
 
-def replace(host: View, content: View, selector: Selector, *, every: bool = False, force: bool = False) -> Substitution:
+def replace_image(
+    host: View, content: View, selector: Selector, *, every: bool = False, force: bool = False
+) -> ImageSubstitution:
     """Return the host with other bytes for the one image that is selected; with ``every`` for all that are.
 
     Whatever the container stores of the image stays: target, ID, keys, its place and how it is compressed. So the new
     bytes have to be what that says, unless ``force``. Raises NothingSelected, UsageError for several images and for
     bytes that contradict the target, HostError for a host or an image that is not edited.
     """
-    meant = choose(host, selector, "replace")
+    meant = select_for_edit(host, selector, "replace")
     if len(meant.images) > 1 and not every:
-        rows = [meant.titles[id(found)] + describe(where, image) for where, found, image in meant.images]
+        rows = [meant.titles[id(found)] + describe_image(where, image) for where, found, image in meant.images]
         more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-        one = in_both("--container and --index", "Selector(container=…, index=…)")
+        one = cli_or_api("--container and --index", "Selector(container=…, index=…)")
         raise UsageError(
-            f"{counted(len(rows), 'image')} match, and one is replaced: {', '.join([*rows[:_SHOWN], *more])}",
-            hint=f"select one with {one}, or all with {in_both('--all', 'every=True')}",
+            f"{pluralize(len(rows), 'image')} match, and one is replaced: {', '.join([*rows[:_SHOWN], *more])}",
+            hint=f"select one with {one}, or all with {cli_or_api('--all', 'every=True')}",
             chain=host.chain,
         )
     changes, changed = {}, []
     for where, found, image in meant.images:
-        words = meant.titles[id(found)] + describe(where, image)
+        words = meant.titles[id(found)] + describe_image(where, image)
         refuse_marker(words, image, host)
-        new = successor(image.as_stored, found.format, content)
+        new = replacement_image(image.as_stored, found.format, content)
         if not force:
-            check(words, image, new)
-        is_other = not is_same(content, as_file(found, image))
+            check_replacement(words, image, new)
+        is_other = not has_same_bytes(content, image_as_file(found, image))
         if is_other:
             changes[id(image)] = (new,)
         changed.append(
-            f"{words}: {counted(image.size, 'byte')} → {counted(len(content), 'byte') if is_other else 'the same'}"
+            f"{words}: {pluralize(image.size, 'byte')} → {pluralize(len(content), 'byte') if is_other else 'the same'}"
         )
-    return substitution(meant, changes, changed, selector)
+    return plan_substitution(meant, changes, changed, selector)
 
 
-def substitution(meant: Meant, changes: Changes, changed: Sequence[str], selector: Selector) -> Substitution:
+def plan_substitution(
+    meant: EditSelection, changes: ImageChanges, changed: Sequence[str], selector: Selector
+) -> ImageSubstitution:
     """Return the plan for changes to images that are meant. Raises what writing them raises."""
-    return Substitution(
+    return ImageSubstitution(
         meant,
         changes,
-        tuple(written(meant, changes) or [meant.whole.view]),
+        tuple(rewrite(meant, changes) or [meant.whole.view]),
         tuple(changed),
-        tuple(unseen(meant.items)),
-        tuple(unmatched(meant.items, selector)),
+        tuple(unread_findings(meant.items)),
+        tuple(unmatched_patterns(meant.items, selector)),
         meant.damaged,
     )
 
 
-def as_file(found: Found, image: FoundImage) -> View:
+def image_as_file(found: FoundContainer, image: FoundImage) -> View:
     """Return an image as a file of its own: what ``extract`` writes."""
-    pieces = list(pieces_of(found, image))
+    pieces = list(image_pieces(found, image))
     return image.data if len(pieces) == 1 and pieces[0] is image.data else PiecesSource(pieces, "image").view()
 
 
 def refuse_marker(words: str, image: FoundImage, host: View) -> None:
     """Raise HostError for the host's image of a fat object: that is the object."""
-    if stands_for_host(image.as_stored):
-        pack = in_both(
+    if is_host_marker(image.as_stored):
+        pack = cli_or_api(
             "fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))'
         )
         raise HostError(
@@ -138,19 +142,19 @@ def refuse_marker(words: str, image: FoundImage, host: View) -> None:
         )
 
 
-def check(words: str, old: FoundImage, new: Image) -> None:
+def check_replacement(words: str, old: FoundImage, new: Image) -> None:
     """Raise UsageError for an image that is not what its container says of it, FormatError for a damaged one.
 
     Bytes that nobody knows take the place of bytes that nobody knows.
     """
-    advice = f"nothing was written; {in_both('--force', 'force=True')} puts it there all the same"
-    recognised = images.recognise(new.data)
-    for item in disagreements(new, recognised):
+    advice = f"nothing was written; {cli_or_api('--force', 'force=True')} puts it there all the same"
+    recognised = images.identify_image(new.data)
+    for item in mismatch_findings(new, recognised):
         problem = "the new image is cut short: " if item.code == "FP1104" else "the new image is not for that: "
         raise UsageError(f"{words}: {problem}{item.message}", hint=advice, chain=new.data.chain)
     was = old.form
     if was and was not in ("empty", "object") and recognised.form != was:
-        now = described(recognised) if recognised.form else "bytes of no known form"
+        now = image_words(recognised) if recognised.form else "bytes of no known form"
         raise UsageError(f"{words}: the image there is {was}, the new one is {now}", hint=advice, chain=new.data.chain)
     try:
         images.kernels(new.data, recognised.form)
@@ -161,15 +165,15 @@ def check(words: str, old: FoundImage, new: Image) -> None:
         ) from error
 
 
-def _compare(meant: Meant, changes: Changes, after: View) -> None:
+def _compare(meant: EditSelection, changes: ImageChanges, after: View) -> None:
     """Raise HostError unless a file holds the images that it is meant to, in their order."""
-    containers = [item for item in everything(look(after)) if isinstance(item, Found)]
+    containers = [item for item in all_items(scan_tree(after)) if isinstance(item, FoundContainer)]
     there = [
         image for found in containers for image in _in_order(found.format, found.container, found.container.images)
     ]
     wanted = list(_wanted(meant, changes))
     if len(there) != len(wanted):
-        problem = f"{counted(len(there), 'image')} where {len(wanted)} were written"
+        problem = f"{pluralize(len(there), 'image')} where {len(wanted)} were written"
         raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
     for image, (expected, format) in zip(there, wanted, strict=True):
         what = expected.target.spelling or expected.target.canonical or "without a target"
@@ -192,7 +196,7 @@ def _has_same_bytes(image: Image, expected: Image, format: str) -> bool:
             here, there = _trimmed(here), _trimmed(there)
             if image.compression is None and image.form == "cubin":  # it ends there where its headers say
                 there = there.slice(0, min(len(here), len(there)))
-        return is_same(here, there)
+        return has_same_bytes(here, there)
     except Unsupported:  # nobody can inflate it
         return image.stored_size == expected.stored_size
 
@@ -203,7 +207,7 @@ def _trimmed(view: View) -> View:
     return view.slice(0, len(view) - len(tail) + len(tail.rstrip(b"\0")))
 
 
-def _wanted(meant: Meant, changes: Changes) -> Iterator[tuple[Image, str]]:
+def _wanted(meant: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image, str]]:
     """Yield the images that a file is meant to hold then, and of those in containers that are written their format."""
     for found in meant.items:
         if isinstance(found, Finding):

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fatpack.formats.cir.bundle_id import BundleId as CirId
+    from fatpack.formats.cir.bundle_id import CirBundleId as CirId
     from fatpack.formats.clang_bundle.ids.bundle_id import BundleId
     from fatpack.io.source import View
     from fatpack.model import Image, Target
@@ -25,7 +25,7 @@ _OBJECTS = {"code-object": "object", "archive": "object"}
 _OF_OLD_BYTES = ("kind", "options", "obfuscated")
 
 
-class Labels(Record):
+class ReplacementMetadata(Record):
     """What a new image is for, and what it is: the target's triple and arch, and a form; None keeps the old one's."""
 
     triple: str | None = None
@@ -39,13 +39,15 @@ class Labels(Record):
         return target if (triple, arch) == (target.triple, target.arch) else target.replace(triple=triple, arch=arch)
 
 
-def successor(old: Image, format: str, data: View, labels: Labels | None = None, *, is_beside: bool = False) -> Image:
+def replacement_image(
+    old: Image, format: str, data: View, labels: ReplacementMetadata | None = None, *, is_beside: bool = False
+) -> Image:
     """Return an image with other bytes in the place of one that was read from a container of a format.
 
     With ``is_beside`` the old one stays, and this is another entry of the same container. Raises UsageError for a
     target that the format cannot name.
     """
-    labels = labels or Labels()
+    labels = labels or ReplacementMetadata()
     target = labels.of(old.target)
     new = old.replace(
         target=target,
@@ -60,10 +62,10 @@ def successor(old: Image, format: str, data: View, labels: Labels | None = None,
 
 
 def _of_offload_binary(new: Image, old: Image, _is_beside: bool) -> Image:
-    from fatpack.formats.offload_binary.stored import Entry, entry_read
+    from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, stored_offload_entry
 
     form = _OBJECTS.get(new.form, new.form)
-    stored = entry_read(old)
+    stored = stored_offload_entry(old)
     strings = stored.strings
     for key, before, now in (
         (b"triple", old.target.triple, new.target.triple),
@@ -77,7 +79,7 @@ def _of_offload_binary(new: Image, old: Image, _is_beside: bool) -> Image:
     kind = stored.image_kind
     if new.form != old.form:
         kind = next((number for number, name in FORMS.items() if name == form), 0)
-    entry = Entry(kind, stored.offload_kind, stored.flags, strings, stored.string_offset, _ELSEWHERE)
+    entry = OffloadBinaryEntry(kind, stored.offload_kind, stored.flags, strings, stored.string_offset, _ELSEWHERE)
     return new.replace(form=form, record=entry)
 
 
@@ -125,10 +127,10 @@ def _of_fatbin(new: Image, old: Image, is_beside: bool) -> Image:
 
 
 def _of_kpack(new: Image, _old: Image, is_beside: bool) -> Image:
-    from fatpack.formats.kpack.stored import Entry
+    from fatpack.formats.kpack.stored import KpackEntry
 
     record = new.record
-    if is_beside or not isinstance(record, Entry):
+    if is_beside or not isinstance(record, KpackEntry):
         return new.replace(record=None)
     return new.replace(record=record.replace(ordinal=_ELSEWHERE))
 

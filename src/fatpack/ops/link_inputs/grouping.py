@@ -5,26 +5,28 @@ LLVM 22 and 23 take images of archives for their targets, LLVM 19 and those befo
 
 from __future__ import annotations
 
-from fatpack.ops.link_inputs.groups import Groups
-from fatpack.target.link_groups import specificity
+from fatpack.ops.link_inputs.groups import GroupBuilder
+from fatpack.target.link_groups import feature_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from fatpack.ops.link_inputs.groups import Group
+    from fatpack.ops.link_inputs.groups import ImageGroup
     from fatpack.ops.link_inputs.inputs import LinkImage
 
 
-def group(devices: Sequence[LinkImage], llvm: str, asked: Collection[str] = ()) -> tuple[list[Group], list[LinkImage]]:
+def group_images(
+    devices: Sequence[LinkImage], llvm: str, asked: Collection[str] = ()
+) -> tuple[list[ImageGroup], list[LinkImage]]:
     """Return the groups in the order in which clang-linker-wrapper links them, and the images that are in none.
 
     ``asked`` are architectures of which images in archives are taken even if nothing else is for them.
     """
     ordered = [each for each in devices if not each.is_lazy]
     if llvm == "23":
-        ordered.sort(key=lambda each: -specificity(each.image.target))
-    groups = Groups(llvm)
+        ordered.sort(key=lambda each: -feature_count(each.image.target))
+    groups = GroupBuilder(llvm)
     for each in ordered:
         groups.add(each)
     lazy = [each for each in devices if each.is_lazy]

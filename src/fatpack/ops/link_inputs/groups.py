@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.record import Record
-from fatpack.target.link_groups import absorbs, joins
+from fatpack.target.link_groups import accepts_image, joins_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 #: LIMIT: device links of one line; every image is compared with the target of each. The compilers know 200 targets.
-MOST_GROUPS = 1000
+MAX_GROUPS = 1000
 
 
-class Group(Record):
+class ImageGroup(Record):
     """One device link: the target that it makes a program for, and the images that go into it, in their order."""
 
     target: Target
@@ -46,7 +46,7 @@ class Group(Record):
         return ""
 
 
-class Groups:
+class GroupBuilder:
     """Groups while they are made. Their keys are the triple and the architecture as they are spelled."""
 
     def __init__(self, llvm: str) -> None:
@@ -60,7 +60,7 @@ class Groups:
             # The group of its own comes last among those that it is put into only where it is new.
             self.put(device, [_key(target), *self._others(target)])
         else:
-            taking = [key for key, (other, _) in self._groups.items() if absorbs(other, target)]
+            taking = [key for key, (other, _) in self._groups.items() if accepts_image(other, target)]
             self.put(device, taking or [_key(target)])
 
     def join(self, device: LinkImage, asked: Collection[str]) -> bool:
@@ -81,20 +81,20 @@ class Groups:
         return [(key, devices) for key, (_, devices) in self._groups.items()]
 
     def _others(self, target: Target) -> list[tuple[str, str]]:
-        return [key for key, (other, _) in self._groups.items() if joins(target, other, self._llvm)]
+        return [key for key, (other, _) in self._groups.items() if joins_group(target, other, self._llvm)]
 
     def put(self, device: LinkImage, keys: Iterable[Key]) -> None:
         """Add an image to groups, which are made if they are not there. Raises UsageError for too many."""
         for key in keys:
             self._groups.setdefault(key, (device.image.target, []))[1].append(device)
-        if len(self._groups) > MOST_GROUPS:
+        if len(self._groups) > MAX_GROUPS:
             raise UsageError(
-                f"the images are for more than {MOST_GROUPS} targets", hint="link them in several steps, by target"
+                f"the images are for more than {MAX_GROUPS} targets", hint="link them in several steps, by target"
             )
 
-    def made(self) -> list[Group]:
+    def made(self) -> list[ImageGroup]:
         """Return the groups, in the order of their first images."""
-        return [Group(target, tuple(devices)) for target, devices in self._groups.values()]
+        return [ImageGroup(target, tuple(devices)) for target, devices in self._groups.values()]
 
 
 def _key(target: Target) -> tuple[str, str]:

@@ -23,16 +23,16 @@ from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.magics import BITCODE, OFFLOAD_BINARY, WRAPPED_BITCODE
 from fatpack.model import Finding
-from fatpack.ops.link_inputs.words import path_of
+from fatpack.ops.link_inputs.words import find_link_file
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.budget import Budget
     from fatpack.io.source import Source, View
     from fatpack.model import Image
-    from fatpack.ops.link_inputs.words import Line, Word
+    from fatpack.ops.link_inputs.words import LinkLine, LinkWord
 
 #: Hosts in which LLVM's tools find nothing, whatever the section is called → what their files are
 _UNREAD = {
@@ -74,13 +74,13 @@ class LinkInput(Record):
     other: tuple[str, ...] = ()
 
 
-class Inputs:
+class LinkInputFiles:
     """The files of a link line, open until the end of a block; they are read when this is made.
 
     ``findings`` are what is damaged or unusual in them: damage is an ``error``, and the images there are missing.
     """
 
-    def __init__(self, line: Line, budget: Budget | None = None) -> None:
+    def __init__(self, line: LinkLine, budget: Budget | None = None) -> None:
         self._budget = budget
         self.inputs: list[LinkInput] = []
         self.devices: list[LinkImage] = []
@@ -89,12 +89,12 @@ class Inputs:
         self._opened: list[Source] = []
         try:
             for word in line.words:
-                self._read(word, path_of(word, line))
+                self._read(word, find_link_file(word, line))
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> Inputs:
+    def __enter__(self) -> LinkInputFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,7 +105,7 @@ class Inputs:
         while self._opened:
             self._opened.pop().close()
 
-    def _read(self, word: Word, path: str) -> None:
+    def _read(self, word: LinkWord, path: str) -> None:
         if path != "-":
             try:
                 is_folder = stat.S_ISDIR(os.stat(path).st_mode)
@@ -123,7 +123,7 @@ class Inputs:
         self._opened.append(source)
         view = source.view()
         self.views.append(view)
-        reader = _Reader(len(self.inputs), view, word.is_whole)
+        reader = _InputReader(len(self.inputs), view, word.is_whole)
         try:
             self.inputs.append(reader.read(path))
         except (FormatError, HostError, Unsupported) as error:
@@ -133,7 +133,7 @@ class Inputs:
         self.findings += reader.findings
 
 
-class _Reader:
+class _InputReader:
     """One file of the line while it is read."""
 
     def __init__(self, number: int, view: View, is_whole: bool) -> None:
@@ -159,12 +159,12 @@ class _Reader:
 
     def _read_host(self, view: View) -> tuple[str, str]:
         """Return which kind of file this is and why nothing of it is linked, if that is so; take what is."""
-        host = hosts.detected(view)
+        host = hosts.detect_host(view)
         if host is None:
             return "other", "it is neither an object nor an archive"
         if host in _UNREAD:
             return "shared" if host == "pe" else "other", _UNREAD[host]
-        if header.type_of(view) == header.SHARED:
+        if header.read_file_type(view) == header.SHARED:
             return "shared", "a shared library or a program: its device code is linked and registered already"
         kind = _KINDS.get(host, host)
         self._is_lazy = kind == "archive" and not self._is_whole
@@ -172,7 +172,7 @@ class _Reader:
         return kind, ""
 
     def _walk(self, host: str, view: View, member: str, depth: int) -> None:
-        for site in hosts.room(host).locate(view):
+        for site in hosts.get_host(host).locate(view):
             if isinstance(site, Finding):
                 self.findings.append(site)
             elif site.expects == hosts.MEMBER:
@@ -183,7 +183,7 @@ class _Reader:
                 self._other[site.section or ""] = None
                 self.findings += site.findings
 
-    def _enter(self, site: Site, depth: int) -> None:
+    def _enter(self, site: CodeSection, depth: int) -> None:
         """Read a member of an archive, which may be an archive itself."""
         view, member = site.data, site.member or ""
         self.findings += site.findings
@@ -194,7 +194,7 @@ class _Reader:
             if view.head(0, 4) == OFFLOAD_BINARY:
                 self._take(view, member)
                 return
-            host = hosts.detected(view)
+            host = hosts.detect_host(view)
             if host is not None and host not in _UNREAD:
                 self._walk(host, view, member, depth - 1)
         except (FormatError, HostError, Unsupported) as error:
@@ -211,7 +211,7 @@ class _Reader:
                     return
                 container = offload_binary.parse(view, at)
                 for image in container.images:
-                    form = images.recognise(image.data).form or image.form
+                    form = images.identify_image(image.data).form or image.form
                     self.devices.append(LinkImage(image, form, self._number, member, self._is_lazy))
                 self.findings += container.findings
                 # A compressed binary (v3) is padded to 8 bytes that its size does not count.
@@ -229,7 +229,7 @@ def _is_padding(view: View, at: int) -> bool:
     return rest <= _PADDING and not any(view.read(at, rest))
 
 
-def _is_offloading(site: Site) -> bool:
+def _is_offloading(site: CodeSection) -> bool:
     """Return whether LLVM's tools read a place: by its type (ELF), by its name (COFF, bitcode)."""
     if site.expects != hosts.CONTAINER:
         return False
@@ -240,9 +240,9 @@ def _is_offloading(site: Site) -> bool:
 
 
 def _damage(error: FormatError | HostError | Unsupported, view: View) -> Finding:
-    from fatpack.scanner.found import as_finding
+    from fatpack.scanner.found import finding_from_error
 
-    return as_finding(error, view.span())
+    return finding_from_error(error, view.span())
 
 
 def is_bitcode(view: View) -> bool:

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.ops.link_inputs.groups import Groups, Key
+    from fatpack.ops.link_inputs.groups import GroupBuilder, Key
     from fatpack.ops.link_inputs.inputs import LinkImage
     from fatpack.symbols.linking import LinkSymbol
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 _WANTED, _WEAK = 1, 2
 
 
-def join_needed(lazy: Sequence[LinkImage], groups: Groups) -> list[LinkImage]:
+def join_needed(lazy: Sequence[LinkImage], groups: GroupBuilder) -> list[LinkImage]:
     """Add the images of archives that groups need, and return the others.
 
     Raises FormatError for damaged tables of symbols, Unsupported for bitcode that has none.
     """
-    return _Joining(lazy, groups).run()
+    return _LazyImageJoin(lazy, groups).run()
 
 
-class _Joining:
+class _LazyImageJoin:
     """Images of archives while they join: each is asked again only if a group wants something more that it defines."""
 
-    def __init__(self, lazy: Sequence[LinkImage], groups: Groups) -> None:
+    def __init__(self, lazy: Sequence[LinkImage], groups: GroupBuilder) -> None:
         self._lazy = lazy
         self._groups = groups
         self._symbols = [_symbols(each) for each in lazy]

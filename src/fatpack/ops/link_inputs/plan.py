@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported, UsageError, in_both
+from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
 from fatpack.io.names import image_name
-from fatpack.ops.link_inputs.grouping import group
-from fatpack.ops.link_inputs.inputs import Inputs, LinkImage, LinkInput
+from fatpack.ops.link_inputs.grouping import group_images
+from fatpack.ops.link_inputs.inputs import LinkImage, LinkInput, LinkInputFiles
 from fatpack.record import Record
 from fatpack.target.link_groups import VERSIONS
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.io.writing import Progress
     from fatpack.model import Finding
-    from fatpack.ops.link_inputs.groups import Group
-    from fatpack.ops.link_inputs.words import Line
+    from fatpack.ops.link_inputs.groups import ImageGroup
+    from fatpack.ops.link_inputs.words import LinkLine
 
 #: What the description of the groups is called in the folder of the images.
 MANIFEST = "link-inputs.json"
@@ -51,7 +51,7 @@ class LinkPlan(Record):
     llvm: str
     inputs: tuple[LinkInput, ...]
     files: tuple[LinkFile, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[ImageGroup, ...]
     left: tuple[LinkImage, ...]
     passed_by: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -69,7 +69,9 @@ class LinkPlan(Record):
             raise FormatError(item.message, offset=item.span.start, hint=item.hint, chain=item.span.source)
 
 
-def plan(line: Line, opened: Inputs, llvm: str = VERSIONS[-1], asked: Collection[str] = ()) -> LinkPlan:
+def plan_link(
+    line: LinkLine, opened: LinkInputFiles, llvm: str = VERSIONS[-1], asked: Collection[str] = ()
+) -> LinkPlan:
     """Return what of the inputs of a line goes into which device link, by the rules of a version of LLVM.
 
     Raises UsageError for a version whose rules are not known.
@@ -79,9 +81,9 @@ def plan(line: Line, opened: Inputs, llvm: str = VERSIONS[-1], asked: Collection
     if llvm == "19" and asked:
         raise UsageError(
             "LLVM 19 links images of archives by their symbols, not because an architecture is asked for",
-            hint=f"leave out {in_both('--should-extract', 'should_extract')}, or follow the rules of LLVM 22 or 23",
+            hint=f"leave out {cli_or_api('--should-extract', 'should_extract')}, or follow the rules of LLVM 22 or 23",
         )
-    groups, left = group(opened.devices, llvm, frozenset((*asked, *line.asked)))
+    groups, left = group_images(opened.devices, llvm, frozenset((*asked, *line.asked)))
     linked = {id(device) for each in groups for device in each.devices}
     files = [
         LinkFile(_name(device, opened.inputs[device.input].path, number), device)
@@ -105,7 +107,7 @@ def _name(device: LinkImage, path: str, number: int) -> str:
     return image_name(device.member or path, target.triple, target.arch, number, extension)
 
 
-def write(
+def write_link_plan(
     made: LinkPlan,
     directory: str,
     manifest: bytes,
@@ -119,13 +121,13 @@ def write(
     Raises UsageError if any of them exists already and ``force`` is not given, or for a directory that is none.
     """
     from fatpack.io.sink import write_file
-    from fatpack.ops.extract import Extract, checked_paths, write_plan
+    from fatpack.ops.extract import OutputFile, check_paths, write_plan
 
     extracts = [
-        Extract(each.name, (each.data,), f"image for {each.device.image.target.canonical}") for each in made.files
+        OutputFile(each.name, (each.data,), f"image for {each.device.image.target.canonical}") for each in made.files
     ]
-    whole = [*extracts, Extract(MANIFEST, (manifest,), "manifest")]
-    checked_paths(whole, directory, inputs, force=force)
+    whole = [*extracts, OutputFile(MANIFEST, (manifest,), "manifest")]
+    check_paths(whole, directory, inputs, force=force)
     paths = write_plan(extracts, directory, force=force, inputs=inputs, progress=progress) if extracts else []
     path = os.path.join(directory, MANIFEST)
     if not extracts:
@@ -133,5 +135,7 @@ def write(
     try:
         write_file(path, [manifest], force=force, inputs=inputs)
     except FileExistsError as error:
-        raise UsageError(f"{path} exists", hint=in_both("--force to overwrite", "force=True overwrites it")) from error
+        raise UsageError(
+            f"{path} exists", hint=cli_or_api("--force to overwrite", "force=True overwrites it")
+        ) from error
     return [*paths, path]

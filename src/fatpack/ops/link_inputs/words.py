@@ -40,7 +40,7 @@ _SYSTEM = ("usr/local/lib", "lib/*-linux-*", "usr/lib/*-linux-*", "lib64", "usr/
 _OUTPUTS = ("-o", "--output")
 
 
-class Word(Record):
+class LinkWord(Record):
     """A file or a library on a line; ``is_whole``: all members of an archive are linked, whether needed or not.
 
     ``is_required`` tells that the line means a file: one that is missing is an error then, and passed by otherwise.
@@ -52,37 +52,37 @@ class Word(Record):
     is_required: bool = True
 
 
-class Line(Record):
+class LinkLine(Record):
     """A link line: what is linked, in order, the folders of libraries, the root of the system, and what is asked for.
 
     ``asked`` are architectures whose images are taken from archives even if nothing else is for them, ``passed_by`` the
     words that mean nothing here.
     """
 
-    words: tuple[Word, ...]
+    words: tuple[LinkWord, ...]
     folders: tuple[str, ...]
     root: str
     asked: tuple[str, ...]
     passed_by: tuple[str, ...]
 
 
-def read(words: Sequence[str], linker_words: Sequence[str] = ()) -> Line:
+def parse_link_line(words: Sequence[str], linker_words: Sequence[str] = ()) -> LinkLine:
     """Return the line that words make. Raises UsageError for an option that is none of a link line.
 
     ``linker_words`` are a linker's own, behind the others: options that are not known there are passed by, and so are
     files that are missing, as clang-linker-wrapper does it.
     """
-    line = _Reader()
+    line = _LinkLineParser()
     line.read(words, is_strict=True)
     line.read(linker_words, is_strict=False)
-    return Line(tuple(line.words), tuple(line.folders), line.root, tuple(line.asked), tuple(line.passed_by))
+    return LinkLine(tuple(line.words), tuple(line.folders), line.root, tuple(line.asked), tuple(line.passed_by))
 
 
-class _Reader:
+class _LinkLineParser:
     """A line while it is read."""
 
     def __init__(self) -> None:
-        self.words: list[Word] = []
+        self.words: list[LinkWord] = []
         self.folders: list[str] = []
         self.root = ""
         self.asked: list[str] = []
@@ -93,7 +93,7 @@ class _Reader:
         rest = iter(words)
         for word in rest:
             if word[:1] != "-" or word == "-":
-                self.words.append(Word(word, False, self._is_whole, is_strict))
+                self.words.append(LinkWord(word, False, self._is_whole, is_strict))
             elif not self._option(word, rest):
                 if is_strict:
                     raise UsageError(
@@ -118,7 +118,7 @@ class _Reader:
         elif word in _OUTPUTS:
             self.passed_by += [word, _next(word, rest)]
         elif word.startswith("-l"):
-            self.words.append(Word(word[2:] or _next(word, rest), True, self._is_whole))
+            self.words.append(LinkWord(word[2:] or _next(word, rest), True, self._is_whole))
         else:
             return False
         return True
@@ -131,7 +131,7 @@ def _next(word: str, rest: Iterator[str]) -> str:
     return text
 
 
-def path_of(word: Word, line: Line) -> str:
+def find_link_file(word: LinkWord, line: LinkLine) -> str:
     """Return the file that a word means. Raises UsageError for a library that no folder has, nor the system's."""
     if not word.is_library:
         return word.text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+,=-]*\Z")
 
 
-class Template(Record):
+class CommandTemplate(Record):
     """A command with placeholders in it."""
 
     words: tuple[str, ...]
@@ -56,7 +56,7 @@ def _text(match: re.Match[str], values: Mapping[str, str]) -> str:
     return values[match[1]] if match[1] is not None else match[0][0]
 
 
-def template(words: Sequence[str], *, wants_output: bool) -> Template:
+def parse_template(words: Sequence[str], *, wants_output: bool) -> CommandTemplate:
     """Return a command as it was given; ``wants_output`` says that what it makes goes somewhere.
 
     Raises UsageError for an unknown placeholder, and for one that is missing or goes nowhere.
@@ -72,18 +72,18 @@ def template(words: Sequence[str], *, wants_output: bool) -> Template:
                     f"{match[0]} in the argument {word!r} is no placeholder",
                     hint=f"they are {', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}; write {{{{ for a brace",
                 )
-    made = Template(tuple(words))
+    made = CommandTemplate(tuple(words))
     if "in" not in made.names:
         raise UsageError("no argument of the command has {in}, the file with the image")
     if wants_output and "out" not in made.names:
         raise UsageError("no argument of the command has {out}, the file that it is to write")
     if not wants_output and "out" in made.names:
-        hint = in_both("--add, --replace and -d DIR say where", "fatpack.map_images(…, put=…) says where")
+        hint = cli_or_api("--add, --replace and -d DIR say where", "fatpack.map_images(…, put=…) says where")
         raise UsageError("what the command writes to {out} goes nowhere", hint=hint)
     return made
 
 
-def values_of(position: str, image: FoundImage, names: frozenset[str]) -> dict[str, str]:
+def placeholder_values(position: str, image: FoundImage, names: frozenset[str]) -> dict[str, str]:
     """Return what the placeholders stand for that come from an image; ``in`` and ``out`` are the caller's.
 
     Raises UsageError for a text of the file that is no plain word, or is not there.

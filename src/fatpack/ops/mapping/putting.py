@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from fatpack import images
-from fatpack.errors import FormatError, UsageError, counted, in_both
-from fatpack.images.agreement import described, disagreements
+from fatpack.errors import FormatError, UsageError, cli_or_api, pluralize
+from fatpack.images.agreement import image_words, mismatch_findings
 from fatpack.io.names import image_name
-from fatpack.ops.edit.bare import is_same
-from fatpack.ops.edit.substitution import as_file, refuse_marker, substitution
-from fatpack.ops.edit.successor import successor
-from fatpack.ops.extract import Extract
+from fatpack.ops.edit.bare import has_same_bytes
+from fatpack.ops.edit.substitution import image_as_file, plan_substitution, refuse_marker
+from fatpack.ops.edit.successor import replacement_image
+from fatpack.ops.extract import OutputFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     from fatpack.model import Image
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.edit.meant import Meant
-    from fatpack.ops.edit.substitution import Substitution
-    from fatpack.ops.mapping.mapping import Made
+    from fatpack.ops.edit.meant import EditSelection
+    from fatpack.ops.edit.substitution import ImageSubstitution
+    from fatpack.ops.mapping.mapping import MappedImage
 
 #: formats whose entries are found by target alone, or by target and binary: two of one cannot be told apart
 _BY_TARGET = ("clang-offload-bundle", "cir-offload-container", "rocm-kpack")
 
 
-def put_back(
-    meant: Meant, made: Sequence[Made], selector: Selector, *, is_beside: bool, force: bool = False
-) -> Substitution:
+def plan_put_back(
+    meant: EditSelection, made: Sequence[MappedImage], selector: Selector, *, is_beside: bool, force: bool = False
+) -> ImageSubstitution:
     """Return the plan that puts what was made of images into their places, or behind them in the same containers.
 
     Raises UsageError for what contradicts its target, for a target that is there already, and for bytes of which nobody
@@ -42,26 +42,28 @@ def put_back(
         assert item.data is not None
         refuse_marker(job.words, job.image, meant.whole.view)
         old = job.image.as_stored
-        new = successor(old, job.found.format, item.data, item.labels, is_beside=is_beside)
-        is_other = is_beside or new.target != old.target or not is_same(item.data, as_file(job.found, job.image))
+        new = replacement_image(old, job.found.format, item.data, item.labels, is_beside=is_beside)
+        is_other = (
+            is_beside or new.target != old.target or not has_same_bytes(item.data, image_as_file(job.found, job.image))
+        )
         if is_other:
             if not force:
                 _check(item, new)
             changes[id(job.image)] = (old, new) if is_beside else (new,)
-        what = described(item.recognised) if item.recognised.form else "bytes of no known form"
+        what = image_words(item.recognised) if item.recognised.form else "bytes of no known form"
         place = "added beside it" if is_beside else "in its place" if is_other else "the same bytes"
-        changed.append(f"{job.words}: {what}, {counted(len(item.data), 'byte')}, {place}")
+        changed.append(f"{job.words}: {what}, {pluralize(len(item.data), 'byte')}, {place}")
     _refuse_twice(meant, made, changes, force=force)
-    return substitution(meant, changes, changed, selector)
+    return plan_substitution(meant, changes, changed, selector)
 
 
-def _check(item: Made, new: Image) -> None:
+def _check(item: MappedImage, new: Image) -> None:
     words, data = item.job.words, new.data
-    advice = f"nothing was written; {in_both('--force', 'force=True')} takes it all the same"
+    advice = f"nothing was written; {cli_or_api('--force', 'force=True')} takes it all the same"
     if not item.recognised.form and item.labels.arch is None and item.labels.triple is None:
-        given = in_both("--set-arch or --set-triple", "ImageFile(…, triple=…, arch=…)")
+        given = cli_or_api("--set-arch or --set-triple", "ImageFile(…, triple=…, arch=…)")
         raise UsageError(f"{words}: nobody knows what the new image is, or what it is for", hint=f"say it with {given}")
-    for finding in disagreements(new, item.recognised):
+    for finding in mismatch_findings(new, item.recognised):
         raise UsageError(f"{words}: the new image: {finding.message}", hint=advice)
     try:
         images.kernels(data, item.recognised.form)
@@ -72,7 +74,9 @@ def _check(item: Made, new: Image) -> None:
         ) from error
 
 
-def _refuse_twice(meant: Meant, made: Sequence[Made], changes: dict[int, tuple[Image, ...]], *, force: bool) -> None:
+def _refuse_twice(
+    meant: EditSelection, made: Sequence[MappedImage], changes: dict[int, tuple[Image, ...]], *, force: bool
+) -> None:
     """Raise UsageError for two images of one target in a container, where there are more of them than before."""
     for found in {id(item.job.found): item.job.found for item in made}.values():
         if force and found.format not in _BY_TARGET:
@@ -84,7 +88,7 @@ def _refuse_twice(meant: Meant, made: Sequence[Made], changes: dict[int, tuple[I
             key = _key(found.format, image)
             if now[key] > max(1, before[key]):
                 name = image.target.spelling or image.target.canonical
-                given = in_both("--set-arch and --set-triple", "ImageFile(…, triple=…, arch=…)")
+                given = cli_or_api("--set-arch and --set-triple", "ImageFile(…, triple=…, arch=…)")
                 raise UsageError(
                     f"{meant.titles.get(id(found), '')}there would be {now[key]} images for {name} in one container",
                     hint=f"say what the new ones are for with {given}, or put them in the place of the old ones",
@@ -99,7 +103,7 @@ def _key(format: str, image: Image) -> tuple[str, ...]:
     return (target.triple, target.arch, target.offload, image.form)
 
 
-def files_of(made: Sequence[Made], source: str) -> list[Extract]:
+def files_to_write(made: Sequence[MappedImage], source: str) -> list[OutputFile]:
     """Return what was made as files to write, named as ``extract`` names images: after target and position."""
     plan = []
     for item in made:
@@ -113,6 +117,6 @@ def files_of(made: Sequence[Made], source: str) -> list[Extract]:
             item.job.number,
             images.EXTENSIONS.get(form, "bin"),
         )
-        what = described(item.recognised) if form else "bytes of no known form"
-        plan.append(Extract(name, (item.data,), f"{item.job.words}: {what}", found=item.job.found))
+        what = image_words(item.recognised) if form else "bytes of no known form"
+        plan.append(OutputFile(name, (item.data,), f"{item.job.words}: {what}", found=item.job.found))
     return plan

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SHORTEST, _LONGEST = 0.0005, 0.01
 
 
-class Ended(Record):
+class ProcessFailed(Record):
     """A program that ended: which command it was, and its exit code; negative: the signal, which ``words`` name."""
 
     number: int
@@ -29,7 +29,7 @@ class Ended(Record):
     words: str = ""
 
 
-def substituted(word: str, values: Mapping[str, str]) -> str:
+def substitute(word: str, values: Mapping[str, str]) -> str:
     """Return a word with values in the place of marks: each where it comes first; of overlapping ones the first."""
     places = sorted((word.find(mark), -len(mark), mark) for mark in values if mark and mark in word)
     parts: list[str] = []
@@ -52,7 +52,7 @@ def create_output(folder: str, stem: str, extension: str, *, mode: int = 0o666) 
         return path
 
 
-class Running:
+class RunningPrograms:
     """Programs that run beside each other, at most ``count``; at the end of the block none does::
 
     with Running(4) as running:
@@ -71,7 +71,7 @@ class Running:
         self._count = count
         self._numbers: dict[int, int] = {}
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> RunningPrograms:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,7 +81,7 @@ class Running:
             os.waitpid(process, 0)
         self._numbers.clear()
 
-    def made_room(self) -> Ended | None:
+    def made_room(self) -> ProcessFailed | None:
         """Wait until one program more may run; return the one that ended for it, None if there was room."""
         return self._first() if len(self._numbers) == self._count else None
 
@@ -92,13 +92,13 @@ class Running:
         process = os.posix_spawn(program, list(arguments), os.environ, setsigdef=signals)
         self._numbers[process] = number
 
-    def rest(self) -> Iterator[Ended]:
+    def rest(self) -> Iterator[ProcessFailed]:
         """Yield the programs that still run, in the order in which they were started, as they end."""
         while self._numbers:
             process = next(iter(self._numbers))
             yield self._ended(process, os.waitpid(process, 0)[1])
 
-    def _first(self) -> Ended:
+    def _first(self) -> ProcessFailed:
         """Wait for any of the programs."""
         if len(self._numbers) == 1:
             return next(self.rest())
@@ -111,7 +111,9 @@ class Running:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST)
 
-    def _ended(self, process: int, status: int) -> Ended:
+    def _ended(self, process: int, status: int) -> ProcessFailed:
         code = os.waitstatus_to_exitcode(status)
         words = "" if code >= 0 else _signal.strsignal(-code) or f"Unknown signal {-code}"
-        return Ended(self._numbers.pop(process), code, f"{words} (core dumped)" if os.WCOREDUMP(status) else words)
+        return ProcessFailed(
+            self._numbers.pop(process), code, f"{words} (core dumped)" if os.WCOREDUMP(status) else words
+        )

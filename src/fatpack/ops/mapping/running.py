@@ -22,7 +22,7 @@ _KEPT = 64 << 10
 _PATIENCE = 2.0
 
 
-class Said(Record):
+class ProcessOutput(Record):
     """What a program printed, on stdout and stderr together; ``dropped`` bytes before that are gone.
 
     All of it is in the file at ``path``, if it was to be kept.
@@ -33,7 +33,7 @@ class Said(Record):
     path: str = ""
 
 
-class Programs:
+class ProcessPool:
     """Programs that run; at the end of the block none does, and none starts any more."""
 
     def __init__(self) -> None:
@@ -53,7 +53,9 @@ class Programs:
         for process in running:
             _end(process)
 
-    def run(self, arguments: Sequence[str], words: str, keep: str = "", check: Callable[[int], object] = int) -> Said:
+    def run(
+        self, arguments: Sequence[str], words: str, keep: str = "", check: Callable[[int], object] = int
+    ) -> ProcessOutput:
         """Run a program to its end and return what it said. There is no shell, and nothing to read on its stdin.
 
         ``words`` name the image that it is run for. All that it says is written to a new file at ``keep``, if there is
@@ -120,7 +122,9 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _said(stream: IO[bytes] | None, sink: IO[bytes] | None = None, check: Callable[[int], object] = int) -> Said:
+def _said(
+    stream: IO[bytes] | None, sink: IO[bytes] | None = None, check: Callable[[int], object] = int
+) -> ProcessOutput:
     kept, dropped = b"", 0
     while stream is not None and (block := os.read(stream.fileno(), _KEPT)):
         kept += block
@@ -130,4 +134,4 @@ def _said(stream: IO[bytes] | None, sink: IO[bytes] | None = None, check: Callab
         if sink is not None:
             check(dropped + len(kept))
             sink.write(block)
-    return Said(kept.decode("utf-8", "replace"), dropped)
+    return ProcessOutput(kept.decode("utf-8", "replace"), dropped)

@@ -11,12 +11,13 @@ from fatpack import formats, images
 from fatpack.errors import UsageError
 from fatpack.findings import finding
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id, stored_id
-from fatpack.formats.clang_bundle.layout import FORMAT, TYPES
-from fatpack.images.agreement import disagreements
-from fatpack.model import Container, Span
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, TYPES
+from fatpack.images.agreement import mismatch_findings
+from fatpack.io.source import Span
+from fatpack.model import Container
 from fatpack.ops.pack.bundles.fat_object import check_ids, fat_object, host_object
 from fatpack.ops.pack.image_keys import id_from, image_with_id
-from fatpack.ops.pack.packed import Packed
+from fatpack.ops.pack.packed import PackedContainers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     return image_with_id(spelling, parse_id(spelling).target, data)
 
 
-def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
+def pack(stored: Sequence[Image], options: BundleOptions) -> PackedContainers:
     """Return one bundle of the images, in their order.
 
     Images are passed on unread unless they are compressed. Raises UsageError for IDs that exclude each other, and for
@@ -86,9 +87,11 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
     if TYPES[type] and align > 1:
         raise UsageError("a text bundle has no alignment", hint="leave out the alignment")
     number = (_DEFAULT_VERSION if version is None else version) if compression else 0
-    container = Container(FORMAT, number, tuple(stored), Span(0, 0))
+    container = Container(BUNDLE_FORMAT, number, tuple(stored), Span(0, 0))
     is_text = bool(TYPES[type]) and not compression
-    return Packed(tuple(formats.room(FORMAT).write(container, options)), tuple(findings), is_text)
+    return PackedContainers(
+        tuple(formats.get_format(BUNDLE_FORMAT).write(container, options)), tuple(findings), is_text
+    )
 
 
 def _findings(stored: Sequence[Image]) -> list[Finding]:
@@ -96,7 +99,7 @@ def _findings(stored: Sequence[Image]) -> list[Finding]:
     for image in stored:
         view = image.data
         if len(view):
-            findings += disagreements(image, images.recognise(view))
+            findings += mismatch_findings(image, images.identify_image(view))
         view.source.rest()
     offloads = {image.target.offload for image in stored}
     if stored and "host" not in offloads and offloads != {"hip"}:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats import cir
-from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, problem
-from fatpack.formats.cir.words import FORMAT
-from fatpack.model import Container, Image, Span
+from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, refusal_reason
+from fatpack.formats.cir.words import CIR_FORMAT
+from fatpack.io.source import Span
+from fatpack.model import Container, Image
 from fatpack.ops.pack.image_keys import id_from, image_with_id, refuse_keys
-from fatpack.ops.pack.packed import Packed
+from fatpack.ops.pack.packed import PackedContainers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     The ID is stored as it is given; where an option names no target, it is the one that the file itself carries, as
     those do that a container was split into. Raises UsageError for a target that no container can name.
     """
-    spelling = None if {"id", "kind", "triple", "arch"} & option.facts.keys() else cir.carried_id(data)
+    spelling = None if {"id", "kind", "triple", "arch"} & option.facts.keys() else cir.only_bundle_id(data)
     if spelling is None:
         spelling = id_from(option, "a CIR container", KINDS, id_for)
     else:
@@ -34,7 +35,7 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     return image_with_id(spelling, parse_id(spelling).target, data, form="cir")
 
 
-def pack(stored: Sequence[Image], options: CirOptions) -> Packed:
+def pack(stored: Sequence[Image], options: CirOptions) -> PackedContainers:
     """Return the container of the modules, host first, devices in their order.
 
     Raises UsageError where the modules make no container, or are for CUDA and for HIP; FormatError for one that is no
@@ -48,15 +49,15 @@ def pack(stored: Sequence[Image], options: CirOptions) -> Packed:
             "device modules for CUDA and for HIP in one container",
             hint="one compilation is for one of them, and a host registers the code of one; make a container for each",
         )
-    combination = cir.combine(Container(FORMAT, 0, tuple(stored), Span(0, 0)), options)
-    return Packed(tuple(combination.pieces()), combination.findings, notes=tuple(report_lines(combination)))
+    combination = cir.combine_container(Container(CIR_FORMAT, 0, tuple(stored), Span(0, 0)), options)
+    return PackedContainers(tuple(combination.pieces()), combination.findings, notes=tuple(report_lines(combination)))
 
 
 def _renamed(stored: Sequence[Image], ids: Sequence[str]) -> list[Image]:
     if len(ids) != len(stored):
         raise UsageError(f"{len(ids)} bundle IDs for {len(stored)} modules", hint="name one for each, in their order")
     for spelling in ids:
-        wrong = problem(spelling)
+        wrong = refusal_reason(spelling)
         if wrong:
             raise UsageError(f"bundle ID {spelling!r}: {wrong}", hint="such as cuda-nvptx64-nvidia-cuda--sm_80")
     return [

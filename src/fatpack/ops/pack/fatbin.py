@@ -9,22 +9,23 @@ from __future__ import annotations
 from fatpack import formats, images
 from fatpack.errors import UsageError
 from fatpack.findings import finding
-from fatpack.formats.cuda_fatbin.layout import FORMAT, UNSEEN
+from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT, UNKNOWN_KINDS
 from fatpack.formats.cuda_fatbin.layout import KINDS as KINDS_OF_ENTRIES
-from fatpack.formats.cuda_fatbin.reading.entry import unseen
-from fatpack.images.agreement import disagreements
-from fatpack.model import Container, Image, Span, Target
+from fatpack.formats.cuda_fatbin.reading.entry import unknown_kind_message
+from fatpack.images.agreement import mismatch_findings
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.ops.pack.image_keys import refuse_keys
-from fatpack.ops.pack.included_ptx import unserved, with_ptx
-from fatpack.ops.pack.packed import Packed
-from fatpack.ops.pack.uniform import HINT, differences
+from fatpack.ops.pack.included_ptx import select_ptx, unsupported_gpu_findings
+from fatpack.ops.pack.packed import PackedContainers
+from fatpack.ops.pack.uniform import DIFFERENCE_HINT, arch_differences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.images import Recognised
+    from fatpack.images import ImageInfo
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.options import FatbinOptions
@@ -54,7 +55,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     refuse_keys(option, left, "a fat binary", ", ".join(_ATTRS))
     if not len(data):
         raise UsageError(f"{name}: the file is empty, and an entry of a fat binary has an image")
-    recognised = images.recognise(data)
+    recognised = images.identify_image(data)
     if kind and kind not in (*KINDS, *KINDS_OF_ENTRIES.values()) and not kind.startswith("0x"):
         hint = "leave out kind, or write kind=elf, ptx, nvvm or tileir"
         raise UsageError(f"{name}: kind={kind} is no kind of image in a fat binary", hint=hint)
@@ -91,7 +92,7 @@ def _architecture(option: ImageOption, form: str, arch: str) -> str:
     return "sm_" + arch.removeprefix(prefix)
 
 
-def _check_form(name: str, form: str, recognised: Recognised) -> None:
+def _check_form(name: str, form: str, recognised: ImageInfo) -> None:
     if recognised.form != form:
         what = recognised.detail or recognised.form or "unknown"
         raise UsageError(
@@ -99,7 +100,7 @@ def _check_form(name: str, form: str, recognised: Recognised) -> None:
         )
 
 
-def _with_own(name: str, target: Target, recognised: Recognised, *, is_checked: bool) -> Target:
+def _with_own(name: str, target: Target, recognised: ImageInfo, *, is_checked: bool) -> Target:
     """Return the target with the image's own architecture, or the given one if it does not contradict that."""
     if is_checked and recognised.triple and target.triple.partition("-")[0] != recognised.triple.partition("-")[0]:
         raise UsageError(
@@ -118,21 +119,21 @@ def _with_own(name: str, target: Target, recognised: Recognised, *, is_checked: 
     return target
 
 
-def pack(stored: Sequence[Image], options: FatbinOptions) -> Packed:
+def pack(stored: Sequence[Image], options: FatbinOptions) -> PackedContainers:
     """Return one fat binary of the images, in their order, as fatbinary writes it.
 
     Entries of other fat binaries are copied as they are stored if the options do not state how to store images; if they
     do, they are stored as new ones, unless they are obfuscated. Raises UsageError for what the format cannot say.
     """
-    chosen = with_ptx(stored, options.include_ptx or "all")
-    container = Container(FORMAT, 1, tuple(chosen), Span(0, 0))
-    pieces = tuple(formats.room(FORMAT).write(container, options))
+    chosen = select_ptx(stored, options.include_ptx or "all")
+    container = Container(FATBIN_FORMAT, 1, tuple(chosen), Span(0, 0))
+    pieces = tuple(formats.get_format(FATBIN_FORMAT).write(container, options))
     kept = set(map(id, chosen))
     left_out = [image for image in stored if id(image) not in kept]
     archs = ", ".join(dict.fromkeys(image.target.arch for image in left_out))
     notes = (f"left out: PTX for {archs}",) if left_out else ()
-    findings = (*_contradictions(chosen), *uneven(chosen), *unserved(chosen, left_out))
-    return Packed(pieces, findings, notes=notes, left_out=len(left_out))
+    findings = (*_contradictions(chosen), *uneven_architectures(chosen), *unsupported_gpu_findings(chosen, left_out))
+    return PackedContainers(pieces, findings, notes=notes, left_out=len(left_out))
 
 
 def _contradictions(stored: Sequence[Image]) -> Iterator[Finding]:
@@ -140,9 +141,14 @@ def _contradictions(stored: Sequence[Image]) -> Iterator[Finding]:
         # What was read from a container was looked at when it was read.
         if image.record is None:
             view = image.data
-            if _kind(image) in UNSEEN:
-                yield finding("FP1407", view.span(), unseen(_kind(image)), "kind=elf stores a cubin, kind=ptx a text")
-            yield from disagreements(image, images.recognise(view))
+            if _kind(image) in UNKNOWN_KINDS:
+                yield finding(
+                    "FP1407",
+                    view.span(),
+                    unknown_kind_message(_kind(image)),
+                    "kind=elf stores a cubin, kind=ptx a text",
+                )
+            yield from mismatch_findings(image, images.identify_image(view))
             view.source.rest()
 
 
@@ -153,7 +159,7 @@ def _kind(image: Image) -> int:
     return numbers.get(word, int(word, 16) if word.startswith("0x") else 0)
 
 
-def uneven(stored: Sequence[Image]) -> Iterator[Finding]:
+def uneven_architectures(stored: Sequence[Image]) -> Iterator[Finding]:
     """Yield a finding for every source file (identifier) that has other architectures than the first.
 
     A program whose parts are built for different GPUs fails on those that not all parts are for: kernels are missing,
@@ -164,5 +170,5 @@ def uneven(stored: Sequence[Image]) -> Iterator[Finding]:
         identifier = image.attrs.get("identifier")
         if identifier:
             parts.setdefault(identifier, []).append(f"{image.target.arch} ({image.form or image.attrs.get('kind')})")
-    for _, text in differences(parts):
-        yield finding("FP1420", Span(0, 0), text, HINT)
+    for _, text in arch_differences(parts):
+        yield finding("FP1420", Span(0, 0), text, DIFFERENCE_HINT)

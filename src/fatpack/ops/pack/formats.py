@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Image
-    from fatpack.ops.pack.packed import Packed
+    from fatpack.ops.pack.packed import PackedContainers
     from fatpack.options import Options
 
     class Packer(Protocol):
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         def image_from(self, option: ImageOption, name: str, data: View) -> Image:
             """Return the image that one file of an ``--image=`` makes."""
 
-        def pack(self, stored: Sequence[Image], options: Any) -> Packed:
+        def pack(self, stored: Sequence[Image], options: Any) -> PackedContainers:
             """Return the images as containers, made as the options of the format say."""
 
 
@@ -57,7 +57,7 @@ FORMATS = {
 }
 
 
-def named(format: str) -> PackedFormat:
+def format_named(format: str) -> PackedFormat:
     """Return a format by its name, a key of :data:`FORMATS`. Raises UsageError for any other."""
     if format not in FORMATS:
         raise UsageError(f"container format {format!r}", hint=f"choose from {', '.join(FORMATS)}")
@@ -78,12 +78,12 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
 
     Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
     """
-    from fatpack.formats.offload_binary.image_option import check_file
+    from fatpack.formats.offload_binary.image_option import check_file_key
     from fatpack.io.sources.opening import open_source
 
-    packer = named(format).packer
+    packer = format_named(format).packer
     for option in options:
-        check_file(option)
+        check_file_key(option)
         for name in option.files:
             source = open_source(name, resting=True)
             opened.append(source)
@@ -91,9 +91,9 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
             source.rest()
 
 
-def pack_as(stored: Sequence[Image], options: Options) -> Packed:
+def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:
     """Return the images as containers of the format that the options are for.
 
     Raises UsageError for options that exclude each other, and for images that the format cannot hold.
     """
-    return named(name_for(options)).packer.pack(stored, options)
+    return format_named(name_for(options)).packer.pack(stored, options)

@@ -6,18 +6,18 @@ asked for, the portable one is meant, which every later GPU compiles; a variant 
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.findings import finding
-from fatpack.model import Span
+from fatpack.io.source import Span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.model import Finding, Image
-    from fatpack.target import NvidiaArch
+    from fatpack.target.nvidia import NvidiaArch
 
-_PREFIXES = ("sm_", "compute_", "lto_")
+_ARCH_PREFIXES = ("sm_", "compute_", "lto_")
 
 #: What is not one of these is a list of architectures.
 _WORDS = ("all", "none", "newest", "oldest")
@@ -26,7 +26,7 @@ _WORDS = ("all", "none", "newest", "oldest")
 _SHOWN = 6
 
 
-def with_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
+def select_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
     """Return the images with the PTX that a policy includes, and everything that is no PTX.
 
     ``all``, ``none``, ``newest`` or ``oldest`` (the portable PTX for the highest or lowest architecture; for each
@@ -50,7 +50,7 @@ def with_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
     left = [image for image in stored if image.form != "ptx" or id(image) in chosen]
     if stored and not left:
         which = "portable: name its architectures" if policy in ("newest", "oldest") else "to be included"
-        words = in_both(f"--include-ptx={'|'.join(_WORDS)}", "FatbinOptions(include_ptx=…)")
+        words = cli_or_api(f"--include-ptx={'|'.join(_WORDS)}", "FatbinOptions(include_ptx=…)")
         hint = f"there is PTX for: {_listed(texts)}; or write {words}"
         raise UsageError(f"all images are PTX, and none of it is {which}", hint=hint)
     return left
@@ -81,7 +81,7 @@ def _listed(texts: Sequence[Image]) -> str:
 
 
 def _bare(arch: str) -> str:
-    return arch.partition("_")[2] if arch.startswith(_PREFIXES) else arch
+    return arch.partition("_")[2] if arch.startswith(_ARCH_PREFIXES) else arch
 
 
 def _is_portable(image: Image) -> bool:
@@ -93,11 +93,11 @@ def _number(image: Image) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def unserved(kept: Sequence[Image], left_out: Sequence[Image]) -> Iterator[Finding]:
+def unsupported_gpu_findings(kept: Sequence[Image], left_out: Sequence[Image]) -> Iterator[Finding]:
     """Yield a finding if PTX that was left out runs on GPUs for which no image of its source file is left."""
     if not left_out:
         return
-    from fatpack.target.coverage import devices
+    from fatpack.target.coverage import nvidia_capabilities
 
     left: dict[str, NvidiaArch] = {}
     for identifier in dict.fromkeys(image.attrs.get("identifier", "") for image in left_out):
@@ -105,7 +105,7 @@ def unserved(kept: Sequence[Image], left_out: Sequence[Image]) -> Iterator[Findi
             [image for image in images if image.attrs.get("identifier", "") == identifier]
             for images in (left_out, kept)
         )
-        for device in devices():
+        for device in nvidia_capabilities():
             if _is_served(before, device) and not _is_served(after, device):
                 left[device.capability] = device
     if left:
@@ -114,12 +114,12 @@ def unserved(kept: Sequence[Image], left_out: Sequence[Image]) -> Iterator[Findi
         text = (
             f"without PTX for {_listed(left_out)}, no image is for compute capability {', '.join(names[:_SHOWN])}{more}"
         )
-        more = in_both("--include-ptx=ARCH,…", 'FatbinOptions(include_ptx="ARCH,…")')
+        more = cli_or_api("--include-ptx=ARCH,…", 'FatbinOptions(include_ptx="ARCH,…")')
         yield finding("FP1421", Span(0, 0), text, f"include more of it with {more}")
 
 
 def _is_served(images: Sequence[Image], device: NvidiaArch) -> bool:
-    from fatpack.target import loads, parse_nvidia
+    from fatpack.target.nvidia import can_load, parse_nvidia
 
     archs = ((parse_nvidia(image.target.arch), image.form) for image in images)
-    return any(arch is not None and loads(arch, device, form).answer for arch, form in archs)
+    return any(arch is not None and can_load(arch, device, form).answer for arch, form in archs)

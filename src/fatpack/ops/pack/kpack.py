@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fatpack import formats, images
 from fatpack.errors import UsageError
-from fatpack.formats.kpack.layout import FORMAT, TRIPLE, TYPE, VERSION
-from fatpack.images.agreement import disagreements
-from fatpack.model import Container, Image, Span, Target
+from fatpack.formats.kpack.layout import KPACK_FORMAT, TRIPLE, TYPE, VERSION
+from fatpack.images.agreement import mismatch_findings
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.ops.pack.image_keys import refuse_keys
-from fatpack.ops.pack.packed import Packed
-from fatpack.target import is_amdgpu
+from fatpack.ops.pack.packed import PackedContainers
+from fatpack.target.triple import is_amdgpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
         raise UsageError(f"{option.text} does not say which library it belongs to", hint="add binary=lib/libx.so#0")
     if kind != "hip" or not is_amdgpu(triple):
         raise UsageError(f"{option.text}: kind={kind},triple={triple}", hint="a kpack archive holds code for HIP alone")
-    recognised = images.recognise(data)
+    recognised = images.identify_image(data)
     arch = arch or recognised.arch
     if not arch:
         raise UsageError(f"{name}: the image does not state its architecture", hint="add arch=gfx…")
@@ -48,7 +49,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     return Image(Target(TRIPLE, arch, "hip"), "", data, len(data), len(data), data.span(), attrs=attrs)
 
 
-def pack(stored: Sequence[Image], options: KpackOptions) -> Packed:
+def pack(stored: Sequence[Image], options: KpackOptions) -> PackedContainers:
     """Return one archive of the images, in their order. Raises UsageError for two of one binary and architecture.
 
     Images whose bytes contradict what is stated about them give findings; nothing is read of them but headers.
@@ -58,9 +59,9 @@ def pack(stored: Sequence[Image], options: KpackOptions) -> Packed:
             f"level {options.level} of a compressor, without compression", hint="compress too, or leave out the level"
         )
     attrs = {key: text for key, text in (("group", options.group), ("family", options.family)) if text}
-    container = Container(FORMAT, VERSION, tuple(stored), Span(0, 0), attrs=attrs)
+    container = Container(KPACK_FORMAT, VERSION, tuple(stored), Span(0, 0), attrs=attrs)
     findings: list[Finding] = []
     for image in stored:
-        findings += disagreements(image, images.recognise(image.data))
+        findings += mismatch_findings(image, images.identify_image(image.data))
         image.data.source.rest()
-    return Packed(tuple(formats.room(FORMAT).write(container, options)), tuple(findings))
+    return PackedContainers(tuple(formats.get_format(KPACK_FORMAT).write(container, options)), tuple(findings))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fatpack import formats, images
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import image_from
-from fatpack.formats.offload_binary.layout import FORMAT
-from fatpack.images.agreement import disagreements
-from fatpack.model import Container, Span
-from fatpack.ops.pack.packed import Packed
+from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT
+from fatpack.images.agreement import mismatch_findings
+from fatpack.io.source import Span
+from fatpack.model import Container
+from fatpack.ops.pack.packed import PackedContainers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["image_from", "pack"]
 
 
-def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> Packed:
+def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> PackedContainers:
     """Return offload binaries that hold the images: one each for version 1, one for all of them for 2 and 3.
 
     Images whose bytes contradict what is stated about them give findings; nothing is read of them but headers.
@@ -38,9 +39,11 @@ def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> Packed:
     groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
     pieces: list[Piece] = []
     for group in groups:
-        pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0)), options)
+        pieces += formats.get_format(OFFLOAD_BINARY_FORMAT).write(
+            Container(OFFLOAD_BINARY_FORMAT, version, group, Span(0, 0)), options
+        )
     findings: list[Finding] = []
     for image in stored:
-        findings += disagreements(image, images.recognise(image.data))
+        findings += mismatch_findings(image, images.identify_image(image.data))
         image.data.source.rest()
-    return Packed(tuple(pieces), tuple(findings))
+    return PackedContainers(tuple(pieces), tuple(findings))

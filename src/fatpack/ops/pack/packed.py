@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-class Packed(Record):
+class PackedContainers(Record):
     """A container, or several that follow each other, ready to be written, and findings about the images in them.
 
     ``pieces`` are the bytes in order; those of images are views of their files. ``is_text`` says that nothing can

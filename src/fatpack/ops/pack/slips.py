@@ -10,13 +10,19 @@ from itertools import islice
 
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
-from fatpack.formats.clang_bundle.ids.llvm_triple import environment, is_architecture, object_format, system
+from fatpack.formats.clang_bundle.ids.llvm_triple import (
+    is_architecture,
+    parse_environment,
+    parse_object_format,
+    parse_system,
+)
 from fatpack.formats.clang_bundle.ids.llvm_words import VENDORS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.ops.choose.by_id import feature_problem
 from fatpack.ops.choose.presence import EMPTY
-from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.nvidia import parse_nvidia
+from fatpack.target.triple import is_amdgpu, is_nvptx
+from fatpack.target.vocabulary import load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +43,7 @@ _LONGEST = 64
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-def slips(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
+def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
     rest = iter(stored)  # an option's images follow those of the option before it
     found = [slip for option in options for slip in _slips(option, list(islice(rest, len(option.files) or 1)))]
@@ -72,7 +78,7 @@ def _slips(option: ImageOption, images: Sequence[Image]) -> Iterator[str]:
                 "give each architecture an --image= of its own"
             )
     if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
-        words = vocabulary()
+        words = load_vocabulary()
         name = arch.partition(":")[0]
         near = nearest_names(arch) if arch not in ("", "generic", "amdgcnspirv") else ()
         if near and words.vendor(name):
@@ -93,7 +99,7 @@ def _nearest_triple(triple: str) -> str:
 
     Vendors of hosts are any word: each distribution of Linux has its own.
     """
-    words = vocabulary()
+    words = load_vocabulary()
     first, *rest = triple.split("-")
     known = [name for line in words.triples for name in (line.triple, *line.also)]
     architectures = {name.partition("-")[0] for name in known} | set(words.hosts)
@@ -105,17 +111,17 @@ def _nearest_triple(triple: str) -> str:
 
 def _is_word_of_triples(word: str) -> bool:
     is_place = word in ("", "unknown") or word in VENDORS
-    return bool(is_place or system(word) or environment(word) or object_format(word))
+    return bool(is_place or parse_system(word) or parse_environment(word) or parse_object_format(word))
 
 
 def _target_words(images: Sequence[Image], option: ImageOption) -> str:
     """Return as advice the keys that an option lacks and its image answers; "" where it says nothing certain."""
     if len(images) != 1:
         return ""
-    from fatpack.images import recognise
+    from fatpack.images import identify_image
 
     try:
-        claims = recognise(images[0].data)
+        claims = identify_image(images[0].data)
     except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
         return ""
     triple = claims.triple if "-" in claims.triple else ""  # a family alone is no triple

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from fatpack import formats, images
 from fatpack.errors import FormatError, UsageError
-from fatpack.formats.syclbin.layout import FORMAT, IR_TYPES, KERNELS_SET
-from fatpack.formats.syclbin.properties import read, written
+from fatpack.formats.syclbin.layout import IR_TYPES, KERNELS_SET, SYCLBIN_FORMAT
+from fatpack.formats.syclbin.properties import read_properties, write_property_set
 from fatpack.formats.syclbin.stored import NewModules
-from fatpack.images.agreement import disagreements
+from fatpack.images.agreement import mismatch_findings
 from fatpack.io import limits
+from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Image, Target
 from fatpack.ops.pack.image_keys import refuse_keys
-from fatpack.ops.pack.packed import Packed
+from fatpack.ops.pack.packed import PackedContainers
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _OUTER, _OUTER_VERSION = "llvm-offload-binary", 1
 
 
-class Described(Record):
+class DescribedImage(Record):
     """What is known of an image to pack beside the model: the property sets of its abstract module.
 
     ``entry`` is what a SYCLBIN file stored of it, None if it comes from elsewhere.
@@ -55,13 +56,13 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
         raise UsageError(f"{option.text}: kind={kind}", hint="a SYCLBIN file holds code for SYCL alone")
     if not triple:
         raise UsageError(f"{option.text} does not say what it is for", hint="add triple=spir64-unknown-unknown")
-    form = images.recognise(data).form
+    form = images.identify_image(data).form
     text = _property_sets(path) if path else kernel_set(data, form)
     attrs = {"am_index": module} if module else {}
     is_ir = not arch and form in IR_TYPES
     target = Target(triple, arch, "sycl")
     stored_form = form if is_ir else ""
-    return Image(target, stored_form, data, len(data), len(data), data.span(), attrs=attrs, record=Described(text))
+    return Image(target, stored_form, data, len(data), len(data), data.span(), attrs=attrs, record=DescribedImage(text))
 
 
 def kernel_set(data: View, form: str) -> bytes:
@@ -75,7 +76,7 @@ def kernel_set(data: View, form: str) -> bytes:
         names = images.kernels(data, form)
     except FormatError:
         return b""
-    return written(KERNELS_SET, [(name, 1) for name in names]) if names else b""
+    return write_property_set(KERNELS_SET, [(name, 1) for name in names]) if names else b""
 
 
 def _property_sets(path: str) -> bytes:
@@ -89,12 +90,12 @@ def _property_sets(path: str) -> bytes:
         number = text.count(b"\n", 0, at) + 1
         raise UsageError(f"{path}: line {number}: {problem}", hint="give a file that sycl-post-link has written")
 
-    for _ in read(text, wrong):
+    for _ in read_properties(text, wrong):
         pass
     return text if text.endswith(b"\n") or not text else text + b"\n"
 
 
-def pack(stored: Sequence[Image], options: SyclbinOptions) -> Packed:
+def pack(stored: Sequence[Image], options: SyclbinOptions) -> PackedContainers:
     """Return one file of the images, each of which makes an abstract module where none is named.
 
     Version 1 lies in an offload binary, as DPC++ reads it. Images whose bytes contradict what is stated about them give
@@ -109,7 +110,7 @@ def pack(stored: Sequence[Image], options: SyclbinOptions) -> Packed:
     numbered: list[Image] = []
     findings: list[Finding] = []
     for image in stored:
-        known = image.record if isinstance(image.record, Described) else Described(b"")
+        known = image.record if isinstance(image.record, DescribedImage) else DescribedImage(b"")
         number = image.attrs.get("am_index", "")
         if not number:
             number, following = str(following), following + 1
@@ -118,13 +119,13 @@ def pack(stored: Sequence[Image], options: SyclbinOptions) -> Packed:
             if before != known.properties:
                 raise UsageError(f"images of abstract module {number} with different property sets")
         numbered.append(image.replace(attrs={**image.attrs, "am_index": number}, record=known.entry))
-        findings += disagreements(image, images.recognise(image.data))
+        findings += mismatch_findings(image, images.identify_image(image.data))
         image.data.source.rest()
-    container = Container(FORMAT, options.version, tuple(numbered), Span(0, 0), record=NewModules(modules))
-    pieces = tuple(formats.room(FORMAT).write(container, options))
+    container = Container(SYCLBIN_FORMAT, options.version, tuple(numbered), Span(0, 0), record=NewModules(modules))
+    pieces = tuple(formats.get_format(SYCLBIN_FORMAT).write(container, options))
     if options.version == 1:
         view = PiecesSource(pieces).view()
-        inner = Image(Target("", "", "sycl"), FORMAT, view, len(view), len(view), view.span())
+        inner = Image(Target("", "", "sycl"), SYCLBIN_FORMAT, view, len(view), len(view), view.span())
         outer = Container(_OUTER, _OUTER_VERSION, (inner,), Span(0, 0))
-        pieces = tuple(formats.room(_OUTER).write(outer))
-    return Packed(pieces, tuple(findings))
+        pieces = tuple(formats.get_format(_OUTER).write(outer))
+    return PackedContainers(pieces, tuple(findings))

@@ -10,10 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-HINT = "build all parts of a program for the same architectures"
+DIFFERENCE_HINT = "build all parts of a program for the same architectures"
 
 
-def differences(parts: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str]]:
+def arch_differences(parts: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str]]:
     """Yield every part, by name, that has other labels than the first, and a sentence that says which."""
     first = next(iter(parts), "")
     for name, labels in parts.items():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.errors import HostError, counted
+from fatpack.errors import HostError, pluralize
 from fatpack.io.source import is_in_file
 from fatpack.ops.edit import editor
-from fatpack.ops.edit.bare import is_same
-from fatpack.ops.edit.meant import everything, look
-from fatpack.ops.slim.choosing.rows import spelled
-from fatpack.ops.slim.plan import is_linked
-from fatpack.scanner import Found, scan
+from fatpack.ops.edit.bare import has_same_bytes
+from fatpack.ops.edit.meant import all_items, scan_tree
+from fatpack.ops.slim.choosing.rows import arch_label
+from fatpack.ops.slim.plan import is_linked_program
+from fatpack.scanner import FoundContainer, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Image
-    from fatpack.ops.edit.editor import Check
-    from fatpack.ops.slim.plan import Plan
+    from fatpack.ops.edit.editor import EditCheck
+    from fatpack.ops.slim.plan import SlimPlan
 
 
-def check_of(plan: Plan) -> Check:
+def verifier_for(plan: SlimPlan) -> EditCheck:
     """Return what raises HostError unless a file is what a plan makes of the one before it.
 
     Every image that stays must be there, in order, with the bytes that were stored or what they inflate to, and no
@@ -31,13 +31,13 @@ def check_of(plan: Plan) -> Check:
 
     def check(before: View, after: View) -> None:
         if plan.mode == "edit":
-            editor.verify(before, after, in_containers=False)
+            editor.verify_edited(before, after, in_containers=False)
         elif not plan.mode:
             return
         found = list(_images(after))
-        kept = [(spelled(row.image), row.image.as_stored, row.found.format) for row in plan.kept]
+        kept = [(arch_label(row.image), row.image.as_stored, row.found.format) for row in plan.kept]
         if len(found) != len(kept):
-            problem = f"{counted(len(found), 'image')} where {len(kept)} were to stay"
+            problem = f"{pluralize(len(found), 'image')} where {len(kept)} were to stay"
             raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
         # Some formats sort what they hold; images for the same stay in order.
         pairs = zip(sorted(found, key=_name), sorted(kept, key=_name), strict=True)
@@ -50,17 +50,17 @@ def check_of(plan: Plan) -> Check:
     return check
 
 
-def prove(before: View, after: View) -> None:
+def prove_slimmed(before: View, after: View) -> None:
     """Raise HostError unless a linked file is proved to be another with less device code; nothing of other files.
 
     By readers that share nothing with what wrote it: for results that take the place of the only file there is. Raises
     FormatError, and Unsupported for a file of which nothing can be proved.
     """
-    if not is_linked(before):
+    if not is_linked_program(before):
         return
     from fatpack import proof
 
-    verdict = proof.verify(before, after)
+    verdict = proof.prove(before, after)
     if not verdict.is_proved:
         raise HostError(
             f"the result is not proved to be the same but for device code: {verdict.differences[0].what}",
@@ -74,17 +74,17 @@ def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
 
 
 def _images(view: View) -> Iterator[tuple[str, Image]]:
-    is_program = is_linked(view)
+    is_program = is_linked_program(view)
     if is_program:
         from fatpack.ops.slim.linked import erasing
 
-        items = erasing.present(list(scan(view, judges=False)))
+        items = erasing.drop_empty(list(scan(view, judges=False)))
     else:
-        items = everything(look(view, judges=False))
+        items = all_items(scan_tree(view, judges=False))
     for item in items:
-        if isinstance(item, Found):
+        if isinstance(item, FoundContainer):
             for image in item.images:
-                yield spelled(image), image.as_stored
+                yield arch_label(image), image.as_stored
 
 
 def _is_same(image: Image, after: View, old: Image, before: View, *, padding: int) -> bool:
@@ -97,12 +97,12 @@ def _is_same(image: Image, after: View, old: Image, before: View, *, padding: in
         if is_in_file(image.span.source) and is_in_file(old.span.source):
             here = after.slice(image.span.start - after.start, image.span.size)
             there = before.slice(old.span.start - before.start, old.span.size)
-        if is_same(here, there):
+        if has_same_bytes(here, there):
             return True
         here, there = image.data, old.data
     # What is not compressed in a fat binary ends in zeros up to 8 bytes, and texts in a NUL.
     size = len(there)
-    return size <= len(here) <= size + padding and here.is_zero(size) and is_same(here.slice(0, size), there)
+    return size <= len(here) <= size + padding and here.is_zero(size) and has_same_bytes(here.slice(0, size), there)
 
 
 #: bytes of zeros that a fat binary may put behind an image, at most

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.io.sources.pieces import sha256
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.choosing.rows import is_host, spelled
-from fatpack.ops.slim.plan import Plan, plan
+from fatpack.io.sources.pieces import sha256_of_pieces
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.choosing.rows import arch_label, is_host
+from fatpack.ops.slim.plan import SlimPlan, plan_slim
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.io.source import Piece, View
-    from fatpack.ops.slim.choosing.rows import Row
-    from fatpack.ops.slim.wishes import Wishes
+    from fatpack.ops.slim.choosing.rows import SlimImage
+    from fatpack.ops.slim.wishes import SlimOptions
 
 
-class ImageFact(Record):
+class ImageDigest(Record):
     """An image: its position as ``inspect`` prints it, what it is for, its size in bytes and SHA-256, both inflated."""
 
     position: str
@@ -28,15 +28,15 @@ class ImageFact(Record):
     digest: str
 
 
-class Described(Record):
+class SlimmedFile(Record):
     """A plan, with the SHA-256 of the file that it makes and facts about the images that stay.
 
     Both are empty where nobody asked for them.
     """
 
-    plan: Plan
+    plan: SlimPlan
     digest: str = ""
-    images: tuple[ImageFact, ...] = ()
+    images: tuple[ImageDigest, ...] = ()
 
     @property
     def pieces(self) -> Sequence[Piece]:
@@ -50,23 +50,28 @@ class Described(Record):
 
     def verify(self, before: View, after: View) -> None:
         """Raise HostError unless a file is what the plan makes of the one before."""
-        check_of(self.plan)(before, after)
+        verifier_for(self.plan)(before, after)
 
 
-def described(view: View, wishes: Wishes, *, digests: bool = False) -> Described:
+def plan_with_digests(view: View, wishes: SlimOptions, *, digests: bool = False) -> SlimmedFile:
     """Return how a file is slimmed; with ``digests``, also what will be in it, which takes reading all of it.
 
-    Raises what :func:`fatpack.ops.slim.plan.plan` does.
+    Raises what :func:`fatpack.ops.slim.plan.plan_slim` does.
     """
-    made = plan(view, wishes)
+    made = plan_slim(view, wishes)
     if not digests:
-        return Described(made)
+        return SlimmedFile(made)
     images = tuple(_fact(row) for row in made.kept if not is_host(row.image))
-    return Described(made, sha256(made.pieces).hex(), images)
+    return SlimmedFile(made, sha256_of_pieces(made.pieces).hex(), images)
 
 
-def _fact(row: Row) -> ImageFact:
+def _fact(row: SlimImage) -> ImageDigest:
     image = row.image
-    return ImageFact(
-        row.position, spelled(image), image.form, image.target.offload, len(image.data), sha256([image.data]).hex()
+    return ImageDigest(
+        row.position,
+        arch_label(image),
+        image.form,
+        image.target.offload,
+        len(image.data),
+        sha256_of_pieces([image.data]).hex(),
     )

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from fatpack.errors import BadValue, FatpackError, HostError, UsageError, in_both
+from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
 from fatpack.io.sink import MODE_OF_COPIES, write_file
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.pieces import PiecesSource, sha256
+from fatpack.io.sources.pieces import PiecesSource, sha256_of_pieces
 from fatpack.ops.edit.in_place import write_in_place
-from fatpack.ops.slim.checking import prove
-from fatpack.ops.slim.members import Library, attempt, is_looked_at
+from fatpack.ops.slim.checking import prove_slimmed
+from fatpack.ops.slim.members import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.ops.slim.wheels import record
 from fatpack.record import Record
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import Piece
-    from fatpack.ops.slim.members import Slimmed, Slimming
+    from fatpack.ops.slim.members import SlimmedMember, Slimming
 
 #: LIMIT: bytes of a RECORD, which is read whole
 _TEXT = 64 << 20
 
 
-class Folder(Record):
+class FolderJob(Record):
     """What happens to a folder: a copy goes to ``output``, or with None each library is changed ``in_place``, or none.
 
     Each library that changed is verified before it gets its name; one that is changed in place is proved, too.
@@ -45,7 +45,7 @@ class Folder(Record):
     break_links: bool = False
     force: bool = False
 
-    def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[Library]:
+    def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[PackageLibrary]:
         """Slim every library; yield each when it is done. ``notes`` gets what a user should know.
 
         In place, a library that cannot be changed stays, with its error, and the others are changed all the same.
@@ -71,7 +71,7 @@ class Folder(Record):
             except (UsageError, OSError) as error:
                 if not self.in_place:
                     raise
-                yield Library(name, 0, 0, None, None, None, error)
+                yield PackageLibrary(name, 0, 0, None, None, None, error)
         if made is not None:
             made.finish()
 
@@ -79,9 +79,9 @@ class Folder(Record):
         """Raise what slimming a file raises for all of them, before anything is written."""
         for name in _walk(self.path, None, []):
             path = os.path.join(self.path, name)
-            if is_looked_at(name) and os.path.getsize(path):
+            if may_hold_device_code(name) and os.path.getsize(path):
                 with open_source(path) as source:
-                    attempt(slimming, source.view())
+                    try_to_slim(slimming, source.view())
 
     def _check_output(self) -> None:
         if self.output is None:
@@ -90,34 +90,34 @@ class Folder(Record):
         if os.path.commonpath([source, target]) in (source, target):
             raise UsageError(f"{self.output} and {self.path} are one in the other", hint="choose another output")
         if not self.force and os.path.isdir(self.output) and os.listdir(self.output):
-            hint = f"choose another output, or {in_both('--force', 'force=True')} to write over it"
+            hint = f"choose another output, or {cli_or_api('--force', 'force=True')} to write over it"
             raise UsageError(f"{self.output} is not empty", hint=hint)
 
-    def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> Library | None:
+    def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> PackageLibrary | None:
         path = os.path.join(self.path, name)
-        if not is_looked_at(name) or not os.path.getsize(path):
+        if not may_hold_device_code(name) or not os.path.getsize(path):
             self._copy(name)
             return None
         with open_source(path) as source:
             view = source.view()
-            outcome = attempt(slimming, view)
+            outcome = try_to_slim(slimming, view)
             if isinstance(outcome, FatpackError) or not outcome.is_changed:
                 self._copy(name)
                 error = outcome if isinstance(outcome, FatpackError) else None
                 slimmed = None if isinstance(outcome, FatpackError) else outcome
-                return Library(name, len(view), len(view), None, None, slimmed, error)
-            digest = sha256(outcome.pieces)
+                return PackageLibrary(name, len(view), len(view), None, None, slimmed, error)
+            digest = sha256_of_pieces(outcome.pieces)
             try:
                 size = self._write(name, view, outcome)
             except (UsageError, HostError, OSError) as error:
                 if not self.in_place:
                     raise
                 # Others were changed before it: this one stays, and is told with them.
-                return Library(name, len(view), len(view), None, None, None, error)
+                return PackageLibrary(name, len(view), len(view), None, None, None, error)
             changed[name] = digest, size
-            return Library(name, len(view), size, None, None, outcome)
+            return PackageLibrary(name, len(view), size, None, None, outcome)
 
-    def _write(self, name: str, view: View, slimmed: Slimmed) -> int:
+    def _write(self, name: str, view: View, slimmed: SlimmedMember) -> int:
         path = os.path.join(self.path, name)
 
         def verify(after: View) -> None:
@@ -131,7 +131,7 @@ class Folder(Record):
 
             def proved(before: View, after: View) -> None:
                 slimmed.verify(before, after)
-                prove(before, after)
+                prove_slimmed(before, after)
 
             return write_in_place(view, slimmed.pieces, path, break_links=self.break_links, check=proved).size
         after = PiecesSource(slimmed.pieces, path)
@@ -167,7 +167,7 @@ class Folder(Record):
                 return
             data = source.read(0, source.size)
             try:
-                lines = record.parsed(data, (path,))
+                lines = record.parse_record(data, (path,))
             except BadValue as error:
                 notes.append(f"{name} stays as it is: {error.describe()}")
                 lines = []
@@ -176,7 +176,7 @@ class Folder(Record):
                 if hashed.get(file) not in ("sha256", "", None):
                     notes.append(f"{name} names {file} by {hashed[file]}, which is out of date now")
             known = {file: facts for file, facts in own.items() if hashed.get(file) == "sha256"}
-            new = record.rewritten(lines, known, {}) if known else data
+            new = record.rewrite_record(lines, known, {}) if known else data
             if new == data:
                 self._copy(name)
             elif self.output is not None:

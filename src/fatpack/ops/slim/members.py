@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported
 from fatpack.record import Record
-from fatpack.trees.passed import is_passed
+from fatpack.trees.passed import is_skipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
 
-    class Slimmed(Protocol):
+    class SlimmedMember(Protocol):
         """What is made of a file: its bytes, whether they are other ones, and whatever more is known of them.
 
         ``verify`` raises HostError unless a file is what this makes of the one before.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
         def is_changed(self) -> bool: ...  # noqa: D102
         def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
-    #: returns what a file becomes (``fatpack.ops.slim.plan.plan`` with wishes); its pieces are read while it is open
-    Slimming: TypeAlias = Callable[[View], Slimmed]
+    #: returns what a file becomes (``fatpack.ops.slim.plan.plan_slim`` with wishes); its pieces are read while it is open
+    Slimming: TypeAlias = Callable[[View], SlimmedMember]
 
 
-class Library(Record):
+class PackageLibrary(Record):
     """A file of a package that was looked at.
 
     ``before`` and ``after`` are its size in bytes, ``stored_before`` and ``stored_after`` those that it takes in the
@@ -42,7 +42,7 @@ class Library(Record):
     after: int
     stored_before: int | None
     stored_after: int | None
-    slimmed: Slimmed | None
+    slimmed: SlimmedMember | None
     error: FatpackError | OSError | None = None
 
     @property
@@ -51,7 +51,7 @@ class Library(Record):
         return self.slimmed is not None and self.slimmed.is_changed
 
 
-def attempt(slimming: Slimming, view: View) -> Slimmed | FatpackError:
+def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
     """Return what becomes of a file, or why it stays as it is: it is damaged, or its host is not edited.
 
     Raises what concerns all files: wishes that are impossible, and those that would take something away that is needed.
@@ -62,6 +62,6 @@ def attempt(slimming: Slimming, view: View) -> Slimmed | FatpackError:
         return error
 
 
-def is_looked_at(name: str) -> bool:
+def may_hold_device_code(name: str) -> bool:
     """Return whether a file may hold device code, by its name: what describes an installed wheel holds none."""
-    return ".dist-info/" not in name and not is_passed(name)
+    return ".dist-info/" not in name and not is_skipped(name)

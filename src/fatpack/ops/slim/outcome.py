@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from fatpack.ops.slim.choosing.rows import is_host, spelled
-from fatpack.outcomes import FINDINGS, FINE, MALFORMED, exit_code, worst
+from fatpack.ops.slim.choosing.rows import arch_label, is_host
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from fatpack.errors import FatpackError
     from fatpack.io.source import Piece
-    from fatpack.ops.slim.choosing.rows import Row
-    from fatpack.ops.slim.plan import Plan
+    from fatpack.ops.slim.choosing.rows import SlimImage
+    from fatpack.ops.slim.plan import SlimPlan
     from fatpack.target.devices import Device
 
 
-class Outcome(Record):
+class SlimOutcome(Record):
     """A file that was named or met: ``before`` and ``after`` are its sizes in bytes.
 
     ``output`` is the file that was written, "" for none. ``plan`` is None for one that failed, and ``error`` says why;
@@ -32,7 +32,7 @@ class Outcome(Record):
     before: int
     after: int
     output: str = ""
-    plan: Plan | None = None
+    plan: SlimPlan | None = None
     error: FatpackError | OSError | None = None
     deflated: tuple[int, int] | None = None
     is_told: bool = False
@@ -44,7 +44,7 @@ class Outcome(Record):
         return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unseen)
 
 
-class Unmet(Record):
+class UnsupportedDevice(Record):
     """A device that was asked for and that nothing in a run is for: it was not served before, either.
 
     ``paths`` are the files that have code for devices of its vendor, none where no file has.
@@ -54,7 +54,9 @@ class Unmet(Record):
     paths: tuple[str, ...]
 
 
-def unmet(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> tuple[Unmet, ...]:
+def find_unsupported_devices(
+    outcomes: Sequence[SlimOutcome], devices: Sequence[Device]
+) -> tuple[UnsupportedDevice, ...]:
     """Return the devices that no file of a run has anything for.
 
     None are returned where a file failed or is damaged, which may hold what serves them, and where no file has device
@@ -67,30 +69,32 @@ def unmet(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> tuple[Unmet
     for device in devices:
         about = [(path, plan) for path, plan in plans if device.vendor in plan.vendors]
         if all(device in plan.unserved for _, plan in about):
-            found.append(Unmet(device, tuple(path for path, _ in about)))
+            found.append(UnsupportedDevice(device, tuple(path for path, _ in about)))
     return tuple(found)
 
 
-def code_of(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> int:
+def exit_code_for(outcomes: Sequence[SlimOutcome], devices: Sequence[Device]) -> int:
     """Return the exit code of a run: 0 if all that was asked for is done."""
     damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
     codes = [FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])]
-    if unmet(outcomes, devices) or any(item.plan is not None and item.plan.undone for item in outcomes):
+    if find_unsupported_devices(outcomes, devices) or any(
+        item.plan is not None and item.plan.undone for item in outcomes
+    ):
         codes.append(FINDINGS)
-    return worst(codes)
+    return worst_exit_code(codes)
 
 
-def by_architecture(rows: Iterable[Row]) -> dict[str, int]:
+def count_by_arch(rows: Iterable[SlimImage]) -> dict[str, int]:
     """Return how many images there are for each architecture, as patterns name it; hosts are not counted."""
-    counts = Counter(spelled(row.image) for row in rows if not is_host(row.image))
-    return {name: counts[name] for name in sorted(counts, key=arch_order)}
+    counts = Counter(arch_label(row.image) for row in rows if not is_host(row.image))
+    return {name: counts[name] for name in sorted(counts, key=arch_sort_key)}
 
 
 #: the number of an architecture: gfx90c has hexadecimal digits, sm_90a a letter behind decimal ones
 _NUMBER = re.compile(r"gfx([0-9a-f]+)|[a-z]+_(\d+)")
 
 
-def arch_order(name: str) -> tuple[str, int, str]:
+def arch_sort_key(name: str) -> tuple[str, int, str]:
     """Return what architectures are sorted by: sm_90 comes before sm_100, gfx90c before gfx942."""
     match = _NUMBER.match(name)
     if match is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.errors import Unsupported, UsageError, in_both
-from fatpack.scanner import Found, scan
-from fatpack.scanner.visit import package_of
-from fatpack.trees.leaves import Counts, Rules, batches_of
+from fatpack.errors import Unsupported, UsageError, cli_or_api
+from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner.visit import detect_package
+from fatpack.trees.leaves import Filter, SkipCounts, walk_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from fatpack.io.source import View
-    from fatpack.ops.slim.conda.slimming import SlimConda
+    from fatpack.ops.slim.conda.slimming import SlimmedConda
     from fatpack.ops.slim.members import Slimming
-    from fatpack.ops.slim.naming import Naming
-    from fatpack.ops.slim.wheels.slimming import SlimWheel
+    from fatpack.ops.slim.naming import NameChange
+    from fatpack.ops.slim.wheels.slimming import SlimmedWheel
 
-    _Slim = TypeVar("_Slim", SlimWheel, SlimConda)
+    _Slim = TypeVar("_Slim", SlimmedWheel, SlimmedConda)
 
 
 def is_package(view: View, path: str) -> bool:
     """Return whether a file is a package: slimmed with all that is in it, under a name of its own."""
-    return path.endswith((".whl", ".conda")) or bool(package_of(view))
+    return path.endswith((".whl", ".conda")) or bool(detect_package(view))
 
 
 def slim_package(
-    view: View, path: str, slimming: Slimming, naming: Naming, stack: ExitStack
-) -> SlimWheel | SlimConda | None:
+    view: View, path: str, slimming: Slimming, naming: NameChange, stack: ExitStack
+) -> SlimmedWheel | SlimmedConda | None:
     """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
 
     What was inflated for the result stays until ``stack`` closes it.
@@ -44,7 +44,7 @@ def slim_package(
         from fatpack.ops.slim.conda.slimming import slim_conda
 
         if naming.local_version:
-            hint = f"{in_both('--build-tag TAG', 'build_tag=…')} puts a word in front of its build string"
+            hint = f"{cli_or_api('--build-tag TAG', 'build_tag=…')} puts a word in front of its build string"
             raise UsageError(f"{file_name} is a conda package, and local versions are for wheels", hint=hint)
         tag = naming.build_tag or naming.default
         return _noted(slim_conda(view, file_name, slimming, tag, stack), naming)
@@ -52,31 +52,31 @@ def slim_package(
     return None
 
 
-def _noted(made: _Slim, naming: Naming) -> _Slim:
+def _noted(made: _Slim, naming: NameChange) -> _Slim:
     """Return a package with a note that nobody gave the build tag that it has now."""
     if not (made.is_changed and naming.is_default):
         return made
-    others = in_both("--build-tag and --local-version give", "build_tag and local_version give")
+    others = cli_or_api("--build-tag and --local-version give", "build_tag and local_version give")
     note = f"{made.name} is called after its devices, by a build tag; {others} another name"
     return made.replace(notes=(*made.notes, note))
 
 
 def _is_conda(view: View) -> bool:
     from fatpack.model import Finding
-    from fatpack.packages import room
+    from fatpack.packages import get_package
 
-    members = room("tar").members(view)
+    members = get_package("tar").members(view)
     return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
 
 
 def _refuse_device_code(view: View, path: str) -> None:
     """Raise Unsupported for a package with device code of which no copy can be made."""
-    for batch in batches_of(path, view, Rules(), Counts(), []):
+    for batch in walk_input(path, view, Filter(), SkipCounts(), []):
         for node in batch:
-            for leaf in node.leaves(Rules(), Counts()):
+            for leaf in node.leaves(Filter(), SkipCounts()):
                 if leaf.error is not None:
                     raise leaf.error
-                if leaf.view is not None and any(isinstance(item, Found) for item in scan(leaf.view)):
+                if leaf.view is not None and any(isinstance(item, FoundContainer) for item in scan(leaf.view)):
                     raise Unsupported(
                         f"{path} has device code in {leaf.path.rpartition('!')[2]}, and such packages are not written",
                         hint="unpack it and slim the folder, or slim the wheels and conda packages that are made of it",

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from fatpack import hosts
 from fatpack.elf import header
-from fatpack.errors import FormatError, HostError, counted
+from fatpack.errors import FormatError, HostError, pluralize
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import NothingSelected, instead, unseen
+from fatpack.ops.choose.presence import NothingSelected, available_values, unread_findings
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.choose.select import select as selected
-from fatpack.ops.edit.meant import choose, everything, look, written
-from fatpack.ops.slim.choosing.refusal import refuse
-from fatpack.ops.slim.choosing.rows import is_host, matches
-from fatpack.ops.slim.choosing.select import select
-from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
+from fatpack.ops.choose.select import select_images as selected
+from fatpack.ops.edit.meant import all_items, rewrite, scan_tree, select_for_edit
+from fatpack.ops.slim.choosing.refusal import refuse_losses
+from fatpack.ops.slim.choosing.rows import is_host, matches_pattern
+from fatpack.ops.slim.choosing.select import choose_images
+from fatpack.ops.slim.recompression import container_updater, not_recompressible, recompress_images
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
-from fatpack.scanner import Found, host_of, scan
+from fatpack.scanner import FoundContainer, detect_host, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Literal, TypeAlias
 
-    from fatpack.hosts.relaying import Relayed
+    from fatpack.hosts.relaying import ShrinkResult
     from fatpack.io.source import Piece, View
-    from fatpack.ops.edit.meant import Part
-    from fatpack.ops.slim.choosing.rows import Row
-    from fatpack.ops.slim.choosing.selection import Selection
-    from fatpack.ops.slim.wishes import Wishes
-    from fatpack.ops.writing import Changes
+    from fatpack.ops.edit.meant import FilePart
+    from fatpack.ops.slim.choosing.rows import SlimImage
+    from fatpack.ops.slim.choosing.selection import ImageSelection
+    from fatpack.ops.slim.wishes import SlimOptions
+    from fatpack.ops.writing import ImageChanges
     from fatpack.target.devices import Device
-    from fatpack.target.libraries import NamingLibrary
+    from fatpack.target.libraries import NameBasedLibrary
 
-    Mode: TypeAlias = Literal["", "edit", "shrink", "zero"]
+    PlanMode: TypeAlias = Literal["", "edit", "shrink", "zero"]
 
 
-class Plan(Record):
+class SlimPlan(Record):
     """How a file is slimmed: its new ``pieces``, and which images it keeps and loses.
 
     ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
@@ -48,10 +48,10 @@ class Plan(Record):
     """
 
     pieces: tuple[Piece, ...]
-    kept: tuple[Row, ...]
-    dropped: tuple[Row, ...]
+    kept: tuple[SlimImage, ...]
+    dropped: tuple[SlimImage, ...]
     notes: tuple[str, ...] = ()
-    mode: Mode = ""
+    mode: PlanMode = ""
     cuts: tuple[tuple[int, int], ...] = ()
     unseen: tuple[Finding, ...] = ()
     damaged: tuple[Finding, ...] = ()
@@ -70,7 +70,7 @@ class Plan(Record):
         return bool(self.mode)
 
 
-def plan(view: View, wishes: Wishes) -> Plan:
+def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
     """Return how a file is slimmed. A file without device code is left as it is, and a note says so.
 
     Raises Refused where a container would serve a device no more, or where what was asked leaves nothing of one;
@@ -78,12 +78,12 @@ def plan(view: View, wishes: Wishes) -> Plan:
     """
     library = None
     if wishes.devices:
-        from fatpack.target.libraries import naming_library
+        from fatpack.target.libraries import find_name_based_library
 
-        library = naming_library(view.chain[-1] if view.chain else "")
-    slimmed = _linked(view, wishes, library) if is_linked(view) else _unlinked(view, wishes, library)
+        library = find_name_based_library(view.chain[-1] if view.chain else "")
+    slimmed = _linked(view, wishes, library) if is_linked_program(view) else _unlinked(view, wishes, library)
     if wishes.drop:
-        undone = sum(not is_host(row.image) and matches(row.image, wishes.drop) for row in slimmed.kept)
+        undone = sum(not is_host(row.image) and matches_pattern(row.image, wishes.drop) for row in slimmed.kept)
         slimmed = slimmed.replace(undone=undone)
     if library is not None and slimmed.kept:
         note = f"{library.library} chooses by name ({library.reason}): all that fits a device stays"
@@ -91,54 +91,60 @@ def plan(view: View, wishes: Wishes) -> Plan:
     return slimmed
 
 
-def _without_code(view: View, items: Sequence[Found | Finding]) -> Plan:
-    seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
+def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> SlimPlan:
+    seen, damaged = (
+        tuple(unread_findings(items)),
+        tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
+    )
     words = "no device code in it can be read" if damaged else "it holds no device code"
-    return Plan((view,), (), (), (words,), unseen=seen, damaged=damaged)
+    return SlimPlan((view,), (), (), (words,), unseen=seen, damaged=damaged)
 
 
-def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
-    whole = look(view, judges=False)
-    items = everything(whole)
-    if not any(isinstance(item, Found) for item in items):
+def _unlinked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
+    whole = scan_tree(view, judges=False)
+    items = all_items(whole)
+    if not any(isinstance(item, FoundContainer) for item in items):
         return _without_code(view, items)
-    meant = choose(view, Selector(), "slim", whole)
-    selection = select(meant.items, wishes, all_minors=library is not None, gone=_gone(meant.items, wishes))
-    refuse(selection, wishes, view)
-    anew = recompressed(selection.kept, wishes)
-    changes: Changes = {**anew, **{id(row.image): () for row in selection.dropped}}
+    meant = select_for_edit(view, Selector(), "slim", whole)
+    selection = choose_images(meant.items, wishes, all_minors=library is not None, gone=_gone(meant.items, wishes))
+    refuse_losses(selection, wishes, view)
+    anew = recompress_images(selection.kept, wishes)
+    changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     pieces: tuple[Piece, ...] = (view,)
     if changes:
-        reshaped = meant.replace(whole=_reshaped(meant.whole, reshaping(wishes)))
-        pieces = tuple(written(reshaped, changes, allow_empty=wishes.allow_empty or bool(selection.vacated)))
-    mode: Mode = "edit" if changes else ""
-    notes = (*selection.notes, *unsuited(selection.kept, anew, wishes))
-    seen = tuple(unseen(meant.items))
+        reshaped = meant.replace(whole=_reshaped(meant.whole, container_updater(wishes)))
+        pieces = tuple(rewrite(reshaped, changes, allow_empty=wishes.allow_empty or bool(selection.vacated)))
+    mode: PlanMode = "edit" if changes else ""
+    notes = (*selection.notes, *not_recompressible(selection.kept, anew, wishes))
+    seen = tuple(unread_findings(meant.items))
     whose = selection.vendors, selection.unserved
-    return Plan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged, *whose)
+    return SlimPlan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged, *whose)
 
 
-def _reshaped(part: Part, reshape: Callable[[Found], Found]) -> Part:
+def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer]) -> FilePart:
     """Return a file and what is in it, with every container as it is to be written."""
-    items = tuple(reshape(item) if isinstance(item, Found) else item for item in part.items)
+    items = tuple(reshape(item) if isinstance(item, FoundContainer) else item for item in part.items)
     members = tuple((number, _reshaped(member, reshape)) for number, member in part.members)
     return part.replace(items=items, members=members)
 
 
-def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
+def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
     from fatpack.ops.slim.linked import erasing, program
 
-    items = erasing.present(list(scan(view, judges=False)))
-    seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
-    if not any(isinstance(item, Found) for item in items):
+    items = erasing.drop_empty(list(scan(view, judges=False)))
+    seen, damaged = (
+        tuple(unread_findings(items)),
+        tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
+    )
+    if not any(isinstance(item, FoundContainer) for item in items):
         return _without_code(view, items)
-    host = host_of(view)
-    file = program.linked(view, host, items)
-    erasable = erasing.erasable(view, host, file.left)
+    host = detect_host(view)
+    file = program.take_apart(view, host, items)
+    erasable = erasing.zeroable_images(view, host, file.left)
     fixed = [item for item in file.left if len(item.images) and not any(id(image) in erasable for image in item.images)]
     gone = _gone(items, wishes)
     _refuse_fixed(fixed, gone, view)
-    selection = select(
+    selection = choose_images(
         items,
         wishes,
         all_minors=library is not None,
@@ -146,43 +152,43 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         left=frozenset(map(id, fixed)),
         gone=gone,
     )
-    refuse(selection, wishes, view)
+    refuse_losses(selection, wishes, view)
     notes = [*selection.notes, *_fixed_notes(fixed)]
     left = set(map(id, file.left))
     staying = {id(row.image) for row in selection.dropped if id(row.found) in left and id(row.image) not in erasable}
     if staying:
         selection = selection.kept_too(staying)
-        notes.append(f"{counted(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
+        notes.append(f"{pluralize(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
     here = [row for row in selection.kept if id(row.found) not in left]
-    anew = recompressed(here, wishes)
-    notes += unsuited(here, anew, wishes)
-    changes: Changes = {**anew, **{id(row.image): () for row in selection.dropped}}
+    anew = recompress_images(here, wishes)
+    notes += not_recompressible(here, anew, wishes)
+    changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     if not changes:
         return _unchanged(view, selection, notes, seen, damaged)
     going = [erasable[id(row.image)] for row in selection.dropped if id(row.image) in erasable]
     _refuse_wrong([row for row in (*selection.dropped, *here) if id(row.found) not in left], changes, view)
-    relayer = hosts.relayer(host)
+    relayer = hosts.get_shrinker(host)
     if relayer is None:
         problem, hint = f"linked files of kind {host} are not slimmed", "slim the objects, and link them again"
         raise HostError(problem, hint=hint, chain=view.chain)
-    change = program.relay(file, changes, reshaping(wishes))
+    change = program.plan_shrink(file, changes, container_updater(wishes))
     notes += change.notes
     selection = selection.kept_too({id(row.image) for row in selection.dropped if id(row.found) in change.unchanged})
-    contents = (*change.relay.contents, *erasing.erased(view, host, going))
+    contents = (*change.relay.contents, *erasing.zero_patches(view, host, going))
     if not contents:
         return _unchanged(view, selection, notes, seen, damaged)
     new = change.relay.replace(contents=contents, drop_signature=wishes.drop_signature)
     relayed = relayer.relay(view, new, mode=wishes.mode)
     if going:
-        notes.append(f"{counted(len(going), 'image')} that OpenMP's or SYCL's records lead to: zeros now")
+        notes.append(f"{pluralize(len(going), 'image')} that OpenMP's or SYCL's records lead to: zeros now")
     if relayed.why and change.relay.contents:
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     whose = selection.vendors, selection.unserved
-    return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *whose)
+    return SlimPlan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *whose)
 
 
-def _refuse_fixed(fixed: Sequence[Found], gone: frozenset[int], view: View) -> None:
+def _refuse_fixed(fixed: Sequence[FoundContainer], gone: frozenset[int], view: View) -> None:
     """Raise HostError for containers that cannot be edited where they are, and have images that are to go."""
     for found in fixed:
         if any(id(image) in gone for image in found.images):
@@ -194,33 +200,33 @@ def _refuse_fixed(fixed: Sequence[Found], gone: frozenset[int], view: View) -> N
             )
 
 
-def _fixed_notes(fixed: Sequence[Found]) -> Iterator[str]:
+def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
     """Yield what is said of containers that stay because they cannot be edited where they are."""
-    from fatpack.ops.slim.linked.erasing import is_described
+    from fatpack.ops.slim.linked.erasing import may_be_described
 
-    measured = sum(map(is_described, fixed))
+    measured = sum(map(may_be_described, fixed))
     if measured:
         words = "no record says where images of OpenMP or SYCL begin and end"
-        yield f"{counted(measured, 'container')} not slimmed: {words}"
+        yield f"{pluralize(measured, 'container')} not slimmed: {words}"
     if len(fixed) > measured:
-        yield f"{counted(len(fixed) - measured, 'container')} among the program's own data: not slimmed"
+        yield f"{pluralize(len(fixed) - measured, 'container')} among the program's own data: not slimmed"
 
 
 def _unchanged(
-    view: View, selection: Selection, notes: Sequence[str], seen: tuple[Finding, ...], damaged: tuple[Finding, ...]
-) -> Plan:
+    view: View, selection: ImageSelection, notes: Sequence[str], seen: tuple[Finding, ...], damaged: tuple[Finding, ...]
+) -> SlimPlan:
     whose = selection.vendors, selection.unserved
-    return Plan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *whose)
+    return SlimPlan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *whose)
 
 
-def _zeros(relayed: Relayed) -> str:
+def _zeros(relayed: ShrinkResult) -> str:
     """Return which of the freed bytes are zeros. What was cut of a file that did not shrink are certificates."""
     if relayed.mode == "shrink":
         return "some of the bytes are zeros now"
     return "the bytes are zeros now" if relayed.cuts else "the bytes are zeros now, and the file is no smaller"
 
 
-def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:
+def _gone(items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> frozenset[int]:
     """Return the ``id()`` of the images that go by ``selector`` and ``goes``.
 
     Raises NothingSelected where the selector means none.
@@ -228,7 +234,7 @@ def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:
     asked_for = frozenset(
         id(image)
         for item in (items if wishes.goes is not None else ())
-        if isinstance(item, Found)
+        if isinstance(item, FoundContainer)
         for image in item.images
         if wishes.goes is not None and wishes.goes(item, image)
     )
@@ -237,7 +243,7 @@ def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:
     found = frozenset(id(image) for position, _, image in selected(items, wishes.selector) if "/" not in position)
     if not found:
         asked = f" that matches {wishes.selector.describe()}" if not wishes.selector.is_empty() else ""
-        raise NothingSelected(f"no image{asked}", hint=instead(items, wishes.selector))
+        raise NothingSelected(f"no image{asked}", hint=available_values(items, wishes.selector))
     return found | asked_for
 
 
@@ -245,7 +251,7 @@ def _is_damage(item: Finding) -> bool:
     return item.severity == "error" and item.code != "FP1008"
 
 
-def _refuse_wrong(rows: Sequence[Row], changes: Changes, view: View) -> None:
+def _refuse_wrong(rows: Sequence[SlimImage], changes: ImageChanges, view: View) -> None:
     """Raise FormatError for a compressed container that is not what its hash says: it would get a new one."""
     changed = {
         id(row.found): row.found
@@ -258,7 +264,7 @@ def _refuse_wrong(rows: Sequence[Row], changes: Changes, view: View) -> None:
         )
 
 
-def is_linked(view: View) -> bool:
+def is_linked_program(view: View) -> bool:
     """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
-    name = host_of(view)
+    name = detect_host(view)
     return name == "pe" or (name == "elf" and header.is_linked(view))

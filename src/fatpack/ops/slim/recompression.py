@@ -14,16 +14,16 @@ versions of compressed bundles HIP's runtime reads, is reported by users (ml-exp
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fatpack.model import Image
-    from fatpack.ops.slim.choosing.rows import Row
-    from fatpack.ops.slim.wishes import Wishes
-    from fatpack.scanner import Found
+    from fatpack.ops.slim.choosing.rows import SlimImage
+    from fatpack.ops.slim.wishes import SlimOptions
+    from fatpack.scanner import FoundContainer
 
 _FATBIN, _BUNDLE = "cuda-fatbin", "clang-offload-bundle"
 
@@ -44,7 +44,7 @@ _FLOORS = {
 }
 
 
-def recompressed(rows: Sequence[Row], wishes: Wishes) -> dict[int, tuple[Image, ...]]:
+def recompress_images(rows: Sequence[SlimImage], wishes: SlimOptions) -> dict[int, tuple[Image, ...]]:
     """Return the images of some rows that are stored in another way then, by the ``id()`` of what was found.
 
     Entries of fat binaries are compressed here, on all cores, and are in memory then. Of a bundle every image is
@@ -53,12 +53,12 @@ def recompressed(rows: Sequence[Row], wishes: Wishes) -> dict[int, tuple[Image, 
     method = wishes.recompress
     if method is None:
         return {}
-    from fatpack.machine.parallel import Tasks
+    from fatpack.machine.parallel import ThreadTasks
 
     changes: dict[int, tuple[Image, ...]] = {}
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]
     tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, wishes.level) for row in entries]
-    with Tasks(tasks) as done:
+    with ThreadTasks(tasks) as done:
         for row, image in zip(entries, done, strict=True):
             changes[id(row.image)] = (image,)
     changes |= {id(row.image): (row.image.as_stored,) for row in rows if _is_reshaped(row.found, wishes)}
@@ -67,10 +67,10 @@ def recompressed(rows: Sequence[Row], wishes: Wishes) -> dict[int, tuple[Image, 
 
 def _is_suited(image: Image, method: str) -> bool:
     from fatpack.formats.cuda_fatbin.layout import FLAG_OBFUSCATED
-    from fatpack.formats.cuda_fatbin.stored import Entry
+    from fatpack.formats.cuda_fatbin.stored import CudaEntry
 
     entry = image.record
-    if method not in _METHODS[_FATBIN] or not isinstance(entry, Entry) or entry.group is not None:
+    if method not in _METHODS[_FATBIN] or not isinstance(entry, CudaEntry) or entry.group is not None:
         return False
     if entry.head.flags & FLAG_OBFUSCATED or entry.data.source.is_refused:
         return False
@@ -79,13 +79,13 @@ def _is_suited(image: Image, method: str) -> bool:
 
 def _task(image: Image, method: str, level: int | None) -> Callable[[], Image]:
     from fatpack.formats.cuda_fatbin.layout import COMPRESSED, TEXTS
-    from fatpack.formats.cuda_fatbin.stored import Entry
+    from fatpack.formats.cuda_fatbin.stored import CudaEntry
     from fatpack.formats.cuda_fatbin.writing.new_entry import METHOD_BITS
     from fatpack.io.sources.memory import BytesSource
 
     def run() -> Image:
         entry = image.record
-        assert isinstance(entry, Entry)
+        assert isinstance(entry, CudaEntry)
         content = image.data.tobytes()
         image.data.source.rest()
         if entry.head.kind in TEXTS and not content.endswith(b"\0"):
@@ -109,7 +109,7 @@ def _task(image: Image, method: str, level: int | None) -> Callable[[], Image]:
     return run
 
 
-def _is_reshaped(found: Found, wishes: Wishes) -> bool:
+def _is_reshaped(found: FoundContainer, wishes: SlimOptions) -> bool:
     """Return whether a bundle is to be written in another way."""
     method = wishes.recompress
     if found.format != _BUNDLE or method not in _METHODS[_BUNDLE] or found.container.is_fat_object:
@@ -118,10 +118,10 @@ def _is_reshaped(found: Found, wishes: Wishes) -> bool:
     return flavour in ("binary", "compressed") and (method != "none" or flavour == "compressed")
 
 
-def reshaping(wishes: Wishes) -> Callable[[Found], Found]:
+def container_updater(wishes: SlimOptions) -> Callable[[FoundContainer], FoundContainer]:
     """Return what makes of a container one that is written as it is wished: a compressed bundle, or a plain one."""
 
-    def reshaped(found: Found) -> Found:
+    def reshaped(found: FoundContainer) -> FoundContainer:
         if not _is_reshaped(found, wishes):
             return found
         container = found.container
@@ -139,7 +139,9 @@ def reshaping(wishes: Wishes) -> Callable[[Found], Found]:
     return reshaped
 
 
-def unsuited(rows: Sequence[Row], changes: dict[int, tuple[Image, ...]], wishes: Wishes) -> list[str]:
+def not_recompressible(
+    rows: Sequence[SlimImage], changes: dict[int, tuple[Image, ...]], wishes: SlimOptions
+) -> list[str]:
     """Return what to know about images that were to be compressed anew: what readers it needs, and which stay."""
     if wishes.recompress is None:
         return []
@@ -148,8 +150,8 @@ def unsuited(rows: Sequence[Row], changes: dict[int, tuple[Image, ...]], wishes:
     left = [row for row in rows if id(row.image) not in changes and row.found.format in _METHODS]
     other = [row for row in left if wishes.recompress not in _METHODS[row.found.format]]
     if other:
-        notes.append(f"{counted(len(other), 'image')} cannot be compressed by {wishes.recompress}: stored as before")
+        notes.append(f"{pluralize(len(other), 'image')} cannot be compressed by {wishes.recompress}: stored as before")
     if len(left) > len(other):
-        rest = counted(len(left) - len(other), "image")
+        rest = pluralize(len(left) - len(other), "image")
         notes.append(f"{rest} stored as before: grouped, obfuscated or as wished already")
     return notes

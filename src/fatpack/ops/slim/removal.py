@@ -1,22 +1,22 @@
 """Selected images, or all, taken out of a file: an object, a container, the members of an archive, a linked file.
 
-A linked program or library keeps its addresses, so :func:`fatpack.ops.slim.plan.plan` takes its images out. All other
-files are written anew by :func:`fatpack.ops.edit.meant.written`.
+A linked program or library keeps its addresses, so :func:`fatpack.ops.slim.plan.plan_slim` takes its images out. All other
+files are written anew by :func:`fatpack.ops.edit.meant.rewrite`.
 """
 
 from __future__ import annotations
 
-from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
-from fatpack.ops.choose.presence import NothingSelected, unmatched, unseen
-from fatpack.ops.choose.select import describe
-from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.meant import choose, written
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.plan import is_linked, plan
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.formats.clang_bundle.sections.fat_object import is_host_marker
+from fatpack.ops.choose.presence import NothingSelected, unmatched_patterns, unread_findings
+from fatpack.ops.choose.select import describe_image
+from fatpack.ops.edit.editor import verify_edited
+from fatpack.ops.edit.meant import rewrite, select_for_edit
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.plan import is_linked_program, plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.record import Record
 
-__all__ = ["NothingSelected", "Removal", "remove"]
+__all__ = ["ImageRemoval", "NothingSelected", "remove_images"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.edit.editor import Check
-    from fatpack.ops.edit.meant import Meant
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.ops.edit.editor import EditCheck
+    from fatpack.ops.edit.meant import EditSelection
+    from fatpack.scanner import FoundContainer, FoundImage
 
 
-class Removal(Record):
+class ImageRemoval(Record):
     """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
 
     ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
@@ -44,53 +44,53 @@ class Removal(Record):
     unseen: tuple[Finding, ...] = ()
     unmatched: tuple[str, ...] = ()
     damaged: tuple[Finding, ...] = ()
-    check: Check = verify
+    check: EditCheck = verify_edited
 
 
-def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Removal:
+def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) -> ImageRemoval:
     """Return the host without the selected images (all by default); of an archive, without those of all its members.
 
     Members of archives in which nothing is meant stay as they are, damaged or not. Raises NothingSelected, with what is
-    there, HostError when it cannot be removed, and :class:`fatpack.ops.slim.choosing.refusal.Refused` for a linked file
+    there, HostError when it cannot be removed, and :class:`fatpack.ops.slim.choosing.refusal.SlimRefused` for a linked file
     of which a container would lose all code.
     """
-    if is_linked(host):
+    if is_linked_program(host):
         return _of_linked(host, selector, allow_empty)
-    meant = choose(host, selector, "remove")
+    meant = select_for_edit(host, selector, "remove")
     removed = [meant.titles[id(found)] + _words(where, image) for where, found, image in meant.images]
     notes = [meant.titles[id(found)] + text for found, text in _hosts_alone(meant)]
-    left = written(meant, {id(image): () for _, _, image in meant.images}, allow_empty=allow_empty)
-    return Removal(
+    left = rewrite(meant, {id(image): () for _, _, image in meant.images}, allow_empty=allow_empty)
+    return ImageRemoval(
         tuple(left),
         tuple(removed),
         tuple(notes),
-        tuple(unseen(meant.items)),
-        tuple(unmatched(meant.items, selector)),
+        tuple(unread_findings(meant.items)),
+        tuple(unmatched_patterns(meant.items, selector)),
         meant.damaged,
     )
 
 
-def _of_linked(host: View, selector: Selector, allow_empty: bool) -> Removal:
-    slimmed = plan(host, Wishes(selector=selector, allow_empty=allow_empty))
+def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemoval:
+    slimmed = plan_slim(host, SlimOptions(selector=selector, allow_empty=allow_empty))
     items = list({id(row.found): row.found for row in (*slimmed.kept, *slimmed.dropped)}.values())
-    return Removal(
+    return ImageRemoval(
         slimmed.pieces,
-        tuple(describe(row.position, row.image) for row in slimmed.dropped),
+        tuple(describe_image(row.position, row.image) for row in slimmed.dropped),
         slimmed.notes,
         slimmed.unseen,
-        tuple(unmatched(items, selector)),
+        tuple(unmatched_patterns(items, selector)),
         slimmed.damaged,
-        check_of(slimmed),
+        verifier_for(slimmed),
     )
 
 
 def _words(position: str, image: FoundImage) -> str:
     """Return what goes, in words; of a fat object's host that is not the object, but a byte that stands for it."""
-    is_marker = stands_for_host(image.as_stored)
-    return f"{position} the marker of the host, which stays" if is_marker else describe(position, image)
+    is_marker = is_host_marker(image.as_stored)
+    return f"{position} the marker of the host, which stays" if is_marker else describe_image(position, image)
 
 
-def _hosts_alone(meant: Meant) -> Iterator[tuple[Found, str]]:
+def _hosts_alone(meant: EditSelection) -> Iterator[tuple[FoundContainer, str]]:
     """Yield the containers that keep an image for their host and nothing else, each once, with words about it."""
     gone = {id(image) for _, _, image in meant.images}
     for position, found in {id(found): (position, found) for position, found, _ in meant.images}.values():

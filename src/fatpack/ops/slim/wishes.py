@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.ops.choose.select import Selector
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.scanner import FoundContainer, FoundImage
     from fatpack.target.devices import Device
     from fatpack.words.literals import KeepPtx, Recompression, SlimMode
 
 #: what becomes of PTX, and of SPIR-V beside images for devices
-PTX = ("none", "newest", "all")
+PTX_MODES = ("none", "newest", "all")
 
 #: methods of compression that stored images may be given; ``none`` is for CUDA alone, ``zlib`` for HIP
 METHODS = ("zstd", "lz4", "zlib", "none")
@@ -24,7 +24,7 @@ METHODS = ("zstd", "lz4", "zlib", "none")
 MODES = ("auto", "shrink", "zero")
 
 
-class Wishes(Record):
+class SlimOptions(Record):
     """What the result is for. Nothing asked for drops nothing.
 
     ``devices`` are those that must be served: of every container what their runtimes would take stays. ``keep`` and
@@ -43,7 +43,7 @@ class Wishes(Record):
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     selector: Selector | None = None
-    goes: Callable[[Found, FoundImage], bool] | None = None
+    goes: Callable[[FoundContainer, FoundImage], bool] | None = None
     keep_ptx: KeepPtx | None = None
     allow_empty: bool = False
     recompress: Recompression | None = None
@@ -56,7 +56,7 @@ class Wishes(Record):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             """Take the fields; raise UsageError for a word that is none of those above."""
             super().__init__(*args, **kwargs)
-            for name, known in (("keep_ptx", PTX), ("recompress", METHODS), ("mode", MODES)):
+            for name, known in (("keep_ptx", PTX_MODES), ("recompress", METHODS), ("mode", MODES)):
                 value = getattr(self, name)
                 if value not in known and not (value is None and name != "mode"):
                     raise UsageError(f"{name} {value!r}", hint=f"choose from {', '.join(known)}")

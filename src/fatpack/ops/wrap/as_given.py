@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from fatpack import formats
 from fatpack.errors import UsageError
-from fatpack.ops.wrap.registration import Content, Descriptor, Fatbin, SyclBinary, entries_of
+from fatpack.ops.wrap.registration import (
+    FatbinRegistration,
+    OpenmpDescriptor,
+    RegisteredContent,
+    SyclBinary,
+    entry_layout,
+)
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -23,38 +29,40 @@ if TYPE_CHECKING:
 _TAKEN = {"cuda": "cuda-fatbin", "hip": "clang-offload-bundle", "sycl": "llvm-offload-binary"}
 
 
-class AsGiven(Record):
+class PassThrough(Record):
     """What is registered, and in words what the runtime cannot load of it."""
 
     registration: Registration
     doubts: tuple[str, ...]
 
 
-def as_given(kind: str, files: Sequence[tuple[str, View]], *, llvm: int, is_relocatable: bool = False) -> AsGiven:
+def pass_through(
+    kind: str, files: Sequence[tuple[str, View]], *, llvm: int, is_relocatable: bool = False
+) -> PassThrough:
     """Return what is registered of files; CUDA, HIP and SYCL take one. Bytes are not copied.
 
     Raises UsageError for several files where one is taken, FormatError for a damaged offload binary.
     """
     if kind == "openmp":
-        contents: list[Content] = []
+        contents: list[RegisteredContent] = []
         for name, view in files:
-            if formats.starting(view) == "llvm-offload-binary":
+            if formats.format_at(view) == "llvm-offload-binary":
                 # Builds that wrap plain images do not need what reads containers.
-                from fatpack.ops.wrap.given import Given, offload_binaries
+                from fatpack.ops.wrap.given import WrapInput, offload_binaries
 
-                contents += offload_binaries(Given(name, view), llvm)
+                contents += offload_binaries(WrapInput(name, view), llvm)
             else:
                 contents.append(_whole(view))
-        return AsGiven(Descriptor(tuple(contents), entries_of(kind, llvm), is_relocatable), ())
+        return PassThrough(OpenmpDescriptor(tuple(contents), entry_layout(kind, llvm), is_relocatable), ())
     if len(files) != 1:
         raise UsageError(f"{kind} takes one file", hint="fatpack wrap makes one container of several images")
     ((name, view),) = files
     taken = _TAKEN[kind]
-    doubts = () if formats.starting(view) == taken else (f"{name} is no {taken}, which {kind}'s runtime takes",)
+    doubts = () if formats.format_at(view) == taken else (f"{name} is no {taken}, which {kind}'s runtime takes",)
     if kind == "sycl":
-        return AsGiven(SyclBinary(_whole(view)), doubts)
-    return AsGiven(Fatbin(kind, _whole(view), entries_of(kind, llvm)), doubts)
+        return PassThrough(SyclBinary(_whole(view)), doubts)
+    return PassThrough(FatbinRegistration(kind, _whole(view), entry_layout(kind, llvm)), doubts)
 
 
-def _whole(view: View) -> Content:
-    return Content((view,), ((0, len(view)),))
+def _whole(view: View) -> RegisteredContent:
+    return RegisteredContent((view,), ((0, len(view)),))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 #: The kinds in the order in which their descriptors are written. All but SYCL's are OpenMP's descriptor.
-KINDS = ("openmp", "sycl", "host", "hip")
+DPCPP_KINDS = ("openmp", "sycl", "host", "hip")
 
 #: What the bytes of an image are, by the number that its record has.
 FORMATS = ("none", "native", "spirv", "llvmbc")
@@ -43,19 +43,19 @@ class DpcppImage(Record):
     property_sets: Mapping[str, Mapping[str, int | bytes]] | None = None
 
 
-class DpcppWrapped(Record):
+class DpcppOutput(Record):
     """LLVM IR in pieces; ``added`` has each image, with the names of the globals that were added for it behind it."""
 
     pieces: tuple[Piece, ...]
     added: tuple[str | DpcppImage, ...]
 
 
-def entries_in(view: View) -> tuple[str, ...]:
+def read_entry_names(view: View) -> tuple[str, ...]:
     """Return the names in a file that has one on each line. Raises BadValue for one with a NUL."""
     return tuple(read_names(view))
 
 
-def property_sets_in(view: View) -> dict[str, dict[str, int | bytes]]:
+def read_property_sets(view: View) -> dict[str, dict[str, int | bytes]]:
     """Return the property sets of a file in the order of their names, also those without a property.
 
     Raises BadValue for a line that is none, and for a file without a property set.
@@ -76,8 +76,8 @@ def property_sets_in(view: View) -> dict[str, dict[str, int | bytes]]:
             refuse(size + parts[-1].index(b"\0"), 1, "a NUL, which no text has")
         size += len(block)
     text = b"".join(parts)
-    sets: dict[str, dict[str, int | bytes]] = {name: {} for name in properties.set_names(text)}
-    for item in properties.read(text, refuse):
+    sets: dict[str, dict[str, int | bytes]] = {name: {} for name in properties.property_set_names(text)}
+    for item in properties.read_properties(text, refuse):
         sets[item.set][item.name] = properties.stored_value(text, item)
     if not sets:
         refuse(0, 0, "invalid property set registry")

@@ -16,32 +16,32 @@ become the one above.
 from __future__ import annotations
 
 from fatpack import formats, images
-from fatpack.errors import FormatError, UsageError, counted, in_both
-from fatpack.formats.clang_bundle.layout import FORMAT as BUNDLE
-from fatpack.formats.cuda_fatbin.layout import FORMAT as FATBIN
+from fatpack.errors import FormatError, UsageError, cli_or_api, pluralize
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT as BUNDLE
+from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT as FATBIN
 from fatpack.formats.offload_binary.image_option import ImageOption
-from fatpack.formats.offload_binary.layout import FORMAT as OFFLOAD_BINARY
-from fatpack.formats.offload_binary.stored import entry_read, header_read
+from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OFFLOAD_BINARY
+from fatpack.formats.offload_binary.stored import stored_header, stored_offload_entry
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import refuse_empty
-from fatpack.ops.pack.formats import named, pack_as
+from fatpack.ops.pack.formats import format_named, pack_as
 from fatpack.ops.wrap.loadable import refuse_unloadable
-from fatpack.ops.wrap.once import refuse_twice
+from fatpack.ops.wrap.once import refuse_duplicates
 from fatpack.ops.wrap.registration import (
     KINDS,
-    Content,
-    Descriptor,
-    Fatbin,
+    FatbinRegistration,
+    OpenmpDescriptor,
+    RegisteredContent,
     SyclBinary,
     SyclDescriptor,
     SyclImage,
-    entries_of,
+    entry_layout,
 )
 from fatpack.options import BundleOptions, FatbinOptions, OffloadBinaryOptions
 from fatpack.record import Record
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Image
-    from fatpack.ops.pack.packed import Packed
+    from fatpack.ops.pack.packed import PackedContainers
     from fatpack.ops.wrap.registration import Registration
     from fatpack.options import Options
 
@@ -68,7 +68,7 @@ _HOST_ID, _HIP = "host-x86_64-unknown-linux-gnu", "hip"
 _OTHER_KINDS = {FATBIN: "cuda", BUNDLE: "hip", OFFLOAD_BINARY: "openmp, sycl, cuda or hip"}
 
 
-class Given(Record):
+class WrapInput(Record):
     """A file that is to be registered: its name, its bytes, and what was stated about the image in it, if anything."""
 
     name: str
@@ -76,7 +76,7 @@ class Given(Record):
     option: ImageOption | None = None
 
 
-class Taken(Record):
+class WrapPlan(Record):
     """What is registered, how many images that are, and what packing them found."""
 
     registration: Registration
@@ -84,7 +84,7 @@ class Taken(Record):
     findings: tuple[Finding, ...] = ()
 
 
-def taken(kind: str, given: Sequence[Given], *, llvm: int, is_relocatable: bool = False) -> Taken:
+def plan_registration(kind: str, given: Sequence[WrapInput], *, llvm: int, is_relocatable: bool = False) -> WrapPlan:
     """Return what is registered of some files, as an LLVM of that version does it.
 
     Raises UsageError for what cannot be registered together or as that kind, FormatError for damage.
@@ -98,37 +98,37 @@ def taken(kind: str, given: Sequence[Given], *, llvm: int, is_relocatable: bool 
     if kind == "openmp":
         contents, findings = _offload_binaries(kind, files, version=1 if llvm < 23 else 2)
         count = sum(len(content.images) for content in contents)
-        return Taken(Descriptor(tuple(contents), entries_of(kind, llvm), is_relocatable), count, findings)
+        return WrapPlan(OpenmpDescriptor(tuple(contents), entry_layout(kind, llvm), is_relocatable), count, findings)
     return _sycl(files, llvm)
 
 
-class _File(Record):
+class _InspectedInput(Record):
     """A file that was looked into: its containers, or the image that it is."""
 
-    given: Given
-    containers: tuple[Found, ...]
+    given: WrapInput
+    containers: tuple[FoundContainer, ...]
 
 
-def _read(kind: str, given: Given) -> _File:
+def _read(kind: str, given: WrapInput) -> _InspectedInput:
     refuse_empty(given.view)
     if given.option is not None or not _is_container(given.view):
-        return _File(given, ())
+        return _InspectedInput(given, ())
     items = list(scan(given.view))
     for item in items:
         if isinstance(item, Finding) and item.severity == "error":
             hint = "; ".join(filter(None, (item.hint, "nothing was wrapped; fatpack extract gets out what is intact")))
             raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
-    containers = tuple(item for item in items if isinstance(item, Found))
+    containers = tuple(item for item in items if isinstance(item, FoundContainer))
     for found in containers:
         _check_kind(kind, given.name, found)
-    return _File(given, containers)
+    return _InspectedInput(given, containers)
 
 
 def _is_container(view: View) -> bool:
-    return (formats.starting(view) or formats.sniff_text(view)) is not None
+    return (formats.format_at(view) or formats.find_text_format(view)) is not None
 
 
-def _check_kind(kind: str, name: str, found: Found) -> None:
+def _check_kind(kind: str, name: str, found: FoundContainer) -> None:
     """Raise UsageError for a container that a runtime of this kind does not take, or that holds images of another."""
     native = _FORMATS[kind][0]
     if found.format not in (native, OFFLOAD_BINARY):
@@ -143,29 +143,29 @@ def _check_kind(kind: str, name: str, found: Found) -> None:
 
 
 def _kind_of(kind: str) -> str:
-    return in_both(f"--kind={kind}", f"kind={kind!r}")
+    return cli_or_api(f"--kind={kind}", f"kind={kind!r}")
 
 
 def _word(kind: str) -> str:
     return _FORMATS[kind][1]
 
 
-def _fatbin(kind: str, files: Sequence[_File], llvm: int) -> Taken:
+def _fatbin(kind: str, files: Sequence[_InspectedInput], llvm: int) -> WrapPlan:
     native = _FORMATS[kind][0]
     whole = [file for file in files if any(found.format == native for found in file.containers)]
     if whole:
         content, count = _as_it_is(native, files, whole[0])
-        return Taken(Fatbin(kind, content, entries_of(kind, llvm)), count)
+        return WrapPlan(FatbinRegistration(kind, content, entry_layout(kind, llvm)), count)
     _refuse_twice(files)
     stored: list[Image] = []
     for file in files:
         stored += _images(kind, file)
     packed = _packed(kind, stored)
-    fatbin = Fatbin(kind, _whole(packed), entries_of(kind, llvm))
-    return Taken(fatbin, len(stored) - packed.left_out, packed.findings)
+    fatbin = FatbinRegistration(kind, _whole(packed), entry_layout(kind, llvm))
+    return WrapPlan(fatbin, len(stored) - packed.left_out, packed.findings)
 
 
-def _as_it_is(native: str, files: Sequence[_File], file: _File) -> tuple[Content, int]:
+def _as_it_is(native: str, files: Sequence[_InspectedInput], file: _InspectedInput) -> tuple[RegisteredContent, int]:
     """Return the one container that is registered as it is, and the number of images in it."""
     name = file.given.name
     if len(files) > 1 or len(file.containers) > 1:
@@ -182,31 +182,31 @@ def _as_it_is(native: str, files: Sequence[_File], file: _File) -> tuple[Content
     if flavour != "binary":
         problem = f"{name} is a bundle that is {flavour}, and HIP's runtime reads binary ones"
         raise UsageError(problem, hint="fatpack convert makes a binary bundle of it")
-    return Content((file.given.view,), ((0, len(file.given.view)),)), len(device)
+    return RegisteredContent((file.given.view,), ((0, len(file.given.view)),)), len(device)
 
 
-def _refuse_twice(files: Sequence[_File]) -> None:
+def _refuse_twice(files: Sequence[_InspectedInput]) -> None:
     stated = [file.given.option.facts if file.given.option else {} for file in files]
-    refuse_twice([(file.given.name, file.given.view, facts) for file, facts in zip(files, stated, strict=True)])
+    refuse_duplicates([(file.given.name, file.given.view, facts) for file, facts in zip(files, stated, strict=True)])
 
 
-def _whole(packed: Packed) -> Content:
-    return Content(packed.pieces, ((0, sum(map(len, packed.pieces))),))
+def _whole(packed: PackedContainers) -> RegisteredContent:
+    return RegisteredContent(packed.pieces, ((0, sum(map(len, packed.pieces))),))
 
 
-def _packed(kind: str, stored: list[Image]) -> Packed:
+def _packed(kind: str, stored: list[Image]) -> PackedContainers:
     _, word, options = _FORMATS[kind]
     if kind == "hip":
         empty = BytesSource(b"").view()
-        stored.insert(0, named(word).packer.image_from(ImageOption((), (("id", _HOST_ID),)), "", empty))
+        stored.insert(0, format_named(word).packer.image_from(ImageOption((), (("id", _HOST_ID),)), "", empty))
     packed = pack_as(stored, options)
     return packed.replace(left_out=packed.left_out + (kind == "hip"))
 
 
-def _images(kind: str, file: _File) -> Iterator[Image]:
+def _images(kind: str, file: _InspectedInput) -> Iterator[Image]:
     """Yield the images of a file as the packer of a kind makes them."""
     given = file.given
-    packer = named(_word(kind)).packer
+    packer = format_named(_word(kind)).packer
     if given.option is not None:
         if given.option.facts.get("check") != "no":
             refuse_unloadable(kind, given.name, given.view)
@@ -223,9 +223,9 @@ def _images(kind: str, file: _File) -> Iterator[Image]:
         yield packer.image_from(_stated(kind, given.name, _claims(kind, given)), given.name, given.view)
 
 
-def _claims(kind: str, given: Given) -> dict[str, str]:
+def _claims(kind: str, given: WrapInput) -> dict[str, str]:
     """Return the target that an image claims. Raises UsageError where it claims none, or is a host's file."""
-    recognised = images.recognise(given.view)
+    recognised = images.identify_image(given.view)
     if kind == "cuda":
         return {}
     if not recognised.triple or (kind == "hip" and not recognised.arch):
@@ -237,8 +237,8 @@ def _claims(kind: str, given: Given) -> dict[str, str]:
     return {"triple": recognised.triple, "arch": recognised.arch}
 
 
-def _silent(given: Given, what: str, triple: str) -> UsageError:
-    stated = in_both(f"--image=file={given.name},triple={triple},arch=…", "ImageFile(…, triple=…, arch=…)")
+def _silent(given: WrapInput, what: str, triple: str) -> UsageError:
+    stated = cli_or_api(f"--image=file={given.name},triple={triple},arch=…", "ImageFile(…, triple=…, arch=…)")
     return UsageError(f"{given.name}: {what}", hint=f"state it: {stated}")
 
 
@@ -265,13 +265,15 @@ def _stated(kind: str, name: str, facts: dict[str, str], text: str = "") -> Imag
     return ImageOption((name,), (("file", name), *facts.items()), text or name)
 
 
-def _offload_binaries(kind: str, files: Sequence[_File], *, version: int) -> tuple[list[Content], tuple[Finding, ...]]:
+def _offload_binaries(
+    kind: str, files: Sequence[_InspectedInput], *, version: int
+) -> tuple[list[RegisteredContent], tuple[Finding, ...]]:
     """Return offload binaries as they are, and one for each image that is none yet."""
-    contents: list[Content] = []
+    contents: list[RegisteredContent] = []
     findings: list[Finding] = []
     for file in files:
         for found in file.containers:
-            if header_read(found.container).compression is None:
+            if stored_header(found.container).compression is None:
                 contents.append(_stored(found))
             else:
                 contents += [_packed_alone([image.as_stored], version)[0] for image in found.images]
@@ -282,7 +284,7 @@ def _offload_binaries(kind: str, files: Sequence[_File], *, version: int) -> tup
     return contents, tuple(findings)
 
 
-def offload_binaries(given: Given, llvm: int) -> list[Content]:
+def offload_binaries(given: WrapInput, llvm: int) -> list[RegisteredContent]:
     """Return the offload binaries that a file for OpenMP consists of, each with the places of all its images.
 
     Raises FormatError for damage, UsageError for images that are not for OpenMP.
@@ -290,45 +292,45 @@ def offload_binaries(given: Given, llvm: int) -> list[Content]:
     return _offload_binaries("openmp", [_read("openmp", given)], version=1 if llvm < 23 else 2)[0]
 
 
-def _stored(found: Found) -> Content:
+def _stored(found: FoundContainer) -> RegisteredContent:
     start = found.container.span.start
     places = [image.span for image in found.images]
-    return Content((found.view,), tuple((place.start - start, place.end - start) for place in places))
+    return RegisteredContent((found.view,), tuple((place.start - start, place.end - start) for place in places))
 
 
-def _packed_alone(stored: list[Image], version: int) -> tuple[Content, tuple[Finding, ...]]:
+def _packed_alone(stored: list[Image], version: int) -> tuple[RegisteredContent, tuple[Finding, ...]]:
     """Return images as one offload binary, and where in it they lie."""
     packed = pack_as(stored, OffloadBinaryOptions(version=version))
-    read = formats.room(OFFLOAD_BINARY).parse(PiecesSource(packed.pieces).view())
+    read = formats.get_format(OFFLOAD_BINARY).parse(PiecesSource(packed.pieces).view())
     places = tuple((image.span.start, image.span.end) for image in read.images)
-    return Content(packed.pieces, places), packed.findings
+    return RegisteredContent(packed.pieces, places), packed.findings
 
 
-def _sycl(files: Sequence[_File], llvm: int) -> Taken:
+def _sycl(files: Sequence[_InspectedInput], llvm: int) -> WrapPlan:
     if llvm >= 23:
         if len(files) == 1 and len(files[0].containers) == 1:
             (found,) = files[0].containers
-            return Taken(SyclBinary(Content((found.view,), ())), len(found.images))
+            return WrapPlan(SyclBinary(RegisteredContent((found.view,), ())), len(found.images))
         stored = [image for file in files for image in _entries(file)]
         content, findings = _packed_alone(stored, 2)
-        return Taken(SyclBinary(content), len(stored), findings)
+        return WrapPlan(SyclBinary(content), len(stored), findings)
     rows = [_sycl_image(image) for file in files for image in _entries(file)]
     if len(rows) > 0xFFFF:
         raise UsageError(
-            f"{counted(len(rows), 'image')}, and a descriptor of LLVM 22 counts 65535",
-            hint=in_both("--as=23 takes more", "llvm=23 takes more"),
+            f"{pluralize(len(rows), 'image')}, and a descriptor of LLVM 22 counts 65535",
+            hint=cli_or_api("--as=23 takes more", "llvm=23 takes more"),
         )
-    return Taken(SyclDescriptor(tuple(rows)), len(rows))
+    return WrapPlan(SyclDescriptor(tuple(rows)), len(rows))
 
 
-def _entries(file: _File) -> Iterator[Image]:
+def _entries(file: _InspectedInput) -> Iterator[Image]:
     """Yield the images of a file, as entries of offload binaries."""
     if file.containers:
         for found in file.containers:
             yield from (image.as_stored for image in found.images)
     else:
         for image in _images("sycl", file):
-            (read,) = formats.room(OFFLOAD_BINARY).parse(_view_of(image)).images
+            (read,) = formats.get_format(OFFLOAD_BINARY).parse(_view_of(image)).images
             yield read
 
 
@@ -337,7 +339,7 @@ def _view_of(image: Image) -> View:
 
 
 def _sycl_image(image: Image) -> SyclImage:
-    entry = entry_read(image)
+    entry = stored_offload_entry(image)
     names = dict(entry.strings).get(b"symbols", b"").decode("utf-8", "surrogateescape")
     kernels = tuple(filter(None, names.replace("\0", "\n").split("\n")))
-    return SyclImage(image.target.triple, entry.image_kind, Content((image.data,), ()), kernels)
+    return SyclImage(image.target.triple, entry.image_kind, RegisteredContent((image.data,), ()), kernels)

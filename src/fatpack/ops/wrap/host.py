@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.record import Record
 from fatpack.target.triple import split_triple
 
@@ -28,7 +28,7 @@ _FILES = {
 _WIDE = ("s390x", "systemz", "sparcv9")
 
 
-class Host(Record):
+class WrapHost(Record):
     """A host: its triple, its processor as listings have it ("" for others), the kind of its objects, and who links.
 
     ``is_wide`` tells that its pointers have 64 bits.
@@ -53,7 +53,7 @@ class Host(Record):
         return f"{self.processor}-windows" if self.file == "coff" else self.processor
 
 
-def host_of(triple: str) -> Host:
+def parse_host(triple: str) -> WrapHost:
     """Return what a triple says of a host. Raises UsageError for what no host's triple can be."""
     parts = split_triple(triple)
     if not parts.architecture or not all(character.isalnum() or character in "-_." for character in triple):
@@ -72,22 +72,22 @@ def host_of(triple: str) -> Host:
     is_narrow = triple.endswith(("x32", "ilp32"))
     processor = "" if is_narrow else _PROCESSORS.get(parts.architecture, "")
     is_wide = not is_narrow and ("64" in parts.architecture or parts.architecture in _WIDE)
-    return Host(triple, processor, file, is_gnu, is_wide)
+    return WrapHost(triple, processor, file, is_gnu, is_wide)
 
 
-def refuse_without_bounds(host: Host, llvm: int) -> None:
+def refuse_without_bounds(host: WrapHost, llvm: int) -> None:
     """Raise UsageError for a host on which no LLVM, or none of a version, tells where offload entries begin and end."""
     if host.file not in ("elf", "coff", "mach-o"):
         problem = f"no LLVM registers images on {host.triple}: its linkers make no bounds of the offload entries"
         raise UsageError(problem, hint="choose a host with ELF, COFF or Mach-O objects")
     if host.file == "mach-o" and llvm < 23:
-        hint = f"add {in_both('--as=23', 'llvm=23')}"
+        hint = f"add {cli_or_api('--as=23', 'llvm=23')}"
         raise UsageError(f"LLVM {llvm} has no bounds of the offload entries for Mach-O, which LLVM 23 has", hint=hint)
 
 
-def refuse_unknown(host: Host) -> None:
+def refuse_unknown(host: WrapHost) -> None:
     """Raise UsageError for a host for which no object can be made."""
     if not host.has_objects:
         problem = f"no object can be made for {host.triple}: there is code for ELF x86-64 and AArch64, and COFF x86-64"
-        emit = in_both("--emit=llvm-ir", "emit='llvm-ir'")
+        emit = cli_or_api("--emit=llvm-ir", "emit='llvm-ir'")
         raise UsageError(problem, hint=f"{emit} writes LLVM IR, and llc or clang makes an object of it")

@@ -13,13 +13,13 @@ before it can be executed), and "ELF Code Object" in LLVM's "User Guide for AMDG
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.elf.header import header
-from fatpack.errors import UsageError, in_both
+from fatpack.elf.header import read_quick_header
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.magics import ELF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.images.recognised import Recognised
+    from fatpack.images.recognised import ImageInfo
     from fatpack.io.source import View
 
 #: form → the kind whose runtime loads it, for advice
@@ -40,7 +40,7 @@ _RELOCATABLE = 1
 
 def refuse_unloadable(kind: str, name: str, view: View) -> None:
     """Raise UsageError for an image that the runtime of a kind never loads."""
-    recognised = images.recognise(view)
+    recognised = images.identify_image(view)
     form = recognised.form
     if kind not in _LOADED:
         if form == "archive" or (form == "object" and not _is_linked(view)):
@@ -51,7 +51,7 @@ def refuse_unloadable(kind: str, name: str, view: View) -> None:
     if form not in _LOADED[kind]:
         what = " ".join(filter(None, (form, f"({recognised.detail})" if recognised.detail else "")))
         raise UsageError(f"{name}: {what}, which {kind}'s runtime does not load", hint=_advice(kind, recognised))
-    elf = header(view, view.head(0, images.HEAD_SIZE)) if form in ("cubin", "code-object") else None
+    elf = read_quick_header(view, view.head(0, images.HEAD_SIZE)) if form in ("cubin", "code-object") else None
     if elf is not None and elf.type == _RELOCATABLE:
         problem = f"{name}: a relocatable {form} ({recognised.detail}), and {kind}'s runtime loads linked ones"
         raise UsageError(problem, hint=_link(kind))
@@ -59,11 +59,11 @@ def refuse_unloadable(kind: str, name: str, view: View) -> None:
 
 def _is_linked(view: View) -> bool:
     """Return whether an object of a host is linked: a shared library is what OpenMP's plugins for hosts load."""
-    found = header(view, view.head(0, images.HEAD_SIZE)) if view.head(0, len(ELF)) == ELF else None
+    found = read_quick_header(view, view.head(0, images.HEAD_SIZE)) if view.head(0, len(ELF)) == ELF else None
     return found is not None and found.type != _RELOCATABLE
 
 
-def _advice(kind: str, recognised: Recognised) -> str:
+def _advice(kind: str, recognised: ImageInfo) -> str:
     form = recognised.form
     if form in ("bitcode", "llvm-ir") and (not recognised.triple or _is_for(kind, recognised.triple)):
         return _link(kind)
@@ -71,7 +71,7 @@ def _advice(kind: str, recognised: Recognised) -> str:
         return f"fatpack extract takes device images out of an object; where they are relocatable, {_link(kind)}"
     other = _KIND_OF.get(form)
     if other:
-        return f"{in_both(f'--kind={other}', f'kind={other!r}')} registers it"
+        return f"{cli_or_api(f'--kind={other}', f'kind={other!r}')} registers it"
     return f"give an image for {kind}'s devices; {_link(kind)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fatpack.errors import UsageError
-from fatpack.io.sources.pieces import sha256
+from fatpack.io.sources.pieces import sha256_of_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def refuse_twice(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
+def refuse_duplicates(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
     """Raise UsageError for a file that has the same bytes as one before it, and of which the same is stated.
 
     Reads only files that are as large as another one.
@@ -24,7 +24,7 @@ def refuse_twice(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
     for name, view, facts in given:
         if sizes[len(view)] == 1:
             continue
-        key = sha256([view]), frozenset((key, value) for key, value in facts.items() if key != "file")
+        key = sha256_of_pieces([view]), frozenset((key, value) for key, value in facts.items() if key != "file")
         if key in seen:
             other = seen[key]
             what = f"{name} is given twice" if name == other else f"{name} and {other} are the same image"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
 
-    Registration: TypeAlias = "Fatbin | Descriptor | SyclBinary | SyclDescriptor"
+    Registration: TypeAlias = "FatbinRegistration | OpenmpDescriptor | SyclBinary | SyclDescriptor"
 
 #: The kinds of offload entries (and of offload binaries), by the word that ``--kind`` takes.
 KINDS = {"openmp": 1, "cuda": 2, "hip": 4, "sycl": 8}
@@ -53,14 +53,14 @@ _OLD_SECTIONS = {"openmp": "omp", "cuda": "cuda", "hip": "hip"}
 _NEW_ENTRIES = 21
 
 
-def entries_of(kind: str, llvm: int) -> EntryLayout:
+def entry_layout(kind: str, llvm: int) -> EntryLayout:
     """Return the entries that an LLVM of a version writes for a kind."""
     if llvm < _NEW_ENTRIES:
         return EntryLayout(f"{_OLD_SECTIONS[kind]}_offloading_entries", _OLD_FIELDS)
     return EntryLayout("llvm_offload_entries", {"kind": KINDS[kind], **_FIELDS})
 
 
-class FreshNames:
+class UniqueNames:
     """Names of globals as LLVM makes them: one that is taken gets a number, which counts all of a module."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class FreshNames:
         return fresh
 
 
-class Content(Record):
+class RegisteredContent(Record):
     """Bytes that a program carries, and where in them the images lie: begin and end of each."""
 
     pieces: tuple[Piece, ...]
@@ -89,21 +89,21 @@ class Content(Record):
         return sum(map(len, self.pieces))
 
 
-class Fatbin(Record):
+class FatbinRegistration(Record):
     """CUDA and HIP: one fat binary or bundle, registered through a wrapper, and the entries of its ``runtime``."""
 
     runtime: str
-    content: Content
+    content: RegisteredContent
     entries: EntryLayout
 
 
-class Descriptor(Record):
+class OpenmpDescriptor(Record):
     """OpenMP: all images of some contents in one descriptor, each with all entries of the program.
 
     ``is_relocatable`` tells that they are for a link with ``-r``, behind which another link follows.
     """
 
-    contents: tuple[Content, ...]
+    contents: tuple[RegisteredContent, ...]
     entries: EntryLayout
     is_relocatable: bool = False
 
@@ -111,7 +111,7 @@ class Descriptor(Record):
 class SyclBinary(Record):
     """SYCL since LLVM 23: one offload binary with all images, which the runtime reads."""
 
-    content: Content
+    content: RegisteredContent
 
 
 class SyclImage(Record):
@@ -119,7 +119,7 @@ class SyclImage(Record):
 
     triple: str
     image_kind: int
-    content: Content
+    content: RegisteredContent
     kernels: tuple[str, ...]
 
 

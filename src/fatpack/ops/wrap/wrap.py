@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError, in_both
-from fatpack.ops.wrap.host import host_of, refuse_unknown, refuse_without_bounds
+from fatpack.errors import UsageError, cli_or_api
+from fatpack.ops.wrap.host import parse_host, refuse_unknown, refuse_without_bounds
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.record import Record
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
-    from fatpack.ops.wrap.dpcpp import DpcppImage, DpcppWrapped
-    from fatpack.ops.wrap.given import Given
-    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.dpcpp import DpcppImage, DpcppOutput
+    from fatpack.ops.wrap.given import WrapInput
+    from fatpack.ops.wrap.host import WrapHost
     from fatpack.ops.wrap.registration import Registration
 
 #: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
@@ -29,7 +29,7 @@ EMITS = {"obj": "o", "llvm-ir": "ll"}
 VERSIONS, DEFAULT_VERSION = (19, 22, 23), 22
 
 
-class Wrapped(Record):
+class WrapOutput(Record):
     """An object or LLVM IR, in pieces, how many images it registers, and what is wrong or unexpected about them."""
 
     pieces: tuple[Piece, ...]
@@ -37,15 +37,15 @@ class Wrapped(Record):
     findings: tuple[Finding, ...] = ()
 
 
-def wrap(
+def wrap_files(
     kind: str,
-    given: Sequence[Given],
+    given: Sequence[WrapInput],
     *,
     host_triple: str = DEFAULT_HOST,
     emit: str = "obj",
     llvm: int = DEFAULT_VERSION,
     is_relocatable: bool = False,
-) -> Wrapped:
+) -> WrapOutput:
     """Return what registers images for a runtime: ``kind`` is cuda, hip, openmp or sycl.
 
     ``emit`` is obj or llvm-ir, ``llvm`` the version that is followed where two differ. ``is_relocatable`` is for a link
@@ -59,62 +59,64 @@ def wrap(
         hint = "leave it out: the sections of the other kinds are the same in a link with -r"
         raise UsageError(f"a relocatable link makes a difference for OpenMP alone, not for {kind}", hint=hint)
     if kind == "sycl" and llvm < DEFAULT_VERSION:
-        raise UsageError(f"LLVM {llvm} registers no SYCL images", hint=f"choose {in_both('--as=22', 'llvm=22')} or 23")
-    host = host_of(host_triple)
+        raise UsageError(
+            f"LLVM {llvm} registers no SYCL images", hint=f"choose {cli_or_api('--as=22', 'llvm=22')} or 23"
+        )
+    host = parse_host(host_triple)
     if emit == "obj":
         refuse_unknown(host)
     else:
         refuse_without_bounds(host, llvm)
-    from fatpack.ops.wrap.given import taken
+    from fatpack.ops.wrap.given import plan_registration
 
-    found = taken(kind, given, llvm=llvm, is_relocatable=is_relocatable)
-    return Wrapped(_written(found.registration, host, emit, llvm), found.image_count, found.findings)
+    found = plan_registration(kind, given, llvm=llvm, is_relocatable=is_relocatable)
+    return WrapOutput(_written(found.registration, host, emit, llvm), found.image_count, found.findings)
 
 
-def wrap_as_given(
+def wrap_passthrough(
     kind: str, files: Sequence[tuple[str, View]], *, host_triple: str, llvm: int, is_relocatable: bool = False
 ) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
     """Return LLVM IR of named files as they are, and what a runtime cannot load (:mod:`fatpack.ops.wrap.as_given`).
 
     Raises UsageError for a host on which nothing can be registered, and what ``as_given`` raises.
     """
-    from fatpack.ops.wrap.as_given import as_given
+    from fatpack.ops.wrap.as_given import pass_through
 
-    host = host_of(host_triple)
+    host = parse_host(host_triple)
     refuse_without_bounds(host, llvm)
-    found = as_given(kind, files, llvm=llvm, is_relocatable=is_relocatable)
+    found = pass_through(kind, files, llvm=llvm, is_relocatable=is_relocatable)
     return _written(found.registration, host, "llvm-ir", llvm), found.doubts
 
 
 def wrap_for_dpcpp(
     images: Sequence[DpcppImage], *, host_triple: str, descriptor: str | None = None, has_functions: bool = True
-) -> DpcppWrapped:
+) -> DpcppOutput:
     """Return LLVM IR that registers images with the runtimes of DPC++ (:mod:`fatpack.ops.wrap.dpcpp`).
 
     ``descriptor`` is what others may call the descriptor by, None where nobody does. Without functions nothing is
     registered, and no table says where the images are. Raises UsageError for a host on which DPC++ registers nothing.
     """
-    from fatpack.ops.wrap.dpcpp import DpcppWrapped
-    from fatpack.ops.wrap.ir.dpcpp import module as dpcpp_module
+    from fatpack.ops.wrap.dpcpp import DpcppOutput
+    from fatpack.ops.wrap.ir.dpcpp import dpcpp_module
 
-    host = host_of(host_triple)
+    host = parse_host(host_triple)
     if host.file not in ("elf", "coff"):
         problem = f"DPC++ registers no images on {host.triple}"
         raise UsageError(problem, hint="choose a host with ELF or COFF objects")
     if not host.is_wide:
         problem = f"the records of DPC++ have words of 64 bits, and no compiler makes pointers of {host.triple} of them"
         raise UsageError(problem, hint="choose a host with pointers of 64 bits")
-    return DpcppWrapped(*dpcpp_module(images, host, descriptor, has_functions=has_functions))
+    return DpcppOutput(*dpcpp_module(images, host, descriptor, has_functions=has_functions))
 
 
-def _written(registration: Registration, host: Host, emit: str, llvm: int) -> tuple[Piece, ...]:
+def _written(registration: Registration, host: WrapHost, emit: str, llvm: int) -> tuple[Piece, ...]:
     if emit == "llvm-ir":
-        from fatpack.ops.wrap.ir.module import module
+        from fatpack.ops.wrap.ir.module import registration_module
 
-        return module(registration, host, llvm)
-    from fatpack.ops.wrap.objects.contents import parts_of
+        return registration_module(registration, host, llvm)
+    from fatpack.ops.wrap.objects.contents import build_object
 
-    parts = parts_of(registration, host)
+    parts = build_object(registration, host)
     if host.file == "coff":
         from fatpack.ops.wrap.objects.coff import coff_object
 

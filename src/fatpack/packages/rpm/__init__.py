@@ -18,7 +18,7 @@ QUIRK(hard links): several names of one file come one after the other; only the 
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.packages.rpm.layout import FORMAT, LAYOUTS
 
 TYPE_CHECKING = False
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.packages import Member
+    from fatpack.packages import PackageMember
 
 __all__ = ["DOC", "LAYOUTS", "detect", "members"]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="RPM package",
     description=(
@@ -60,7 +60,7 @@ def detect(view: View) -> bool:
     return view.head(0, 4) == magics.RPM
 
 
-def members(view: View) -> Iterator[Member | Finding]:
+def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every file in stored order, each to be opened before the next is asked for, and damage."""
     from fatpack.packages.rpm.files import members
 

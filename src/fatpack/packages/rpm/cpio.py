@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fatpack.packages.forward import Forward
-    from fatpack.packages.rpm.header import File
+    from fatpack.packages.forward import ForwardStream
+    from fatpack.packages.rpm.header import RpmFile
 
 #: what ends an archive, as a name
 _TRAILER = b"TRAILER!!!"
@@ -23,7 +23,7 @@ _KIND, _FILE, _LINK = 0o170000, 0o100000, 0o120000
 _SUMMED, _PLAIN = b"070702", b"070701"
 
 
-class Entry(Record):
+class CpioEntry(Record):
     """One entry: ``at`` is where its header is in what was inflated, ``start`` where its bytes are."""
 
     name: str
@@ -35,19 +35,21 @@ class Entry(Record):
     target: str | None
 
 
-def entries(forward: Forward, files: Callable[[], Sequence[File]], chain: tuple[str, ...]) -> Iterator[Entry]:
+def read_cpio_entries(
+    forward: ForwardStream, files: Callable[[], Sequence[RpmFile]], chain: tuple[str, ...]
+) -> Iterator[CpioEntry]:
     """Yield every entry up to the trailer; ``files`` are those of the package's header, asked for if they are needed.
 
     What of an entry was not read is passed over when the next is asked for. Raises FormatError.
     """
-    reader = _Reader(forward, chain)
-    known: Sequence[File] | None = None
+    reader = _CpioReader(forward, chain)
+    known: Sequence[RpmFile] | None = None
     while True:
         at = forward.at
         magic = reader.read(6, at, "magic")
         if magic == STRIPPED:
             known = files() if known is None else known
-            entry: Entry | None = reader.stripped(at, known)
+            entry: CpioEntry | None = reader.stripped(at, known)
         elif magic in (_PLAIN, _SUMMED):
             entry = reader.full(at, magic)
         else:
@@ -74,10 +76,10 @@ def _padded(at: int) -> int:
     return -(-at // 4) * 4
 
 
-class _Reader:
+class _CpioReader:
     """Reads one header after the other."""
 
-    def __init__(self, forward: Forward, chain: tuple[str, ...]) -> None:
+    def __init__(self, forward: ForwardStream, chain: tuple[str, ...]) -> None:
         self._forward = forward
         self._chain = chain
 
@@ -92,7 +94,7 @@ class _Reader:
             raise self.cut(size, len(data), at, f"cpio header: {field}")
         return data
 
-    def full(self, at: int, magic: bytes) -> Entry | None:
+    def full(self, at: int, magic: bytes) -> CpioEntry | None:
         """Return the entry of a header with everything in it, None for the trailer."""
         fields = CPIO.struct.unpack(magic + self.read(CPIO.size - 6, at, "fields"))
         try:
@@ -108,7 +110,7 @@ class _Reader:
         is_linked = links > 1 and not size
         return self._entry(name.decode("utf-8", "surrogateescape"), at, mode, size, is_linked)
 
-    def stripped(self, at: int, files: Sequence[File]) -> Entry:
+    def stripped(self, at: int, files: Sequence[RpmFile]) -> CpioEntry:
         """Return the entry of a header that has the number of a file."""
         digits = self.read(STRIPPED_SIZE - 6, at, "number")[:8]
         try:
@@ -122,7 +124,7 @@ class _Reader:
         size = file.size if is_file and not file.is_linked else 0
         return self._entry(file.name, at, file.mode, size, file.is_linked)
 
-    def _entry(self, name: str, at: int, mode: int, size: int, is_linked: bool) -> Entry:
+    def _entry(self, name: str, at: int, mode: int, size: int, is_linked: bool) -> CpioEntry:
         start = self._forward.at
         kind = mode & _KIND
         target = None
@@ -130,7 +132,7 @@ class _Reader:
             if size > _NAME:
                 raise self._wrong(at, "size", "no target of a link is so long", f"at most {_NAME}", str(size))
             target = self.read(size, start, "target").decode("utf-8", "surrogateescape")
-        return Entry(name, at, start, size, kind == _FILE and not is_linked, target)
+        return CpioEntry(name, at, start, size, kind == _FILE and not is_linked, target)
 
     def _wrong(self, at: int, field: str, problem: str, expected: str, found: str) -> BadValue:
         return BadValue(

@@ -11,7 +11,7 @@ import struct
 
 from fatpack import magics
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
-from fatpack.packages.content import LARGEST
+from fatpack.packages.content import MAX_FILE_SIZE
 from fatpack.packages.rpm.layout import FORMAT, HEADER, LEAD, TAG
 from fatpack.record import Record
 
@@ -39,7 +39,7 @@ _NUMBERS = {3: "H", 4: "I", 5: "Q"}
 _TEXT, _BYTES, _TEXTS = 6, 7, 8
 
 
-class File(Record):
+class RpmFile(Record):
     """What the header says about a file; ``is_linked`` that its bytes are behind another name of it."""
 
     folder: str
@@ -55,7 +55,7 @@ class File(Record):
         return self.folder + self.base
 
 
-class Header:
+class RpmHeader:
     """The tags of one header at ``at``; ``end`` is the position behind it. Raises FormatError."""
 
     def __init__(self, view: View, at: int) -> None:
@@ -177,7 +177,7 @@ class Header:
             chain=self._view.chain,
         )
 
-    def files(self) -> list[File]:
+    def files(self) -> list[RpmFile]:
         """Return what is said about the files, by the number that each has. Raises BadValue."""
         names, folders, folder_of = self.texts(_NAMES), self.texts(_FOLDERS), self.numbers(_FOLDER_OF)
         sizes = self.numbers(_WIDE_SIZES) or self.numbers(_SIZES)
@@ -200,16 +200,16 @@ class Header:
             length = len(folders[folder]) + len(name)
             if length > _NAME:
                 raise self._wrong(_NAMES, "no name is so long", f"at most {_NAME} characters", str(length))
-            if size > LARGEST:
-                raise self._wrong(_WIDE_SIZES, "no file can have so many bytes", f"at most {LARGEST}", str(size))
+            if size > MAX_FILE_SIZE:
+                raise self._wrong(_WIDE_SIZES, "no file can have so many bytes", f"at most {MAX_FILE_SIZE}", str(size))
             is_linked = bool(last) and last[devices[number], inodes[number]] != number
-            found.append(File(folders[folder], name, mode, size, target, is_linked))
+            found.append(RpmFile(folders[folder], name, mode, size, target, is_linked))
         return found
 
 
-def payload(view: View) -> tuple[Header, int]:
+def find_payload(view: View) -> tuple[RpmHeader, int]:
     """Return the header about the files, and where the payload starts. Raises FormatError."""
     LEAD.read(view, 0)
-    signature = Header(view, LEAD.size)
-    header = Header(view, -(-signature.end // 8) * 8)  # the signature is padded to 8
+    signature = RpmHeader(view, LEAD.size)
+    header = RpmHeader(view, -(-signature.end // 8) * 8)  # the signature is padded to 8
     return header, header.end

@@ -15,9 +15,9 @@ How we know: POSIX.1-2017 (pax), and GNU tar's manual and ``src/tar.h``, 1.34. H
 
 from __future__ import annotations
 
-from fatpack.doc import Doc
-from fatpack.packages.compression import method_of
-from fatpack.packages.streams import beginning
+from fatpack.doc import FormatInfo
+from fatpack.packages.compression import detect_compression
+from fatpack.packages.streams import inflate_stream_beginning
 from fatpack.packages.tar.layout import FORMAT, HEADER, is_header
 
 TYPE_CHECKING = False
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.packages import Member
+    from fatpack.packages import PackageMember
 
 __all__ = ["DOC", "LAYOUTS", "detect", "members"]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="Tar archive",
     description=(
@@ -69,12 +69,12 @@ LAYOUTS = (HEADER,)
 
 def detect(view: View) -> bool:
     """Say whether the bytes are a tar archive, or inflate to one: the first header has to add up."""
-    method = method_of(view)
-    head = view.head(0, HEADER.size) if method is None else beginning(view, method, HEADER.size)
+    method = detect_compression(view)
+    head = view.head(0, HEADER.size) if method is None else inflate_stream_beginning(view, method, HEADER.size)
     return is_header(head)
 
 
-def members(view: View) -> Iterator[Member | Finding]:
+def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every file in stored order, and what is wrong with the archive.
 
     Files of a compressed archive are opened before the next is asked for (``is_lasting`` is false).

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import tarfile
 
-from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated, counted
-from fatpack.findings import finding, unread
+from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated, pluralize
+from fatpack.findings import code_for_error, finding
 from fatpack.io import limits
-from fatpack.io.source import Derived, Span
-from fatpack.packages import Member
-from fatpack.packages.compression import method_of
-from fatpack.packages.forward import Forward
-from fatpack.packages.names import Names, plain
-from fatpack.packages.streams import Stream
-from fatpack.packages.taken import Taken
+from fatpack.io.source import Span, VirtualName
+from fatpack.packages import PackageMember
+from fatpack.packages.compression import detect_compression
+from fatpack.packages.forward import ForwardStream
+from fatpack.packages.names import NameChecker, without_dot_prefix
+from fatpack.packages.streams import InflatedStream
+from fatpack.packages.taken import StreamMemberOpener
 from fatpack.packages.tar.layout import FORMAT, is_header
-from fatpack.packages.tar.reading import BLOCK, Headers, InStream, InView
-from fatpack.packages.tar.sparse import Sparse, is_sound
-from fatpack.packages.within import Within
+from fatpack.packages.tar.reading import BLOCK, ForwardTarFile, SeekableTarFile, TarHeaders
+from fatpack.packages.tar.sparse import SparseMember, are_parts_sound
+from fatpack.packages.within import SubRangeSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.packages.content import Content
+    from fatpack.packages.content import MemberSource
 
 
-def members(view: View) -> Iterator[Member | Finding]:
+def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield what the door does."""
-    method = method_of(view)
-    archive = _Plain(view) if method is None else _Streamed(view, method)
+    method = detect_compression(view)
+    archive = _PlainArchive(view) if method is None else _StreamedArchive(view, method)
     yield from _listed(archive)
 
 
@@ -40,16 +40,16 @@ def members(view: View) -> Iterator[Member | Finding]:
 _WHITEOUT = ".wh."
 
 
-def _listed(archive: _Plain | _Streamed) -> Iterator[Member | Finding]:
-    names, number = Names(), 0
+def _listed(archive: _PlainArchive | _StreamedArchive) -> Iterator[PackageMember | Finding]:
+    names, number = NameChecker(), 0
     removed: list[str] = []
     count = 0
-    headers = Headers(archive.file, archive.where)
+    headers = TarHeaders(archive.file, archive.where)
     try:
         for header in headers:
             span = archive.span(header.offset)
             room = headers.next_at - header.offset_data
-            name = plain(header.name)
+            name = without_dot_prefix(header.name)
             if header.issym() or header.islnk():
                 yield from names.link(name, header.linkname, span, is_hard=header.islnk())
             elif header.isreg() and not header.size and name.rpartition("/")[2].startswith(_WHITEOUT):
@@ -61,7 +61,9 @@ def _listed(archive: _Plain | _Streamed) -> Iterator[Member | Finding]:
                     text = f"file {name!r} is of kind {header.type.decode('latin-1')!r}, which only its writer knows"
                     findings = (*findings, finding("FP1709", span, text, field="kind"))
                 size = int(header.size)
-                yield Member(name, number, size, archive.opening(header, name, room), archive.is_lasting, findings)
+                yield PackageMember(
+                    name, number, size, archive.opening(header, name, room), archive.is_lasting, findings
+                )
                 archive.leave()
                 number += 1
     except FormatError as error:
@@ -88,19 +90,19 @@ def _shown(whiteout: str) -> str:
     return f"all of {folder or '.'!r}" if name.startswith(_WHITEOUT) else repr(f"{folder}{slash}{name}")
 
 
-def _damage(archive: _Plain | _Streamed, error: FormatError, offset: int, count: int) -> Finding:
-    text = f"{error.describe()}; {counted(count, 'file')} before it"
-    return finding(unread("FP1701", error), archive.span(offset), text, error.hint, field=error.field)
+def _damage(archive: _PlainArchive | _StreamedArchive, error: FormatError, offset: int, count: int) -> Finding:
+    text = f"{error.describe()}; {pluralize(count, 'file')} before it"
+    return finding(code_for_error("FP1701", error), archive.span(offset), text, error.hint, field=error.field)
 
 
-class _Plain:
+class _PlainArchive:
     """An archive as it is: files are ranges of it."""
 
     is_lasting = True
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self.file = InView(view)
+        self.file = SeekableTarFile(view)
 
     def where(self, offset: int) -> tuple[int, tuple[str, ...]]:
         """Return an offset and a chain of names for a position, for errors."""
@@ -110,13 +112,13 @@ class _Plain:
         """Return the span of the header at a position."""
         return self._view.span(offset, min(BLOCK, max(0, len(self._view) - offset)))
 
-    def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], Content]:
+    def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], MemberSource]:
         """Return what opens a file that has ``room`` bytes of the archive."""
         view, start, size = self._view, header.offset_data, int(header.size)
         parts = _parts(header)
         stored = _stored(size, parts, room)
 
-        def opened() -> Content:
+        def opened() -> MemberSource:
             if start + stored > len(view):
                 field = f"file {name}"
                 raise Truncated(
@@ -127,7 +129,7 @@ class _Plain:
                     field=field,
                     chain=view.chain,
                 )
-            source = Within(view.slice(start, stored), _path(view, name))
+            source = SubRangeSource(view.slice(start, stored), _path(view, name))
             return source if parts is None else _sparse(source, parts, size, view, start)
 
         return opened
@@ -147,18 +149,18 @@ class _Plain:
         return ()
 
 
-class _Streamed:
+class _StreamedArchive:
     """An archive that is inflated as it is read: a file is there until the next is asked for, or kept."""
 
     is_lasting = False
 
     def __init__(self, view: View, method: str) -> None:
         self._view = view
-        self._stream = Stream(view, method, format=FORMAT)
-        self._forward = Forward(self._stream())
-        self.file = InStream(self._forward)
-        self._chain = (*view.chain, Derived(f"{method} data"))
-        self._taken: Taken | None = None
+        self._stream = InflatedStream(view, method, format=FORMAT)
+        self._forward = ForwardStream(self._stream())
+        self.file = ForwardTarFile(self._forward)
+        self._chain = (*view.chain, VirtualName(f"{method} data"))
+        self._taken: StreamMemberOpener | None = None
 
     def where(self, offset: int) -> tuple[int, tuple[str, ...]]:
         """Return an offset and a chain of names for a position, for errors."""
@@ -168,11 +170,11 @@ class _Streamed:
         """Return the span of the header at a position in what was inflated."""
         return Span(offset, offset + BLOCK, self._chain)
 
-    def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], Content]:
+    def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], MemberSource]:
         """Return what opens a file that has ``room`` bytes of the archive, before the next is asked for."""
         view, start, size = self._view, header.offset_data, int(header.size)
         parts = _parts(header)
-        taken = Taken(self._forward, start, _stored(size, parts, room), _path(view, name), view)
+        taken = StreamMemberOpener(self._forward, start, _stored(size, parts, room), _path(view, name), view)
         self._taken = taken
         return taken if parts is None else lambda: _sparse(taken(), parts, size, view, start)
 
@@ -197,14 +199,14 @@ class _Streamed:
         return self._stream.findings
 
 
-def _end(archive: _Plain | _Streamed, headers: Headers, count: int) -> Iterator[Finding]:
+def _end(archive: _PlainArchive | _StreamedArchive, headers: TarHeaders, count: int) -> Iterator[Finding]:
     """Yield what is wrong with the end: no zeros, but a header that is none, or nothing; something behind them."""
     at, block = headers.next_at, headers.last
     if block.strip(b"\0"):
         text = "the header does not add up to its checksum"
         if len(block) < BLOCK:
             text = f"the header has {len(block)} of {BLOCK} bytes: the file looks cut short"
-        text += f"; {counted(count, 'file')} before it"
+        text += f"; {pluralize(count, 'file')} before it"
         yield finding("FP1701", archive.span(at), text, "get the file again", field="header")
         return
     if len(block) < BLOCK:
@@ -234,10 +236,10 @@ def _stored(size: int, parts: list[tuple[int, int]] | None, room: int) -> int:
     return size if parts is None else min(max(0, sum(length for _, length in parts)), max(0, room))
 
 
-def _sparse(stored: Content, parts: list[tuple[int, int]], size: int, view: View, start: int) -> Content:
+def _sparse(stored: MemberSource, parts: list[tuple[int, int]], size: int, view: View, start: int) -> MemberSource:
     """Return a file with holes. Raises BadValue for a map that is none, LimitExceeded for holes beyond the budget."""
     problem: FatpackError | None = None
-    if not is_sound(parts, size, stored.size):
+    if not are_parts_sound(parts, size, stored.size):
         problem = BadValue(
             "the parts of a sparse file overlap, or lie outside of it",
             format=FORMAT,
@@ -260,4 +262,4 @@ def _sparse(stored: Content, parts: list[tuple[int, int]], size: int, view: View
     if problem is not None:
         stored.close()
         raise problem
-    return Sparse(stored, parts, size, stored.name)
+    return SparseMember(stored, parts, size, stored.name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
 
 
-def verify(before: View, after: View, contents: Mapping[str, bytes]) -> None:
+def verify_tar_change(before: View, after: View, contents: Mapping[str, bytes]) -> None:
     """Raise HostError unless ``after`` is ``before`` with other content of some files, given by name and SHA-256."""
     try:
         with (

@@ -12,7 +12,7 @@ import struct
 import tarfile
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated
-from fatpack.packages.content import LARGEST
+from fatpack.packages.content import MAX_FILE_SIZE
 from fatpack.packages.tar.layout import FORMAT, is_header
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fatpack.io.source import View
-    from fatpack.packages.forward import Forward
+    from fatpack.packages.forward import ForwardStream
 
 BLOCK = 512
 
@@ -35,7 +35,7 @@ _GLOBAL = 64 << 10
 _ERRORS = (tarfile.TarError, ValueError, LookupError, ArithmeticError, TypeError, struct.error, RecursionError)
 
 
-class InView:
+class SeekableTarFile:
     """A file object over a view, for tarfile."""
 
     def __init__(self, view: View) -> None:
@@ -63,10 +63,10 @@ class InView:
         return self.last
 
 
-class InStream:
+class ForwardTarFile:
     """A file object over a stream, for tarfile: it is passed over when something behind is read."""
 
-    def __init__(self, stream: Forward) -> None:
+    def __init__(self, stream: ForwardStream) -> None:
         self._stream = stream
         self._at = 0
         #: what was read last, and how many bytes for one header
@@ -103,7 +103,7 @@ def _bounded(size: int, spent: int) -> int:
     return size
 
 
-class _Header(tarfile.TarInfo):
+class _TarHeader(tarfile.TarInfo):
     """A header of an archive that a view or a stream gives."""
 
     @classmethod
@@ -113,19 +113,21 @@ class _Header(tarfile.TarInfo):
         try:
             return super().fromtarfile(tarfile_)
         except tarfile.HeaderError as error:
-            if isinstance(file, InView | InStream) and is_header(file.last):
+            if isinstance(file, SeekableTarFile | ForwardTarFile) and is_header(file.last):
                 raise tarfile.ReadError(f"a size or place that no file has: {error}") from error
             raise
 
 
-class Headers:
+class TarHeaders:
     """The headers of a tar archive, in order. ``next_at`` is the position of the next one.
 
     It ends at blocks of zeros, at the end of the file, and at any block that is no header: ``last`` is what was read at
     ``next_at`` then.
     """
 
-    def __init__(self, file: InView | InStream, where: Callable[[int], tuple[int, tuple[str, ...]]]) -> None:
+    def __init__(
+        self, file: SeekableTarFile | ForwardTarFile, where: Callable[[int], tuple[int, tuple[str, ...]]]
+    ) -> None:
         self._file = file
         self._where = where
         self.next_at = 0
@@ -136,7 +138,7 @@ class Headers:
         try:
             tar = tarfile.TarFile(
                 fileobj=self._file,  # type: ignore[arg-type]
-                tarinfo=_Header,
+                tarinfo=_TarHeader,
                 encoding="utf-8",
                 errors="surrogateescape",
             )
@@ -146,7 +148,7 @@ class Headers:
                 if header is None:
                     break
                 vars(tar)["members"] = []  # it would keep them all
-                if not 0 <= header.size <= LARGEST - header.offset_data or not 0 <= tar.offset <= LARGEST:
+                if not 0 <= header.size <= MAX_FILE_SIZE - header.offset_data or not 0 <= tar.offset <= MAX_FILE_SIZE:
                     raise tarfile.ReadError(f"a file of {header.size} bytes")
                 self.next_at = tar.offset
                 yield header

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from fatpack.io import limits
-from fatpack.packages.content import Content
+from fatpack.packages.content import MemberSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ZEROS = bytes(64 << 10)
 
 
-class Sparse(Content):
+class SparseMember(MemberSource):
     """``size`` bytes: zeros, but for ``parts`` of them, each (offset, size), which ``stored`` has one after the other.
 
     The parts are in order and do not overlap. ``stored`` is closed with this.
@@ -91,7 +91,7 @@ class Sparse(Content):
         self._stored.close()
 
 
-def is_sound(parts: Sequence[tuple[int, int]], size: int, stored: int) -> bool:
+def are_parts_sound(parts: Sequence[tuple[int, int]], size: int, stored: int) -> bool:
     """Return whether parts are in order, lie in ``size`` bytes, and are ``stored`` bytes together."""
     end = total = 0
     for start, length in parts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, HostError
 from fatpack.packages.tar.layout import FORMAT, HEADER
-from fatpack.packages.tar.reading import BLOCK, Headers, InView
+from fatpack.packages.tar.reading import BLOCK, SeekableTarFile, TarHeaders
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ _SIZE_AT, _SUM_AT = HEADER.field_offset("size"), HEADER.field_offset("checksum")
 _LARGE = 8**11
 
 
-class File(Record):
+class StoredTarFile(Record):
     """A regular file: its name as it is stored, where its header ends and its content starts, its size in bytes.
 
     ``obstacle`` says why its content cannot be exchanged, or "".
@@ -37,12 +37,12 @@ class File(Record):
     obstacle: str
 
 
-def files(view: View) -> Iterator[File]:
+def read_files(view: View) -> Iterator[StoredTarFile]:
     """Yield the regular files in stored order. Raises FormatError for damaged headers, and an end without zeros."""
-    headers = Headers(InView(view), lambda at: (view.offset(at), view.chain))
+    headers = TarHeaders(SeekableTarFile(view), lambda at: (view.offset(at), view.chain))
     for header in headers:
         if header.isreg():
-            yield File(header.name, header.offset_data, header.size, _obstacle(header))
+            yield StoredTarFile(header.name, header.offset_data, header.size, _obstacle(header))
     if headers.last.strip(b"\0") or len(headers.last) < BLOCK:
         raise FormatError(
             "the archive does not end with blocks of zeros",
@@ -60,14 +60,14 @@ def _obstacle(header: tarfile.TarInfo) -> str:
     return "its size is in an extended header" if "size" in header.pax_headers else ""
 
 
-def exchanged(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
+def exchange_files(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
     """Return an archive in which the files whose content starts at these positions have another one.
 
     Raises FormatError as :func:`files`, HostError for a file whose size cannot be exchanged.
     """
     pieces: list[Piece] = []
     copied = 0
-    for file in list(files(view)):
+    for file in list(read_files(view)):
         content = contents.get(file.at)
         if content is None:
             continue
@@ -106,7 +106,7 @@ def _ending(view: View, copied: int, size: int) -> list[Piece]:
 
 def _zeros_at(view: View) -> int:
     """Return where the zeros at the end start: behind the last file."""
-    headers = Headers(InView(view), lambda at: (view.offset(at), view.chain))
+    headers = TarHeaders(SeekableTarFile(view), lambda at: (view.offset(at), view.chain))
     for _ in headers:
         pass
     return headers.next_at

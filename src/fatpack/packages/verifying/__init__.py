@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-    Verifying = Callable[[View], Iterator["Compared | Finding"]]
+    ChecksumVerifier = Callable[[View], Iterator["ChecksumResult | Finding"]]
 
 
-class Compared(Record):
+class ChecksumResult(Record):
     """How many files, or parts of a package, have the digest or the size that is stated of them, or another one.
 
     ``what`` says who states it: ``md5sums``. With ``why`` they were not compared: nothing is stated that can be.
@@ -33,7 +33,7 @@ class Compared(Record):
 
 
 #: JSON name of the package → modules that compare what such packages state, each with ``is_stated`` and ``verify``
-KINDS: dict[str, tuple[str, ...]] = {
+CHECKSUM_MODULES: dict[str, tuple[str, ...]] = {
     "deb": ("fatpack.packages.verifying.deb",),
     "rpm": ("fatpack.packages.verifying.rpm",),
     "zip": ("fatpack.packages.verifying.conda",),
@@ -41,17 +41,17 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def verifying(kind: str, view: View) -> Verifying | None:
+def checksum_verifier(kind: str, view: View) -> ChecksumVerifier | None:
     """Return what compares a package with what it states, None for one that states nothing that is known here.
 
     Cheap; what is returned reads and inflates the whole package. It raises what opening a file in it does, FormatError
     and Unsupported, for parts without which nothing can be compared.
     """
-    for name in KINDS.get(kind, ()):
+    for name in CHECKSUM_MODULES.get(kind, ()):
         module = __import__(name, fromlist=["verify"])
         try:
             if module.is_stated(view):
-                found: Verifying = module.verify
+                found: ChecksumVerifier = module.verify
                 return found
         except (FatpackError, OSError):
             return None  # said where the package is read

@@ -6,9 +6,9 @@ before it. Links and folders have no line, and configuration files may have none
 
 from __future__ import annotations
 
-from fatpack.packages import Member, room
-from fatpack.packages.verifying import Compared
-from fatpack.packages.verifying.stated import Stated, compared, text_of, wrong
+from fatpack.packages import PackageMember, get_package
+from fatpack.packages.verifying import ChecksumResult
+from fatpack.packages.verifying.stated import StatedFile, checksum_finding, compare_files, read_file_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,36 +17,40 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-_WHO = "md5sums"
+_MD5SUMS = "md5sums"
 
 
-def is_stated(view: View) -> bool:
+def is_deb_package(view: View) -> bool:
     """Say whether this may be stated: of any Debian package."""
     return True
 
 
-def verify(view: View) -> Iterator[Compared | Finding]:
+def verify_deb(view: View) -> Iterator[ChecksumResult | Finding]:
     """Yield what is wrong with the files, and how many were compared."""
-    parts = {item.name.partition(".")[0]: item for item in room("deb").members(view) if isinstance(item, Member)}
+    parts = {
+        item.name.partition(".")[0]: item
+        for item in get_package("deb").members(view)
+        if isinstance(item, PackageMember)
+    }
     control, data = parts.get("control"), parts.get("data")
     if control is None or data is None:
-        yield Compared(_WHO, 1, "the package has no control.tar, or no data.tar")
+        yield ChecksumResult(_MD5SUMS, 1, "the package has no control.tar, or no data.tar")
         return
-    stated: dict[str, Stated] | None = None
+    stated: dict[str, StatedFile] | None = None
     with control.open() as source:
-        for item in room("tar").members(source.view()):
-            if isinstance(item, Member) and item.name == _WHO and stated is None:
-                lines = text_of(item).decode("utf-8", "surrogateescape").splitlines()
+        for item in get_package("tar").members(source.view()):
+            if isinstance(item, PackageMember) and item.name == _MD5SUMS and stated is None:
+                lines = read_file_list(item).decode("utf-8", "surrogateescape").splitlines()
                 stated = {}
                 for line in lines:
                     digest, _, name = line.partition(" ")
                     name = name[1:] if name[:1] in (" ", "*") else name
                     if len(digest) != 32 or not name:
-                        yield wrong("FP3604", view, f"a line of md5sums is none: {line[:80]!r}", _WHO)
+                        yield checksum_finding("FP3604", view, f"a line of md5sums is none: {line[:80]!r}", _MD5SUMS)
                         continue
-                    stated[name.removeprefix("./")] = Stated("md5", digest)
+                    stated[name.removeprefix("./")] = StatedFile("md5", digest)
     if stated is None:
-        yield Compared(_WHO, 1, "control.tar has no md5sums")
+        yield ChecksumResult(_MD5SUMS, 1, "control.tar has no md5sums")
         return
     with data.open() as source:
-        yield from compared(room("tar").members(source.view()), stated, _WHO, view, unlisted=False)
+        yield from compare_files(get_package("tar").members(source.view()), stated, _MD5SUMS, view, unlisted=False)

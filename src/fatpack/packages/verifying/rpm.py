@@ -8,11 +8,11 @@ the numbers of RFC 4880. Signatures by keys are not verified: that takes the key
 
 from __future__ import annotations
 
-from fatpack.packages import room
-from fatpack.packages.rpm.header import Header
+from fatpack.packages import get_package
+from fatpack.packages.rpm.header import RpmHeader
 from fatpack.packages.rpm.layout import LEAD
-from fatpack.packages.verifying import Compared
-from fatpack.packages.verifying.stated import Stated, compared, wrong
+from fatpack.packages.verifying import ChecksumResult
+from fatpack.packages.verifying.stated import StatedFile, checksum_finding, compare_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,33 +28,33 @@ _OF_FILES, _FILES_ALGORITHM = 1035, 5011
 #: number of an algorithm (RFC 4880, 9.4) → its name
 _NAMES = {1: "md5", 2: "sha1", 8: "sha256", 9: "sha384", 10: "sha512", 11: "sha224"}
 
-_WHO = "the header"
+_RPM_HEADER = "the header"
 
 
-def is_stated(view: View) -> bool:
+def is_rpm_package(view: View) -> bool:
     """Say whether this may be stated: of any RPM package."""
     return True
 
 
-def verify(view: View) -> Iterator[Compared | Finding]:
+def verify_rpm(view: View) -> Iterator[ChecksumResult | Finding]:
     """Yield what is wrong with headers, payload and files, and how many of these were compared. Raises FormatError."""
-    signature = Header(view, LEAD.size)
+    signature = RpmHeader(view, LEAD.size)
     start = -(-signature.end // 8) * 8
-    header = Header(view, start)
+    header = RpmHeader(view, start)
     yield from _parts(view, signature, header, start)
     names = [file.name.removeprefix("/") for file in header.files()]
     digests = header.texts(_OF_FILES)
     if len(digests) != len(names):
-        yield Compared(_WHO, len(names), "it has no digests of files")
+        yield ChecksumResult(_RPM_HEADER, len(names), "it has no digests of files")
         return
     algorithm = _NAMES.get(next(iter(header.numbers(_FILES_ALGORITHM)), 1), "")
-    stated = {name: Stated(algorithm, digest) for name, digest in zip(names, digests, strict=True) if digest}
+    stated = {name: StatedFile(algorithm, digest) for name, digest in zip(names, digests, strict=True) if digest}
     linked = {file.name.removeprefix("/") for file in header.files() if file.is_linked}
     listed = {name: each for name, each in stated.items() if name not in linked}
-    yield from compared(room("rpm").members(view), listed, _WHO, view, unlisted=False)
+    yield from compare_files(get_package("rpm").members(view), listed, _RPM_HEADER, view, unlisted=False)
 
 
-def _parts(view: View, signature: Header, header: Header, start: int) -> Iterator[Compared | Finding]:
+def _parts(view: View, signature: RpmHeader, header: RpmHeader, start: int) -> Iterator[ChecksumResult | Finding]:
     """Compare the header, the payload, and both together."""
     whole, payload = view.slice(start, header.end - start), view.slice(header.end, len(view) - header.end)
     behind = view.slice(start, len(view) - start)
@@ -62,7 +62,7 @@ def _parts(view: View, signature: Header, header: Header, start: int) -> Iterato
     claims = (
         ("header", whole, "sha256", signature.text(_SHA256_OF_HEADER), "the signature header"),
         ("header", whole, "sha1", signature.text(_SHA1_OF_HEADER), "the signature header"),
-        ("payload", payload, _NAMES.get(number, ""), next(iter(header.texts(_OF_PAYLOAD)), ""), _WHO),
+        ("payload", payload, _NAMES.get(number, ""), next(iter(header.texts(_OF_PAYLOAD)), ""), _RPM_HEADER),
         ("all behind the signature", behind, "md5", signature.binary(_MD5_OF_BOTH).hex(), "the signature header"),
     )
     count = 0
@@ -73,11 +73,11 @@ def _parts(view: View, signature: Header, header: Header, start: int) -> Iterato
         found = _digest(part, algorithm)
         if found != stated.lower():
             text = f"{what} has another {algorithm} than {who} says"
-            yield wrong("FP3603", view, text, "", expected=stated, found=found)
+            yield checksum_finding("FP3603", view, text, "", expected=stated, found=found)
     if count:
-        yield Compared("digests of the header and the payload", count)
+        yield ChecksumResult("digests of the header and the payload", count)
     else:
-        yield Compared("digests of the header and the payload", 1, "the package states none")
+        yield ChecksumResult("digests of the header and the payload", 1, "the package states none")
 
 
 def _digest(view: View, algorithm: str) -> str:

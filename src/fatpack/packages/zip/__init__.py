@@ -20,11 +20,11 @@ QUIRK(data descriptors): with bit 3 of the flags the local header has no sizes; 
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.doc import Doc
+from fatpack.doc import FormatInfo
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.findings import finding, unread
-from fatpack.packages import Member
-from fatpack.packages.names import Names
+from fatpack.findings import code_for_error, finding
+from fatpack.packages import PackageMember
+from fatpack.packages.names import NameChecker
 from fatpack.packages.zip.layout import END, ENTRY, FORMAT, LAYOUTS
 
 TYPE_CHECKING = False
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.packages.zip.directory import Directory, Entry
+    from fatpack.packages.zip.directory import ZipDirectory, ZipEntry
 
 __all__ = ["DOC", "LAYOUTS", "detect", "members"]
 
-DOC = Doc(
+DOC = FormatInfo(
     name=FORMAT,
     title="Zip archive",
     description=(
@@ -97,26 +97,26 @@ def detect(view: View) -> bool:
 _PROGRAMS = (magics.ELF, magics.DOS, *magics.MACH_O, magics.UNIVERSAL_MACH_O, b"#!")
 
 
-def members(view: View) -> Iterator[Member | Finding]:
+def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every file in the order of the directory, and what is wrong with the archive."""
-    from fatpack.packages.zip.directory import Directory
+    from fatpack.packages.zip.directory import ZipDirectory
 
     try:
-        directory = Directory(view)
+        directory = ZipDirectory(view)
         if directory.end < len(view):
             size = len(view) - directory.end
             yield finding("FP1706", view.span(directory.end, size), f"{size} bytes behind the end of the archive")
         yield from _listed(view, directory)
     except FormatError as error:
         at = 0 if error.offset is None else min(max(error.offset - view.start, 0), len(view))
-        yield finding(unread("FP1701", error), view.span(at), error.describe(), error.hint, field=error.field)
+        yield finding(code_for_error("FP1701", error), view.span(at), error.describe(), error.hint, field=error.field)
 
 
-def _listed(view: View, directory: Directory) -> Iterator[Member | Finding]:
-    from fatpack.packages.zip.content import Opening
+def _listed(view: View, directory: ZipDirectory) -> Iterator[PackageMember | Finding]:
+    from fatpack.packages.zip.content import ZipMemberOpener
     from fatpack.packages.zip.directory import is_shared
 
-    names, number = Names(), 0
+    names, number = NameChecker(), 0
     first = True
     for entry in directory.entries():
         if first:
@@ -134,11 +134,11 @@ def _listed(view: View, directory: Directory) -> Iterator[Member | Finding]:
             findings = (*findings, finding("FP1705", span, text, "it is not read", field="offset"))
         elif entry.damage:
             findings = (*findings, finding("FP1704", span, f"file {entry.name!r}: {entry.damage}", field="offset"))
-        yield Member(entry.name, number, entry.size, Opening(view, entry), findings=findings)
+        yield PackageMember(entry.name, number, entry.size, ZipMemberOpener(view, entry), findings=findings)
         number += 1
 
 
-def _before(view: View, directory: Directory) -> Iterator[Finding]:
+def _before(view: View, directory: ZipDirectory) -> Iterator[Finding]:
     """Yield the finding about a program before the archive, whose own device code is not listed with the files."""
     places = directory.places
     size = min(directory.start, places[0]) if places else directory.start
@@ -153,19 +153,19 @@ def _before(view: View, directory: Directory) -> Iterator[Finding]:
         yield finding("FP1706", view.span(0, size), text, "cut the archives apart, and give each of them")
 
 
-def _link(view: View, entry: Entry, names: Names) -> Iterator[Finding]:
+def _link(view: View, entry: ZipEntry, names: NameChecker) -> Iterator[Finding]:
     """Yield the findings about a symbolic link, whose target is its content."""
-    from fatpack.packages.zip.content import content
+    from fatpack.packages.zip.content import open_content
 
     span = view.span(entry.at, ENTRY.size)
     if entry.size > _TARGET:
         yield finding("FP1704", span, f"link {entry.name!r} has a target of {entry.size} bytes", field="size")
         return
     try:
-        with content(view, entry) as source:
+        with open_content(view, entry) as source:
             target = source.read(0, source.size).decode("utf-8", "surrogateescape")
     except (FormatError, Unsupported) as error:
-        yield finding(unread("FP1710", error), span, _described(error), error.hint, field="link")
+        yield finding(code_for_error("FP1710", error), span, _described(error), error.hint, field="link")
         return
     yield from names.link(entry.name, target, span)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import BadMagic, BadValue, Truncated, Unsupported
 from fatpack.packages import fast
-from fatpack.packages.growing import Growing
-from fatpack.packages.streams import Stream
-from fatpack.packages.within import Within
+from fatpack.packages.growing import LazyInflatedMember
+from fatpack.packages.streams import InflatedStream
+from fatpack.packages.within import SubRangeSource
 from fatpack.packages.zip.directory import extra_field, is_shared
 from fatpack.packages.zip.layout import (
     ENCRYPTED,
@@ -17,8 +17,8 @@ from fatpack.packages.zip.layout import (
     LOCAL,
     MASKED,
     METHODS,
-    OTHERS,
     SIZES_BEHIND,
+    UNSUPPORTED_METHODS,
 )
 
 TYPE_CHECKING = False
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.packages.content import Content
-    from fatpack.packages.zip.directory import Entry
+    from fatpack.packages.content import MemberSource
+    from fatpack.packages.zip.directory import ZipEntry
 
 
-class Opening:
+class ZipMemberOpener:
     """Opens one file: what ``Member.open`` is, without a function for each of a million files."""
 
     __slots__ = ("_entry", "_view")
 
-    def __init__(self, view: View, entry: Entry) -> None:
+    def __init__(self, view: View, entry: ZipEntry) -> None:
         self._view = view
         self._entry = entry
 
-    def __call__(self) -> Content:
+    def __call__(self) -> MemberSource:
         """Return a source of the file. Raises FormatError and Unsupported."""
-        return content(self._view, self._entry)
+        return open_content(self._view, self._entry)
 
 
-def content(view: View, entry: Entry) -> Content:
+def open_content(view: View, entry: ZipEntry) -> MemberSource:
     """Return a source of the bytes of a file: in the package, or inflated as far as somebody reads.
 
     Raises FormatError where directory and package disagree, Unsupported for a method that is not read.
@@ -56,11 +56,11 @@ def content(view: View, entry: Entry) -> Content:
         hint = "decrypt it first: 7z x -p unpacks it"
         raise Unsupported(f"file {entry.name} is encrypted", hint=hint, chain=view.chain)
     if entry.method not in METHODS:
-        name = OTHERS.get(entry.method, "unknown")
+        name = UNSUPPORTED_METHODS.get(entry.method, "unknown")
         hint = "unpack it with 7z x, and give the file itself"
         text = f"file {entry.name}: compression method {entry.method} ({name})"
         raise Unsupported(text, hint=hint, chain=view.chain)
-    data = view.slice(data_at(view, entry), entry.stored_size)
+    data = view.slice(find_data(view, entry), entry.stored_size)
     outer = view.chain[-1] if view.chain else view.source.name
     name = f"{outer}!{entry.name}"
     method = METHODS[entry.method]
@@ -68,22 +68,24 @@ def content(view: View, entry: Entry) -> Content:
         if entry.size != entry.stored_size:
             found = f"{entry.size} and {entry.stored_size} bytes"
             raise _wrong(view, entry, entry.at, "size", "stored as it is, in two sizes", "one size", found)
-        return _Stored(data, name, entry.crc)
-    stream = Stream(data, method, format=FORMAT, field=f"file {entry.name}", expected=entry.size)
-    checked = Checked(stream, entry.crc, name)
+        return _StoredMember(data, name, entry.crc)
+    stream = InflatedStream(data, method, format=FORMAT, field=f"file {entry.name}", expected=entry.size)
+    checked = CheckedPieces(stream, entry.crc, name)
     budget, origin = view.source.budget, view.source
-    return Growing(checked, entry.size, name, present=len(data), budget=budget, findings=stream.said, origin=origin)
+    return LazyInflatedMember(
+        checked, entry.size, name, present=len(data), budget=budget, findings=stream.said, origin=origin
+    )
 
 
 _AES = 99
 
 
-class Checked:
+class CheckedPieces:
     """The pieces of a stream; at its end they have to have a CRC-32."""
 
     __slots__ = ("_crc", "_name", "_stream")
 
-    def __init__(self, stream: Stream, crc: int, name: str) -> None:
+    def __init__(self, stream: InflatedStream, crc: int, name: str) -> None:
         self._stream = stream
         self._crc = crc
         self._name = name
@@ -98,7 +100,7 @@ class Checked:
             raise _other_crc(self._crc, crc, self._name)
 
 
-class _Stored(Within):
+class _StoredMember(SubRangeSource):
     """A file that is stored as it is: read in place, and compared with its CRC-32 when that is asked for."""
 
     def __init__(self, data: View, name: str, crc: int) -> None:
@@ -135,7 +137,7 @@ def _other_crc(expected: int, found: int, name: str) -> BadValue:
     )
 
 
-def data_at(view: View, entry: Entry) -> int:
+def find_data(view: View, entry: ZipEntry) -> int:
     """Return where the data of a file start. Raises FormatError if its local header says something else."""
     at = entry.header_at
     magic, _, flags, method, _, _, crc, stored_size, size, name_size, extra_size = LOCAL.read(view, at)
@@ -208,7 +210,15 @@ def _wide_sizes(extra: bytes, size: int, stored_size: int) -> tuple[int, int]:
 
 
 def _wrong(
-    view: View, entry: Entry, at: int, field: str, problem: str, expected: str = "", found: str = "", *, hint: str = ""
+    view: View,
+    entry: ZipEntry,
+    at: int,
+    field: str,
+    problem: str,
+    expected: str = "",
+    found: str = "",
+    *,
+    hint: str = "",
 ) -> BadValue:
     return BadValue(
         problem,

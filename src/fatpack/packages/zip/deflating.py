@@ -11,9 +11,9 @@ import hashlib
 
 from fatpack.io.budget import UNCOUNTED
 from fatpack.io.source import View
-from fatpack.machine.parallel import Tasks, thread_count
+from fatpack.machine.parallel import ThreadTasks, thread_count
 from fatpack.packages import fast
-from fatpack.packages.growing import Growing
+from fatpack.packages.growing import LazyInflatedMember
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ LEVEL = 6
 _BLOCK, _WINDOW = 1 << 20, 32 << 10
 
 
-class Packed(Record):
+class PackedFile(Record):
     """The content of a file as it lies in an archive: ``stored`` are its bytes there, ``method`` is 0 or 8.
 
     ``crc``, ``size`` and ``digest``, by the hash of ``hash_name``, are of the content. The source of ``stored`` is in
@@ -44,17 +44,19 @@ class Packed(Record):
     hash_name: str = "sha256"
 
 
-def packed(pieces: Iterable[Piece], *, deflates: bool, level: int = LEVEL, hash_name: str = "sha256") -> Packed:
+def pack_content(
+    pieces: Iterable[Piece], *, deflates: bool, level: int = LEVEL, hash_name: str = "sha256"
+) -> PackedFile:
     """Return pieces, each read once, as an archive has them. Raises what reading them does."""
-    taken = _Taken(hash_name)
+    taken = _ContentMeasure(hash_name)
     blocks = taken.blocks(pieces)
     stream = _deflated(blocks, level) if deflates else blocks
-    source = Growing(lambda: iter(stream), None, "", present=0, budget=UNCOUNTED)
+    source = LazyInflatedMember(lambda: iter(stream), None, "", present=0, budget=UNCOUNTED)
     source.complete()
-    return Packed(source.view(), 8 if deflates else 0, taken.crc, taken.size, taken.digest(), hash_name)
+    return PackedFile(source.view(), 8 if deflates else 0, taken.crc, taken.size, taken.digest(), hash_name)
 
 
-class _Taken:
+class _ContentMeasure:
     """What is known of the content when all of it was read."""
 
     def __init__(self, hash_name: str) -> None:
@@ -99,7 +101,7 @@ def _deflated(blocks: Iterator[bytes], level: int) -> Iterator[bytes]:
                 is_over = True
                 break
             before, block = block[-_WINDOW:], following
-        with Tasks(tasks) as done:
+        with ThreadTasks(tasks) as done:
             yield from done
 
 

@@ -15,7 +15,7 @@ from bisect import bisect_right
 
 from fatpack import magics
 from fatpack.errors import BadMagic, BadValue, Truncated
-from fatpack.packages.content import LARGEST
+from fatpack.packages.content import MAX_FILE_SIZE
 from fatpack.packages.zip.layout import (
     END,
     END_64,
@@ -43,7 +43,7 @@ _STEP = 256 << 10
 _COMMENT = 0xFFFF
 
 
-class Entry(Record):
+class ZipEntry(Record):
     """One entry of the directory: positions are relative to the package's first byte.
 
     ``at`` is where the entry is, ``header_at`` where the local header is, ``ends_before`` where the next file's is, or
@@ -75,7 +75,7 @@ class Entry(Record):
         return self.made_by >> 8 == 3 and self.attributes >> 28 == 0xA
 
 
-class Directory:
+class ZipDirectory:
     """Where the directory of ``view`` is, and its entries.
 
     ``start`` and ``directory_end`` are where it lies, ``behind`` is where the records of its end start, that of Zip64
@@ -186,7 +186,7 @@ class Directory:
         field = "entry of the central directory"
         return Truncated(needed=needed, left=left, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ZipEntry]:
         """Yield every entry in the order of the directory. Raises FormatError where it is damaged, or has too few."""
         count = 0
         for fields, raw_name, extra, at in self._records():
@@ -197,7 +197,7 @@ class Directory:
                 self.end_at, "entries", "the directory has another number of entries", str(self._count), str(count)
             )
 
-    def _entry(self, fields: tuple[int, ...], raw_name: bytes, extra: bytes, at: int) -> Entry:
+    def _entry(self, fields: tuple[int, ...], raw_name: bytes, extra: bytes, at: int) -> ZipEntry:
         _, made_by, _, flags, method, _, _, crc, stored_size, size = fields[:10]
         offset, damage = fields[_OFFSET], ""
         if FULL in (stored_size, size, offset) and (wide := extra_field(extra, EXTRA_64)) is not None:
@@ -213,10 +213,10 @@ class Directory:
             damage = f"its header is to be at {offset:#x}, which is not before the directory"
         elif not damage and after > 1 and places[after - 2] == header_at:
             damage = _SHARED
-        elif size > LARGEST:
+        elif size > MAX_FILE_SIZE:
             damage = f"it is to have {size} bytes, and no file has so many"
         name = _decoded(raw_name, flags, extra)
-        return Entry(
+        return ZipEntry(
             name,
             raw_name,
             at,
@@ -239,7 +239,7 @@ _SHARED = "another entry has the same header"
 _OFFSET = ENTRY.position("offset")
 
 
-def is_shared(entry: Entry) -> bool:
+def is_shared(entry: ZipEntry) -> bool:
     """Return whether an entry leads to the header of another."""
     return entry.damage == _SHARED
 

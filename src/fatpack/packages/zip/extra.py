@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     #: number of a field, -1 for what is none, and its bytes with their header
-    Part: TypeAlias = tuple[int, bytes]
+    ExtraField: TypeAlias = tuple[int, bytes]
 
 
-def parts(extra: bytes) -> list[Part]:
+def split_extra(extra: bytes) -> list[ExtraField]:
     """Return the fields of an extra field in order. Bytes behind the last whole one are the last part, as number -1.
 
     QUIRK(zipalign): the Android tool adds zeros, fewer than a header has.
@@ -29,20 +29,20 @@ def parts(extra: bytes) -> list[Part]:
     return [*found, (-1, extra[at:])] if at < len(extra) else found
 
 
-def field(number: int, content: bytes) -> Part:
+def make_field(number: int, content: bytes) -> ExtraField:
     """Return a field with its header."""
     return number, number.to_bytes(2, "little") + len(content).to_bytes(2, "little") + content
 
 
-def widened(extra: list[Part], content: bytes) -> list[Part]:
+def with_zip64_field(extra: list[ExtraField], content: bytes) -> list[ExtraField]:
     """Return fields with that content in the one of Zip64, where it was or in front of all; without it for b""."""
-    new = [field(EXTRA_64, content)] if content else []
+    new = [make_field(EXTRA_64, content)] if content else []
     place = next((place for place, (number, _) in enumerate(extra) if number == EXTRA_64), 0)
     rest = [part for part in extra if part[0] != EXTRA_64]
     return [*rest[:place], *new, *rest[place:]]
 
 
-def named_anew(extra: list[Part], name: bytes) -> list[Part]:
+def with_unicode_name(extra: list[ExtraField], name: bytes) -> list[ExtraField]:
     """Return fields in which Info-ZIP's second name of a file, where there is one, is its new name too."""
     content = b"\1" + zlib.crc32(name).to_bytes(4, "little") + name
-    return [field(EXTRA_NAME, content) if number == EXTRA_NAME else (number, part) for number, part in extra]
+    return [make_field(EXTRA_NAME, content) if number == EXTRA_NAME else (number, part) for number, part in extra]

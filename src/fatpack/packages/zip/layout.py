@@ -105,4 +105,12 @@ ENCRYPTED, SIZES_BEHIND, UTF_8, MASKED = 1 << 0, 1 << 3, 1 << 11, 1 << 13
 METHODS = {0: "", 8: "deflate", 12: "bzip2", 14: "lzma in zip", 93: "zstd", 95: "xz"}
 
 #: methods that nobody reads here, by what they are called
-OTHERS = {1: "shrunk", 6: "imploded", 9: "deflate64", 19: "LZ77", 97: "WavPack", 98: "PPMd", 99: "encrypted with AES"}
+UNSUPPORTED_METHODS = {
+    1: "shrunk",
+    6: "imploded",
+    9: "deflate64",
+    19: "LZ77",
+    97: "WavPack",
+    98: "PPMd",
+    99: "encrypted with AES",
+}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fatpack.io.source import View
-    from fatpack.packages.zip.writing import Change
+    from fatpack.packages.zip.writing import ZipChange
 
 #: what has to be as it was for every file; what Zip64 says of it apart
 _SAME = (
@@ -32,7 +32,7 @@ _SAME = (
 _SAME_CONTENT = ("compress_type", "CRC", "compress_size", "file_size", "flag_bits")
 
 
-def verify(before: View, after: View, changes: Mapping[int, Change]) -> None:
+def verify_zip_change(before: View, after: View, changes: Mapping[int, ZipChange]) -> None:
     """Raise HostError unless ``after`` is ``before`` with these changes, by the numbers of files in the directory.
 
     Every file must be where it was in the order of the directory, with all that is stored of it. Those that keep their
@@ -51,7 +51,7 @@ def verify(before: View, after: View, changes: Mapping[int, Change]) -> None:
         raise _wrong(after, f"another reader does not read the rewritten archive: {error}") from error
 
 
-def _compare(before: View, after: View, was: zipfile.ZipInfo, now: zipfile.ZipInfo, change: Change | None) -> None:
+def _compare(before: View, after: View, was: zipfile.ZipInfo, now: zipfile.ZipInfo, change: ZipChange | None) -> None:
     keeps = change is None or change.content is None
     names = (*_SAME, *_SAME_CONTENT) if keeps else _SAME
     other = [name for name in names if getattr(was, name) != getattr(now, name)]
@@ -79,7 +79,7 @@ def _is_same(before: View, at: int, after: View, new_at: int, size: int) -> bool
     return True
 
 
-def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: Change, after: View) -> None:
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: ZipChange, after: View) -> None:
     content = change.content
     assert content is not None
     digest = hashlib.new(content.hash_name, usedforsecurity=False)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.errors import BadValue, HostError
-from fatpack.packages.zip.content import data_at
-from fatpack.packages.zip.directory import Directory
-from fatpack.packages.zip.extra import named_anew, parts, widened
+from fatpack.packages.zip.content import find_data
+from fatpack.packages.zip.directory import ZipDirectory
+from fatpack.packages.zip.extra import split_extra, with_unicode_name, with_zip64_field
 from fatpack.packages.zip.layout import (
     ENCRYPTED,
     END,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.io.source import Piece, View
-    from fatpack.packages.zip.deflating import Packed
-    from fatpack.packages.zip.directory import Entry
+    from fatpack.packages.zip.deflating import PackedFile
+    from fatpack.packages.zip.directory import ZipEntry
 
 #: bits of the flags that say how hard a method tried; they mean nothing when the method is another
 _EFFORT = 0b110
@@ -47,26 +47,26 @@ _NEEDED_64, _MADE_BY_64 = 45, 45
 _UNCOUNTED_64 = 12
 
 
-class Change(Record):
+class ZipChange(Record):
     """What becomes of one file: another content, or None for the old one, and another name, or "" for the old one."""
 
-    content: Packed | None = None
+    content: PackedFile | None = None
     name: str = ""
 
 
-def listed(view: View) -> list[Entry]:
+def read_zip_entries(view: View) -> list[ZipEntry]:
     """Return every entry of the directory, in order. Raises FormatError, and HostError for what cannot be kept."""
-    directory = Directory(view)
+    directory = ZipDirectory(view)
     _refuse(view, directory)
     return list(directory.entries())
 
 
-def exchanged(view: View, changes: Mapping[int, Change]) -> list[Piece]:
+def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece]:
     """Return an archive in which the files of these numbers (places in the directory, from 0) are changed.
 
     Raises FormatError where headers and directory disagree, HostError for what cannot be kept right.
     """
-    directory = Directory(view)
+    directory = ZipDirectory(view)
     _refuse(view, directory)
     entries = list(directory.entries())
     pieces: list[Piece] = []
@@ -74,7 +74,7 @@ def exchanged(view: View, changes: Mapping[int, Change]) -> list[Piece]:
     copied = grown = 0
     for number in sorted(range(len(entries)), key=lambda number: entries[number].header_at):
         entry = entries[number]
-        data = data_at(view, entry)
+        data = find_data(view, entry)
         places[number] = entry.header_at + grown
         change = changes.get(number)
         if change is None:
@@ -95,7 +95,7 @@ def exchanged(view: View, changes: Mapping[int, Change]) -> list[Piece]:
     return [piece for piece in pieces if len(piece)]
 
 
-def _refuse(view: View, directory: Directory) -> None:
+def _refuse(view: View, directory: ZipDirectory) -> None:
     """Raise HostError for what no change keeps right."""
     if directory.end < len(view):
         size = len(view) - directory.end
@@ -113,7 +113,7 @@ def _refuse(view: View, directory: Directory) -> None:
         )
 
 
-def _refuse_encrypted(view: View, entry: Entry, change: Change) -> None:
+def _refuse_encrypted(view: View, entry: ZipEntry, change: ZipChange) -> None:
     """Raise HostError for a file whose content or headers are encrypted."""
     flags = entry.flags | LOCAL.read(view, entry.header_at)[2]
     if flags & MASKED or (flags & ENCRYPTED and change.content is not None):
@@ -121,23 +121,23 @@ def _refuse_encrypted(view: View, entry: Entry, change: Change) -> None:
         raise HostError(text, hint="decrypt it first: 7z x -p unpacks it", chain=view.chain)
 
 
-def _header(view: View, entry: Entry, change: Change) -> bytes:
+def _header(view: View, entry: ZipEntry, change: ZipChange) -> bytes:
     """Return the local header of a file that is changed, with name and extra fields."""
     fields = list(LOCAL.read(view, entry.header_at))
     name_size, extra_size = fields[-2:]
     name = view.read(entry.header_at + LOCAL.size, name_size)
-    extra = parts(view.read(entry.header_at + LOCAL.size + name_size, extra_size))
+    extra = split_extra(view.read(entry.header_at + LOCAL.size + name_size, extra_size))
     needed, flags, method = fields[1:4]
     sizes = fields[7:9]
     if change.name:
         name, flags = _name(change.name, flags)
-        extra = named_anew(extra, name)
+        extra = with_unicode_name(extra, name)
     if change.content is not None:
         new = change.content
         flags, method, fields[6] = _flags(flags, method, new), new.method, new.crc
         values = (new.size, len(new.stored))  # in the extra field the larger one comes first
         is_wide = any(number == EXTRA_64 for number, _ in extra) or max(values) >= FULL
-        extra = widened(extra, b"".join(value.to_bytes(8, "little") for value in values) if is_wide else b"")
+        extra = with_zip64_field(extra, b"".join(value.to_bytes(8, "little") for value in values) if is_wide else b"")
         sizes = [FULL, FULL] if is_wide else [values[1], values[0]]
         needed = max(needed, _NEEDED_64) if is_wide else needed
     fields[1:4], fields[7:9] = (needed, flags, method), sizes
@@ -151,12 +151,12 @@ def _name(name: str, flags: int) -> tuple[bytes, int]:
     return name.encode(), flags if name.isascii() else flags | UTF_8
 
 
-def _flags(flags: int, method: int, new: Packed) -> int:
+def _flags(flags: int, method: int, new: PackedFile) -> int:
     flags &= ~SIZES_BEHIND
     return flags if method == new.method else flags & ~_EFFORT
 
 
-def _behind(view: View, entry: Entry, data: int) -> int:
+def _behind(view: View, entry: ZipEntry, data: int) -> int:
     """Return how many bytes behind the data of a file are its sizes. Raises BadValue if they should be and are not."""
     if not LOCAL.read(view, entry.header_at)[2] & SIZES_BEHIND:
         return 0
@@ -192,17 +192,17 @@ _NAME_SIZE, _EXTRA_SIZE, _COMMENT_SIZE, _DISK, _OFFSET = (
 )
 
 
-def _listed(view: View, entry: Entry, change: Change | None, offset: int) -> bytes:
+def _listed(view: View, entry: ZipEntry, change: ZipChange | None, offset: int) -> bytes:
     """Return the entry of a file in the directory, whose local header is at an offset now."""
     fields = list(ENTRY.read(view, entry.at))
     name_size, extra_size, comment_size = fields[_NAME_SIZE : _COMMENT_SIZE + 1]
     tail = view.read(entry.at + ENTRY.size, name_size + extra_size + comment_size)
     name, comment = tail[:name_size], tail[name_size + extra_size :]
-    extra = parts(tail[name_size : name_size + extra_size])
+    extra = split_extra(tail[name_size : name_size + extra_size])
     values = {_SIZE: entry.size, _STORED: entry.stored_size, _OFFSET: offset}
     if change is not None and change.name:
         name, fields[_FLAGS] = _name(change.name, fields[_FLAGS])
-        extra = named_anew(extra, name)
+        extra = with_unicode_name(extra, name)
     if change is not None and change.content is not None:
         new = change.content
         fields[_FLAGS] = _flags(fields[_FLAGS], fields[_METHOD], new)
@@ -223,13 +223,13 @@ def _listed(view: View, entry: Entry, change: Change | None, offset: int) -> byt
         fields[_NEEDED] = max(fields[_NEEDED], _NEEDED_64)
     if fields[_DISK] == FULL_16:
         wide += old[taken : taken + 4]
-    extra = widened(extra, wide)
+    extra = with_zip64_field(extra, wide)
     rest = b"".join(part for _, part in extra)
     fields[_NAME_SIZE], fields[_EXTRA_SIZE] = len(name), len(rest)
     return ENTRY.pack(*fields) + name + rest + comment
 
 
-def _ending(view: View, directory: Directory, start: int, size: int, count: int) -> Sequence[bytes]:
+def _ending(view: View, directory: ZipDirectory, start: int, size: int, count: int) -> Sequence[bytes]:
     """Return what is behind the directory, which starts at a position now: Zip64's records, the end, the comment."""
     end_at, offset = directory.end_at, start - directory.shift
     fields = list(END.read(view, end_at))
@@ -245,7 +245,7 @@ def _ending(view: View, directory: Directory, start: int, size: int, count: int)
     return wide, END.pack(*fields) + view.read(end_at + END.size, len(view) - end_at - END.size)
 
 
-def _ending_64(view: View, directory: Directory, start: int, size: int) -> bytes:
+def _ending_64(view: View, directory: ZipDirectory, start: int, size: int) -> bytes:
     """Return the record of Zip64 and what leads to it, with what more a writer put there."""
     at, end_at = directory.behind, directory.end_at
     record = list(END_64.read(view, at))

@@ -10,19 +10,19 @@ from fatpack import magics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.proof.containers.facts import Container
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.containers.facts import ProofContainer
+    from fatpack.proof.memory import ProgramMemory
 
 #: The longest magic of a container that is read here.
 _LONGEST = len(magics.BUNDLE)
 
 
-def starts(head: bytes) -> bool:
+def is_container_start(head: bytes) -> bool:
     """Return whether bytes start as a container that is read here."""
     return head.startswith((magics.FATBIN, magics.BUNDLE, magics.COMPRESSED_BUNDLE))
 
 
-def read(memory: Memory, address: int, end: int) -> Container | None:
+def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
     """Return the container at an address that ends before ``end``, None if there is none that is wholly understood.
 
     Raises LimitExceeded for a compressed one that inflates to more than may be.

@@ -13,30 +13,30 @@ from itertools import pairwise
 from construct import Bytes, Int64ul, Struct
 
 from fatpack import magics
-from fatpack.proof.containers.facts import Container, Image, reader
+from fatpack.proof.containers.facts import ProofContainer, ProofImage, construct_reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.memory import ProgramMemory
 
 _HEADER = Struct("magic" / Bytes(len(magics.BUNDLE)), "count" / Int64ul * "number of entries")
 _START = _HEADER.sizeof()
 
 #: What precedes the ID of an entry.
 _ENTRY = Struct("offset" / Int64ul * "of the image", "size" / Int64ul * "of the image", "title_size" / Int64ul)
-_READ_ENTRY = reader(_ENTRY)
+_READ_ENTRY = construct_reader(_ENTRY)
 
 #: LIMIT: bytes of the table in front of the images. A table of a hundred targets takes 8 KB.
-MOST_TABLE = 1 << 20
+MAX_TABLE_SIZE = 1 << 20
 
 #: LIMIT: bytes of an ID.
 _LONGEST_ID = 1 << 12
 
 
-class Entry(Record):
+class ProofBundleEntry(Record):
     """An entry of the table: ID, and where in the bundle its image is."""
 
     title: bytes
@@ -44,60 +44,60 @@ class Entry(Record):
     size: int
 
 
-def read_bundle(memory: Memory, address: int, end: int) -> Container | None:
+def read_bundle(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
     """Return the bundle at an address, None unless it ends before ``end`` with zeros between its parts."""
-    entries = table(lambda at, size: memory.read(address + at, size) or b"")
+    entries = read_bundle_table(lambda at, size: memory.read(address + at, size) or b"")
     if entries is None:
         return None
-    stop = max([table_size(entries), *(entry.offset + entry.size for entry in entries)])
+    stop = max([bundle_table_size(entries), *(entry.offset + entry.size for entry in entries)])
     if address + stop > end:
         return None
     stored = memory.stored(address, stop)
     for entry in entries:
         memory.charge(entry.size)
-    images = None if stored is None else digests(entries, stored.pieces())
+    images = None if stored is None else digest_images(entries, stored.pieces())
     if images is None:
         return None
     inner = tuple(address + entry.offset for entry in entries if entry.size)
-    return Container("clang-offload-bundle", address, address + stop, images, b"", inner=inner)
+    return ProofContainer("clang-offload-bundle", address, address + stop, images, b"", inner=inner)
 
 
-def table_size(entries: Iterable[Entry]) -> int:
+def bundle_table_size(entries: Iterable[ProofBundleEntry]) -> int:
     """Return how many bytes magic and table take."""
     return int(_START) + sum(_READ_ENTRY.size + len(entry.title) for entry in entries)
 
 
-def table(read: Callable[[int, int], bytes]) -> list[Entry] | None:
+def read_bundle_table(read: Callable[[int, int], bytes]) -> list[ProofBundleEntry] | None:
     """Return the entries of a bundle, None where the table is damaged; ``read`` gives bytes of it, fewer at its end."""
     head = read(0, _START)
     if len(head) < _START:
         return None
     count = _HEADER.parse(head).count
-    entries: list[Entry] = []
+    entries: list[ProofBundleEntry] = []
     at = _START
     while len(entries) < count:
         data = read(at, _READ_ENTRY.size)
-        if len(data) < _READ_ENTRY.size or at > MOST_TABLE:
+        if len(data) < _READ_ENTRY.size or at > MAX_TABLE_SIZE:
             return None
         offset, size, length = _READ_ENTRY.unpack(data)
         title = read(at + _READ_ENTRY.size, length) if length <= _LONGEST_ID else b""
         if len(title) < length or length > _LONGEST_ID:
             return None
-        entries.append(Entry(title, offset, size))
+        entries.append(ProofBundleEntry(title, offset, size))
         at += _READ_ENTRY.size + length
     return entries
 
 
-def digests(
-    entries: list[Entry], pieces: Iterable[memoryview | bytes], *, inflated: bool = False
-) -> tuple[Image, ...] | None:
+def digest_images(
+    entries: list[ProofBundleEntry], pieces: Iterable[memoryview | bytes], *, inflated: bool = False
+) -> tuple[ProofImage, ...] | None:
     """Return the images of a bundle whose bytes come in pieces, in the table's order.
 
     None where images overlap each other or the table, or where other bytes than zeros lie between them.
     """
     filled = sorted({(entry.offset, entry.offset + entry.size) for entry in entries if entry.size})
     found: dict[tuple[int, int], str] = {}
-    edges = [(0, table_size(entries)), *filled]
+    edges = [(0, bundle_table_size(entries)), *filled]
     if any(later[0] < earlier[1] for earlier, later in pairwise(edges)):
         return None
     number, at, current = 0, 0, sha256()
@@ -127,7 +127,7 @@ def digests(
         return None
     empty = sha256().hexdigest()
     return tuple(
-        Image(
+        ProofImage(
             entry.title.decode("utf-8", "replace"),
             entry.size,
             found.get((entry.offset, entry.offset + entry.size), empty),

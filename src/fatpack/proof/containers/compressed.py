@@ -11,16 +11,16 @@ from construct import Bytes, Int16ul, Int32ul, Int64ul, Struct
 
 from fatpack import codec
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.proof.containers.bundle import MOST_TABLE, Entry, digests, table
-from fatpack.proof.containers.facts import Container
+from fatpack.proof.containers.bundle import MAX_TABLE_SIZE, ProofBundleEntry, digest_images, read_bundle_table
+from fatpack.proof.containers.facts import ProofContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.proof.containers.facts import Image
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.containers.facts import ProofImage
+    from fatpack.proof.memory import ProgramMemory
 
 _METHODS = {0: "zlib", 1: "zstd"}
 #: version → header
@@ -37,7 +37,7 @@ _HEADERS = {
 }
 
 
-def read_compressed(memory: Memory, address: int, end: int) -> Container | None:
+def read_compressed(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
     """Return the compressed bundle at an address, None unless it inflates to what its header says.
 
     Raises LimitExceeded where it inflates to more than may be.
@@ -58,22 +58,22 @@ def read_compressed(memory: Memory, address: int, end: int) -> Container | None:
     images = _images(stored, method, header.inflated, header.hash)
     if images is None:
         return None
-    return Container("clang-offload-bundle", address, address + header.size, images, b"", f"{method} v{version}")
+    return ProofContainer("clang-offload-bundle", address, address + header.size, images, b"", f"{method} v{version}")
 
 
-def _images(stored: View, method: str, size: int, digest: bytes) -> tuple[Image, ...] | None:
+def _images(stored: View, method: str, size: int, digest: bytes) -> tuple[ProofImage, ...] | None:
     """Return the images in compressed data, None for damaged data, and where the hash in the header is another one."""
     found = md5(usedforsecurity=False)
 
     def hashed() -> Iterator[bytes]:
-        for piece in codec.inflated(stored, method, size, format="clang-offload-bundle"):
+        for piece in codec.inflate_pieces(stored, method, size, format="clang-offload-bundle"):
             found.update(piece)
             yield bytes(piece)
 
     pieces = hashed()
     try:
         entries, start = _table(pieces)
-        images = None if entries is None else digests(entries, _chained(start, pieces), inflated=True)
+        images = None if entries is None else digest_images(entries, _chained(start, pieces), inflated=True)
     except LimitExceeded:
         raise
     except FormatError:
@@ -86,12 +86,12 @@ def _chained(start: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-def _table(pieces: Iterator[bytes]) -> tuple[list[Entry] | None, bytes]:
+def _table(pieces: Iterator[bytes]) -> tuple[list[ProofBundleEntry] | None, bytes]:
     """Return the table of a bundle that comes in pieces, and the bytes that were read for it."""
     start = b""
     for piece in pieces:
         start += piece
-        entries = table(lambda at, size: start[at : at + size])  # noqa: B023  (called at once)
-        if entries is not None or len(start) > 2 * MOST_TABLE:
+        entries = read_bundle_table(lambda at, size: start[at : at + size])  # noqa: B023  (called at once)
+        if entries is not None or len(start) > 2 * MAX_TABLE_SIZE:
             return entries, start
     return None, start

@@ -12,12 +12,12 @@ from construct import Bytes, Int16ul, Int32ul, Int64ul, Struct
 
 from fatpack import codec
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.proof.containers.facts import Container, Image, reader
+from fatpack.proof.containers.facts import ProofContainer, ProofImage, construct_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.memory import ProgramMemory
 
 _HEADER = Struct(
     "magic" / Bytes(4),
@@ -25,7 +25,7 @@ _HEADER = Struct(
     "size" / Int16ul * "bytes of this header",
     "entries_size" / Int64ul * "bytes of all entries",
 )
-_READ_HEADER = reader(_HEADER)
+_READ_HEADER = construct_reader(_HEADER)
 
 _ENTRY = Struct(
     "kind" / Int16ul,
@@ -40,7 +40,7 @@ _ENTRY = Struct(
     "key" / Bytes(8),
     "inflated" / Int64ul * "bytes of a compressed image when it is inflated",
 )
-_READ_ENTRY = reader(_ENTRY)
+_READ_ENTRY = construct_reader(_ENTRY)
 
 #: kind → what the image is
 _KINDS = {0x01: "ptx", 0x02: "cubin", 0x08: "ltoir", 0x40: "ptx", 0x80: "tileir"}
@@ -57,7 +57,7 @@ _LONGEST_HEADER = 1 << 20
 _ALIGN = 8
 
 
-def read_fatbin(memory: Memory, address: int, end: int) -> Container | None:
+def read_fatbin(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
     """Return the fat binary at an address, None unless its entries fill it exactly and it ends before ``end``."""
     data = memory.read(address, _READ_HEADER.size)
     if data is None or address + _READ_HEADER.size > end:
@@ -76,10 +76,10 @@ def read_fatbin(memory: Memory, address: int, end: int) -> Container | None:
         at = image[1]
         inner.append(at - image[0].size)
     kept = (head or b"")[:8] + (head or b"")[_READ_HEADER.size :]
-    return Container("cuda-fatbin", address, stop, tuple(images), kept, inner=tuple(inner))
+    return ProofContainer("cuda-fatbin", address, stop, tuple(images), kept, inner=tuple(inner))
 
 
-def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:
+def _image(memory: ProgramMemory, at: int, stop: int) -> tuple[ProofImage, int] | None:
     """Return the image of the entry at an address, and where the entry ends."""
     data = memory.read(at, _READ_ENTRY.size) if at + _READ_ENTRY.size <= stop else None
     if data is None:
@@ -109,7 +109,7 @@ def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:
         size, digest = _content(memory.stored(start, compressed if method else padded), method, inflated)
         return (size, digest, _uncompressed(rest)) if digest else None
 
-    return Image(title, padded, memory.digest(start, padded), rest, content=content), next_at
+    return ProofImage(title, padded, memory.digest(start, padded), rest, content=content), next_at
 
 
 def _uncompressed(rest: bytes) -> bytes:
@@ -128,7 +128,9 @@ def _content(stored: View | None, method: str, inflated: int) -> tuple[int, str]
         return 0, ""
     found, size = sha256(), 0
     try:
-        for piece in codec.inflated(stored, method, inflated, format="cuda-fatbin") if method else stored.pieces():
+        for piece in (
+            codec.inflate_pieces(stored, method, inflated, format="cuda-fatbin") if method else stored.pieces()
+        ):
             found.update(piece)
             size += len(piece)
     except LimitExceeded:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from fatpack.proof.both import Both
-from fatpack.proof.described import Erased, compare_described
+from fatpack.proof.both import ProgramPair
+from fatpack.proof.described import ZeroedImages, compare_described
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.elf.headers import compare_headers
-from fatpack.proof.elf.leading import leading
-from fatpack.proof.elf.pointers import pointers
-from fatpack.proof.elf.reading import ElfFile, read_elf
-from fatpack.proof.elf.unloaded import compare_unloaded
-from fatpack.proof.ledger import compare_memory, merged, without
-from fatpack.proof.verdict import Changed
+from fatpack.proof.elf.leading import pointers_to_device_code
+from fatpack.proof.elf.pointers import resolve_pointers
+from fatpack.proof.elf.reading import ProofElfFile, read_elf
+from fatpack.proof.elf.unloaded import compare_non_loaded
+from fatpack.proof.ledger import compare_memory, merge_ranges, subtract_ranges
+from fatpack.proof.verdict import ChangedRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.io.source import View
-    from fatpack.proof.device import DeviceCode
-    from fatpack.proof.ledger import Ledger, Range
-    from fatpack.proof.memory import Memory
-    from fatpack.proof.records import Pointer
+    from fatpack.proof.device import DeviceCodeComparison
+    from fatpack.proof.ledger import DifferenceLog, Range
+    from fatpack.proof.memory import ProgramMemory
+    from fatpack.proof.records import RecordPointer
 
 #: Sections of device code, by the names that compilers give them.
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
@@ -46,38 +46,38 @@ NOT_COMPARED = (
 )
 
 
-def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tuple[Changed, ...]]:
+def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCodeComparison, tuple[ChangedRange, ...]]:
     """Compare two linked ELF files; return what became of the device code, and all ranges that may differ.
 
     Raises FormatError for a damaged file.
     """
     old, new = read_elf(before), read_elf(after)
-    files: dict[int, ElfFile] = {id(old.memory): old, id(new.memory): new}
+    files: dict[int, ProofElfFile] = {id(old.memory): old, id(new.memory): new}
     headers = compare_headers(old, new, ledger)
-    named = merged(_ranges(old, _SECTIONS))
+    named = merge_ranges(_ranges(old, _SECTIONS))
     moved = [(each.new, each.new + each.size) for each in headers.moved]
 
-    def resolve(memory: Memory, places: Collection[int]) -> Mapping[int, Pointer]:
-        return pointers(files[id(memory)], places)
+    def resolve(memory: ProgramMemory, places: Collection[int]) -> Mapping[int, RecordPointer]:
+        return resolve_pointers(files[id(memory)], places)
 
-    def lead(memory: Memory, low: int, high: int) -> Iterator[tuple[int, int]]:
-        return leading(files[id(memory)], low, high)
+    def lead(memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
+        return pointers_to_device_code(files[id(memory)], low, high)
 
-    both = Both(old.memory, new.memory, resolve, lead, ledger)
+    both = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
     device = compare_device_code(both, named, moved)
-    images, tables = merged(_ranges(old, _IMAGES)), merged(_ranges(old, (_FOR_TOOLS,)))
-    device = device.with_described(compare_described(both, images, tables) if images else Erased())
-    but = merged([*device.ranges, *device.erased, *headers.own, *headers.left])
-    compare_memory(old.memory, new.memory, but, merged([*device.words, *headers.words]), ledger)
+    images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, (_FOR_TOOLS,)))
+    device = device.with_described(compare_described(both, images, tables) if images else ZeroedImages())
+    but = merge_ranges([*device.ranges, *device.erased, *headers.own, *headers.left])
+    compare_memory(old.memory, new.memory, but, merge_ranges([*device.words, *headers.words]), ledger)
     _compare_left(old, new, headers.left, headers.own, ledger)
-    compare_unloaded(old, new, device, headers.moved, ledger)
-    changed = [Changed(*each, "file header or program headers") for each in headers.own]
-    changed += [Changed(each.old, each.old + each.size, "moved out of the table's way") for each in headers.moved]
-    changed += [Changed(*each, "address of a table of dynamic symbols") for each in headers.words]
+    compare_non_loaded(old, new, device, headers.moved, ledger)
+    changed = [ChangedRange(*each, "file header or program headers") for each in headers.own]
+    changed += [ChangedRange(each.old, each.old + each.size, "moved out of the table's way") for each in headers.moved]
+    changed += [ChangedRange(*each, "address of a table of dynamic symbols") for each in headers.words]
     return device, (*device.changed, *changed)
 
 
-def _ranges(elf: ElfFile, names: tuple[str, ...]) -> list[Range]:
+def _ranges(elf: ProofElfFile, names: tuple[str, ...]) -> list[Range]:
     """Return the addresses of loaded sections whose names start so, or are one of the names of containers."""
     return [
         (section.address, section.address + section.size)
@@ -89,9 +89,11 @@ def _ranges(elf: ElfFile, names: tuple[str, ...]) -> list[Range]:
     ]
 
 
-def _compare_left(before: ElfFile, after: ElfFile, left: Sequence[Range], own: Sequence[Range], ledger: Ledger) -> None:
+def _compare_left(
+    before: ProofElfFile, after: ProofElfFile, left: Sequence[Range], own: Sequence[Range], ledger: DifferenceLog
+) -> None:
     """Check what lies where moved things were, behind the table: what it was, or zeros."""
-    for start, end in without(left, own):
+    for start, end in subtract_ranges(left, own):
         ours = all(after.memory.read(at, len(data)) == data for at, data in before.memory.windows(start, end))
         if not ours and after.memory.first_byte(start, end) < end:
             ledger.differ("bytes that were moved", address=start, expected="all that was there, or zeros")

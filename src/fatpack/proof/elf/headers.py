@@ -7,15 +7,15 @@ where it is and grows; notes, the interpreter's name and hash tables that stood 
 from __future__ import annotations
 
 from fatpack.proof.elf.tables import table_size
-from fatpack.proof.ledger import compare_views, merged
+from fatpack.proof.ledger import compare_views, merge_ranges
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.proof.elf.reading import ElfFile, Segment
-    from fatpack.proof.ledger import Ledger, Range
+    from fatpack.proof.elf.reading import ProofElfFile, ProofElfSegment
+    from fatpack.proof.ledger import DifferenceLog, Range
 
 #: Segments whose contents only their program header leads to.
 _MOVABLE = ("PT_INTERP", "PT_NOTE", "PT_GNU_PROPERTY")
@@ -30,7 +30,7 @@ _LARGEST_PAGE = 0x10000
 _MOST_MOVED = 256
 
 
-class Moved(Record):
+class MovedTable(Record):
     """Something loaded at a new address: old and new address, and its size in bytes."""
 
     old: int
@@ -38,7 +38,7 @@ class Moved(Record):
     size: int
 
 
-class Headers(Record):
+class HeaderComparison(Record):
     """What may differ by the header's rules: ``own`` are the file header and the table, ``left`` where moved things
     were; ``words`` are the values of the dynamic section that lead to moved tables.
     """
@@ -46,10 +46,10 @@ class Headers(Record):
     own: Sequence[Range]
     left: Sequence[Range]
     words: Sequence[Range]
-    moved: Sequence[Moved]
+    moved: Sequence[MovedTable]
 
 
-def compare_headers(before: ElfFile, after: ElfFile, ledger: Ledger) -> Headers:
+def compare_headers(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> HeaderComparison:
     """Compare file header, program headers and dynamic sections of two files."""
     _compare_file_header(before, after, ledger)
     _compare_loads(before, after, ledger)
@@ -65,10 +65,10 @@ def compare_headers(before: ElfFile, after: ElfFile, ledger: Ledger) -> Headers:
     left = [(each.old, each.old + each.size) for each in moved]
     if after.segments != before.segments and not own:
         ledger.differ("program header table", expected="in a segment, as it was", found=after.header["e_phoff"])
-    return Headers(merged(own), merged(left), merged(words), moved)
+    return HeaderComparison(merge_ranges(own), merge_ranges(left), merge_ranges(words), moved)
 
 
-def _own(elf: ElfFile) -> list[Range]:
+def _own(elf: ProofElfFile) -> list[Range]:
     """Return where header and table are loaded, as far as they are."""
     start, size = elf.header["e_phoff"], len(elf.segments) * elf.segment_size
     own = []
@@ -80,7 +80,7 @@ def _own(elf: ElfFile) -> list[Range]:
     return own
 
 
-def _compare_file_header(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
+def _compare_file_header(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> None:
     """Compare the file headers: only the place of the section table and the number of program headers may differ."""
     wide = before.memory.word == 8
     ours, theirs = (bytearray(elf.view.head(0, elf.header_size)) for elf in (before, after))
@@ -94,11 +94,11 @@ def _compare_file_header(before: ElfFile, after: ElfFile, ledger: Ledger) -> Non
         ledger.same("place of the section table", 0, after.header["e_shoff"], offset=0)
 
 
-def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
+def _compare_loads(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> None:
     """Check that each loaded segment is a part of one that there was, in order and at a place that can be mapped."""
     ours = [each for each in before.segments if each.type == "PT_LOAD"]
     number = 0
-    last: Segment | None = None
+    last: ProofElfSegment | None = None
     for each in after.segments:
         if each.type != "PT_LOAD":
             continue
@@ -122,12 +122,14 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
         last = each
 
 
-def _physical(elf: ElfFile, old: Segment, new: Segment) -> int:
+def _physical(elf: ProofElfFile, old: ProofElfSegment, new: ProofElfSegment) -> int:
     """Return the physical address of what an address of a segment became: it goes round where the words end."""
     return (old.paddr + new.vaddr - old.vaddr) % (1 << 8 * elf.memory.word)
 
 
-def _table_end(after: ElfFile, new: Segment, old: Segment, behind: Sequence[Segment]) -> int:
+def _table_end(
+    after: ProofElfFile, new: ProofElfSegment, old: ProofElfSegment, behind: Sequence[ProofElfSegment]
+) -> int:
     """Return how far a segment may reach: to its old end, or that of the program headers, where pages are free."""
     table = after.header["e_phoff"]
     end = table + len(after.segments) * after.segment_size - new.offset + new.vaddr
@@ -136,7 +138,7 @@ def _table_end(after: ElfFile, new: Segment, old: Segment, behind: Sequence[Segm
     return max(old.end, end) if new.offset <= table < old.offset + old.filesz and is_free else old.end
 
 
-def _compare_others(before: ElfFile, after: ElfFile, ledger: Ledger) -> list[Moved]:
+def _compare_others(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> list[MovedTable]:
     """Compare the other program headers one by one; return what moved."""
     ours, theirs = ([each for each in elf.segments if each.type != "PT_LOAD"] for elf in (before, after))
     if not ledger.same("program headers but PT_LOAD", [e.type for e in ours], [e.type for e in theirs]):
@@ -151,7 +153,7 @@ def _compare_others(before: ElfFile, after: ElfFile, ledger: Ledger) -> list[Mov
             expected = expected.replace(filesz=size, memsz=size)
         elif old.type in _MOVABLE and old.vaddr != new.vaddr and old.filesz == new.filesz:
             expected = expected.replace(vaddr=new.vaddr, paddr=_physical(before, old, new))
-            moved.append(Moved(old.vaddr, new.vaddr, old.filesz))
+            moved.append(MovedTable(old.vaddr, new.vaddr, old.filesz))
         ledger.same(f"program header {old.type}", expected, new, address=new.vaddr)
         _compare_place(before, after, old, new, ledger)
     return moved
@@ -161,11 +163,13 @@ def _first(flags: list[bool]) -> int:
     return flags.index(True) if True in flags else len(flags)
 
 
-def _compare_place(before: ElfFile, after: ElfFile, old: Segment, new: Segment, ledger: Ledger) -> None:
+def _compare_place(
+    before: ProofElfFile, after: ProofElfFile, old: ProofElfSegment, new: ProofElfSegment, ledger: DifferenceLog
+) -> None:
     """Check where in the file a segment is: where its addresses are loaded from, or where it was."""
     if new.type == "PT_GNU_STACK" or not new.filesz:
         # An empty segment has no bytes; linkers write the offset that its address would have.
-        places = offsets_of(after, new.vaddr)
+        places = possible_offsets(after, new.vaddr)
         if places and new.offset not in {*places, old.offset}:
             ledger.differ(f"offset of {new.type}", address=new.vaddr, expected=old.offset, found=new.offset)
         return
@@ -176,13 +180,15 @@ def _compare_place(before: ElfFile, after: ElfFile, old: Segment, new: Segment, 
     ledger.same(f"offset of {new.type}", place, new.offset, address=new.vaddr)
 
 
-def offsets_of(elf: ElfFile, address: int) -> set[int]:
+def possible_offsets(elf: ProofElfFile, address: int) -> set[int]:
     """Return the offsets that an empty thing at an address may state: by the segment there, or by that in front."""
     found = (elf.memory.stretch(address), elf.memory.stretch(address - 1))
     return {each.at + address - each.start for each in found if each is not None}
 
 
-def _compare_dynamic(before: ElfFile, after: ElfFile, ledger: Ledger) -> tuple[list[Moved], list[Range]]:
+def _compare_dynamic(
+    before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog
+) -> tuple[list[MovedTable], list[Range]]:
     """Compare the dynamic sections; return tables that moved, and the words that say so."""
     moved, words = [], []
     for old, new in zip(before.dynamic, after.dynamic, strict=False):
@@ -192,12 +198,12 @@ def _compare_dynamic(before: ElfFile, after: ElfFile, ledger: Ledger) -> tuple[l
         if size is None:
             ledger.differ(f"{old[0]} moved, and its table is damaged", address=old[1])
             continue
-        moved.append(Moved(old[1], new[1], size))
+        moved.append(MovedTable(old[1], new[1], size))
         words.append((old[2] + before.memory.word, old[2] + 2 * before.memory.word))
     return moved, words
 
 
-def _compare_moved(before: ElfFile, after: ElfFile, moved: Moved, ledger: Ledger) -> None:
+def _compare_moved(before: ProofElfFile, after: ProofElfFile, moved: MovedTable, ledger: DifferenceLog) -> None:
     """Check that what moved is the same at its new address, and that its old bytes are unchanged or zero or table."""
     ours, theirs = before.memory.stored(moved.old, moved.size), after.memory.stored(moved.new, moved.size)
     if ours is None or theirs is None:

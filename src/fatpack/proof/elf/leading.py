@@ -6,16 +6,16 @@ import struct
 
 from fatpack.proof.elf.tables import symbol_count
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.stale import as_words
+from fatpack.proof.stale import split_into_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.proof.elf.reading import ElfFile
+    from fatpack.proof.elf.reading import ProofElfFile
 
 
-def leading(elf: ElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
+def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Yield the pointers and dynamic symbols whose value lies in ``[low, high)``: their addresses and values.
 
     In a program that is not relocated any word may be a pointer, a number or text: none of those is given.
@@ -28,7 +28,7 @@ def leading(elf: ElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
             yield place, value
 
 
-def _tables(elf: ElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]]:
+def _tables(elf: ProofElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]]:
     """Yield address and bytes of a table that the dynamic section leads to, in windows of whole records."""
     start, size = elf.tag(tag), elf.tag(size_tag)
     if start is None or size is None:
@@ -42,22 +42,22 @@ def _tables(elf: ElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]
         yield at, data
 
 
-def _with_addends(elf: ElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
+def _with_addends(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
     for _, data in _tables(elf, "DT_RELA", "DT_RELASZ"):
-        words = as_words(elf.memory, data)
+        words = split_into_words(elf.memory, data)
         places, addends = words[::3], words[2::3]
         if len(addends) and min(addends) < high and max(addends) >= low:
             yield from ((places[n], addend) for n, addend in enumerate(addends) if low <= addend < high)
 
 
-def _in_place(elf: ElfFile) -> Iterator[int]:
+def _in_place(elf: ProofElfFile) -> Iterator[int]:
     """Yield the places of relocations without addends (``DT_REL``, ``DT_RELR``)."""
     word = elf.memory.word
     for _, data in _tables(elf, "DT_REL", "DT_RELSZ"):
-        yield from as_words(elf.memory, data)[::2]
+        yield from split_into_words(elf.memory, data)[::2]
     base = 0
     for _, data in _tables(elf, "DT_RELR", "DT_RELRSZ"):
-        for entry in as_words(elf.memory, data):
+        for entry in split_into_words(elf.memory, data):
             if not entry & 1:
                 yield entry
                 base = entry + word
@@ -71,7 +71,7 @@ def _in_place(elf: ElfFile) -> Iterator[int]:
             base += (8 * word - 1) * word
 
 
-def _symbols(elf: ElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
+def _symbols(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Yield the dynamic symbols that are defined in the file."""
     start, count = elf.tag("DT_SYMTAB"), symbol_count(elf)
     if start is None or count is None:

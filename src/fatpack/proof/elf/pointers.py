@@ -9,13 +9,13 @@ from __future__ import annotations
 import struct
 
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.records import Pointer
+from fatpack.proof.records import RecordPointer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from fatpack.proof.elf.reading import ElfFile
+    from fatpack.proof.elf.reading import ProofElfFile
 
     Addend = tuple[int | None, int]
 
@@ -34,7 +34,7 @@ _POINTERS = {8: ("_64", "_ABS64", "_ADDR64"), 4: ("_32", "_ABS32", "_ADDR32")}
 _RISCV = {"R_RISCV_32": 1, "R_RISCV_64": 2, "R_RISCV_RELATIVE": 3}
 
 
-def pointers(elf: ElfFile, places: Collection[int]) -> dict[int, Pointer]:
+def resolve_pointers(elf: ProofElfFile, places: Collection[int]) -> dict[int, RecordPointer]:
     """Return what the pointers at some addresses hold; one that is not loaded has no value."""
     memory = elf.memory
     relocated = _relocated(elf, set(places)) if places else {}
@@ -44,13 +44,13 @@ def pointers(elf: ElfFile, places: Collection[int]) -> dict[int, Pointer]:
         value: int | None
         if place in relocated:
             value, at = relocated[place]
-            found[place] = Pointer(value, in_place or 0, (at, memory.word))
+            found[place] = RecordPointer(value, in_place or 0, (at, memory.word))
         else:
-            found[place] = Pointer(in_place, in_place or 0)
+            found[place] = RecordPointer(in_place, in_place or 0)
     return found
 
 
-def _relocated(elf: ElfFile, places: set[int]) -> dict[int, Addend]:
+def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
     """Return the values that relocations with addends give some places, and the addresses of the addends."""
     memory = elf.memory
     start, size = elf.tag("DT_RELA"), elf.tag("DT_RELASZ")
@@ -77,7 +77,7 @@ def _relocated(elf: ElfFile, places: set[int]) -> dict[int, Addend]:
     return found
 
 
-def _types(elf: ElfFile) -> tuple[set[int], set[int]]:
+def _types(elf: ProofElfFile) -> tuple[set[int], set[int]]:
     """Return the types of relocations that add the base, and of those that add the value of a symbol."""
     from elftools.elf import enums
 
@@ -95,7 +95,7 @@ def _is_pointer(name: str, ends: tuple[str, ...]) -> bool:
                for end in ends if name.endswith(end))  # fmt: skip
 
 
-def _value(elf: ElfFile, kind: int, symbol: int, relative: set[int], absolute: set[int]) -> int | None:
+def _value(elf: ProofElfFile, kind: int, symbol: int, relative: set[int], absolute: set[int]) -> int | None:
     """Return what a relocation adds its addend to, as an address of the file; None if other files decide."""
     if kind in relative:
         return 0

@@ -10,7 +10,7 @@ import io
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated, Unsupported
 from fatpack.io.sources.seekable import ViewFile
-from fatpack.proof.memory import Memory, Stretch
+from fatpack.proof.memory import LoadedRange, ProgramMemory
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ _LONGEST_NAME = 256
 _MOST_DYNAMIC = 1 << 16
 
 
-class Segment(Record):
+class ProofElfSegment(Record):
     """A program header by the names of the gABI; ``type`` as pyelftools says it: ``PT_LOAD``, or a number."""
 
     type: str
@@ -47,7 +47,7 @@ class Segment(Record):
         return self.vaddr + self.memsz
 
 
-class Section(Record):
+class ProofElfSection(Record):
     """A section header by the names of the gABI."""
 
     number: int
@@ -64,7 +64,7 @@ class Section(Record):
     entsize: int
 
 
-class ElfFile(Record):
+class ProofElfFile(Record):
     """An ELF file: its header by pyelftools' names, its tables, and its memory image.
 
     ``dynamic`` are the entries of the dynamic section: tag, value, and the address of the entry. ``structs`` are
@@ -73,9 +73,9 @@ class ElfFile(Record):
 
     view: View
     header: Mapping[str, Any]
-    segments: Sequence[Segment]
-    sections: Sequence[Section]
-    memory: Memory
+    segments: Sequence[ProofElfSegment]
+    sections: Sequence[ProofElfSection]
+    memory: ProgramMemory
     dynamic: Sequence[tuple[str, int, int]]
     structs: Any
 
@@ -99,7 +99,7 @@ class ElfFile(Record):
         return next((value for tag, value, _ in self.dynamic if tag == name), None)
 
 
-def read_elf(view: View) -> ElfFile:
+def read_elf(view: View) -> ProofElfFile:
     """Return what a proof needs of a linked ELF file.
 
     Raises FormatError for a damaged one, and Unsupported for objects and core dumps.
@@ -113,7 +113,7 @@ def read_elf(view: View) -> ElfFile:
         raise BadValue(str(error), format=FORMAT, offset=view.offset(0), chain=view.chain) from error
 
 
-def _read(view: View, elf: Any) -> ElfFile:
+def _read(view: View, elf: Any) -> ProofElfFile:
     from elftools.common.utils import struct_parse
 
     def records(struct: Any, start: int, count: int, step: int, what: str) -> list[Any]:
@@ -134,21 +134,23 @@ def _read(view: View, elf: Any) -> ElfFile:
     programs = records(structs.Elf_Phdr, header["e_phoff"], elf.num_segments(), header["e_phentsize"], "e_phnum")
     tables = records(structs.Elf_Shdr, header["e_shoff"], elf.num_sections(), header["e_shentsize"], "e_shnum")
     segments = [_segment(each) for each in programs]
-    memory = Memory(view, _stretches(view, segments), word=word, order=order, is_fixed=header["e_type"] == "ET_EXEC")
+    memory = ProgramMemory(
+        view, _stretches(view, segments), word=word, order=order, is_fixed=header["e_type"] == "ET_EXEC"
+    )
     sections = _sections(view, tables, elf.get_shstrndx() if tables else 0)
     dynamic = next((each for each in segments if each.type == "PT_DYNAMIC"), None)
     entries = [] if dynamic is None else _dynamic(memory, dynamic, structs)
-    return ElfFile(view, dict(header), segments, sections, memory, entries, structs)
+    return ProofElfFile(view, dict(header), segments, sections, memory, entries, structs)
 
 
-def _segment(header: Any) -> Segment:
+def _segment(header: Any) -> ProofElfSegment:
     names = ("p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
-    return Segment(str(header["p_type"]), *(header[name] for name in names[1:]))
+    return ProofElfSegment(str(header["p_type"]), *(header[name] for name in names[1:]))
 
 
-def _stretches(view: View, segments: Sequence[Segment]) -> list[Stretch]:
+def _stretches(view: View, segments: Sequence[ProofElfSegment]) -> list[LoadedRange]:
     """Return what the loader puts into memory. Raises BadValue for segments that overlap or are not in the file."""
-    stretches: list[Stretch] = []
+    stretches: list[LoadedRange] = []
     for each in sorted((each for each in segments if each.type == "PT_LOAD"), key=lambda each: each.vaddr):
         if not each.memsz:
             continue
@@ -165,11 +167,11 @@ def _stretches(view: View, segments: Sequence[Segment]) -> list[Stretch]:
         flags = "".join(letter if each.flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
         if each.flags & ~7:
             flags += f" {each.flags:#x}"
-        stretches.append(Stretch(each.vaddr, each.end, each.offset, each.vaddr + each.filesz, flags))
+        stretches.append(LoadedRange(each.vaddr, each.end, each.offset, each.vaddr + each.filesz, flags))
     return stretches
 
 
-def _sections(view: View, headers: Sequence[Any], names: int) -> list[Section]:
+def _sections(view: View, headers: Sequence[Any], names: int) -> list[ProofElfSection]:
     table = headers[names] if names < len(headers) else None
     found = []
     for number, each in enumerate(headers):
@@ -179,11 +181,11 @@ def _sections(view: View, headers: Sequence[Any], names: int) -> list[Section]:
             stored = view.head(table["sh_offset"] + at, min(_LONGEST_NAME, table["sh_size"] - at))
         numbers = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link", "sh_info", "sh_addralign", "sh_entsize")
         name = stored.partition(b"\0")[0].decode("utf-8", "replace")
-        found.append(Section(number, name, at, str(each["sh_type"]), *(each[field] for field in numbers)))
+        found.append(ProofElfSection(number, name, at, str(each["sh_type"]), *(each[field] for field in numbers)))
     return found
 
 
-def _dynamic(memory: Memory, segment: Segment, structs: Any) -> list[tuple[str, int, int]]:
+def _dynamic(memory: ProgramMemory, segment: ProofElfSegment, structs: Any) -> list[tuple[str, int, int]]:
     """Return the entries of the dynamic section up to its end."""
     from elftools.common.utils import struct_parse
 

@@ -13,14 +13,14 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.proof.elf.reading import ElfFile
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.elf.reading import ProofElfFile
+    from fatpack.proof.memory import ProgramMemory
 
 #: words of a chain that are read at a time
 _STEP = 4096
 
 
-def table_size(elf: ElfFile, tag: str, address: int) -> int | None:
+def table_size(elf: ProofElfFile, tag: str, address: int) -> int | None:
     """Return the size in bytes of the table that an entry of the dynamic section leads to.
 
     None for a table that is damaged, and for one whose place other things depend on.
@@ -63,7 +63,7 @@ _VERSIONS = {"DT_VERNEED": _Lists(16, 2, 8, 12, 16, 12), "DT_VERDEF": _Lists(20,
 _MOST_VERSIONS = 1 << 16
 
 
-def _versions_size(memory: Memory, address: int, count: int, lists: _Lists) -> int | None:
+def _versions_size(memory: ProgramMemory, address: int, count: int, lists: _Lists) -> int | None:
     end, at, left = 0, 0, _MOST_VERSIONS
     for _ in range(min(count, _MOST_VERSIONS)):
         entry = memory.read(address + at, lists.size)
@@ -82,7 +82,7 @@ def _versions_size(memory: Memory, address: int, count: int, lists: _Lists) -> i
     return end
 
 
-def symbol_count(elf: ElfFile) -> int | None:
+def symbol_count(elf: ProofElfFile) -> int | None:
     """Return how many dynamic symbols a file has, None if no hash table says it."""
     plain, gnu = elf.tag("DT_HASH"), elf.tag("DT_GNU_HASH")
     if plain is not None:
@@ -91,7 +91,7 @@ def symbol_count(elf: ElfFile) -> int | None:
     return None if found is None else found[1]
 
 
-def _gnu_hash(memory: Memory, address: int) -> tuple[int, int] | None:
+def _gnu_hash(memory: ProgramMemory, address: int) -> tuple[int, int] | None:
     """Return size and number of symbols of a hash table of GNU's kind, None where it is damaged."""
     counts = [memory.number(address + 4 * number, 4) for number in range(3)]
     if None in counts:
@@ -114,14 +114,14 @@ def _gnu_hash(memory: Memory, address: int) -> tuple[int, int] | None:
     return None
 
 
-def _words(memory: Memory, address: int, count: int) -> array[int] | None:
+def _words(memory: ProgramMemory, address: int, count: int) -> array[int] | None:
     stretch = memory.stretch(address)
     if stretch is None or address + 4 * count > stretch.filled:
         return None
     return _as_words(memory, memory.read(address, 4 * count))
 
 
-def _some(memory: Memory, address: int) -> array[int] | None:
+def _some(memory: ProgramMemory, address: int) -> array[int] | None:
     stretch = memory.stretch(address)
     if stretch is None:
         return None
@@ -129,7 +129,7 @@ def _some(memory: Memory, address: int) -> array[int] | None:
     return _as_words(memory, memory.read(address, 4 * min(_STEP, left)))
 
 
-def _as_words(memory: Memory, data: bytes | None) -> array[int] | None:
+def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
     if data is None:
         return None
     words = array("I", data)

@@ -9,21 +9,21 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 
-from fatpack.proof.elf.headers import Moved, offsets_of
-from fatpack.proof.ledger import compare_views, inside
+from fatpack.proof.elf.headers import MovedTable, possible_offsets
+from fatpack.proof.ledger import compare_views, find_range
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.rest import compare_rest
-from fatpack.proof.stale import as_words
+from fatpack.proof.rest import compare_padding
+from fatpack.proof.stale import split_into_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fatpack.io.source import View
-    from fatpack.proof.device import DeviceCode
-    from fatpack.proof.elf.reading import ElfFile, Section
-    from fatpack.proof.ledger import Ledger
-    from fatpack.proof.rest import Part
+    from fatpack.proof.device import DeviceCodeComparison
+    from fatpack.proof.elf.reading import ProofElfFile, ProofElfSection
+    from fatpack.proof.ledger import DifferenceLog
+    from fatpack.proof.rest import FilePart
 
 _ALLOCATED = 0x2
 _NO_BITS = ("SHT_NOBITS", "SHT_NULL")
@@ -35,12 +35,12 @@ _NO_PLACES = (3, 4, 6)
 _FIRST_RESERVED = 0xFF00
 
 
-def compare_unloaded(
-    before: ElfFile,
-    after: ElfFile,
-    device: DeviceCode,
-    moved: Sequence[Moved],
-    ledger: Ledger,
+def compare_non_loaded(
+    before: ProofElfFile,
+    after: ProofElfFile,
+    device: DeviceCodeComparison,
+    moved: Sequence[MovedTable],
+    ledger: DifferenceLog,
 ) -> None:
     """Compare section tables, sections that are not loaded, and all bytes that belong to nothing.
 
@@ -60,27 +60,31 @@ def compare_unloaded(
         if old.size == new.size and _is_stored(before, old) and _is_stored(after, new):
             ours, theirs = before.view.slice(old.offset, old.size), after.view.slice(new.offset, new.size)
             if old.type == _SYMBOLS:
-                _compare_symbols(ours, theirs, _Follow(before, device.moves, moved), ledger)
+                _compare_symbols(ours, theirs, _SymbolFollower(before, device.moves, moved), ledger)
             else:
                 compare_views(f"section {new.name}", ours, theirs, ledger)
         else:
             ledger.differ("section", offset=new.offset, expected="in the file, as it was", found=new.name)
     known = [(start, end) for start, end, _ in _parts(before, before)]
-    compare_rest(before.view, after.view, known, _parts(after, before), ledger)
+    compare_padding(before.view, after.view, known, _parts(after, before), ledger)
 
 
-def _header_at(elf: ElfFile, section: Section) -> int:
+def _header_at(elf: ProofElfFile, section: ProofElfSection) -> int:
     return int(elf.header["e_shoff"]) + section.number * elf.section_size
 
 
 def _compare_header(
-    after: ElfFile, pair: tuple[Section, Section], device: DeviceCode, moved: Sequence[Moved], ledger: Ledger
+    after: ProofElfFile,
+    pair: tuple[ProofElfSection, ProofElfSection],
+    device: DeviceCodeComparison,
+    moved: Sequence[MovedTable],
+    ledger: DifferenceLog,
 ) -> None:
     old, new = pair
     expected = old.replace(offset=new.offset)
     if old.flags & _ALLOCATED:
         gone = next((each for each in moved if each.old <= old.address < each.old + max(each.size, 1)), None)
-        where = inside(old.address, device.ranges)
+        where = find_range(old.address, device.ranges)
         if gone is not None and new.address != old.address:
             expected = expected.replace(address=old.address - gone.old + gone.new)
         elif where is not None and old.address + old.size <= where[1] and new.size < old.size:
@@ -88,7 +92,7 @@ def _compare_header(
     ledger.same("section header", expected, new, offset=_header_at(after, new))
 
 
-def _is_placed(after: ElfFile, old: Section, new: Section, shifts: Collection[int]) -> bool:
+def _is_placed(after: ProofElfFile, old: ProofElfSection, new: ProofElfSection, shifts: Collection[int]) -> bool:
     """Return whether the offset of a section is one that it can have.
 
     What is loaded stands where its address says. What has no bytes has no place: what is stated is where it would be,
@@ -97,11 +101,17 @@ def _is_placed(after: ElfFile, old: Section, new: Section, shifts: Collection[in
     stretch = after.memory.stretch(new.address) if old.flags & _ALLOCATED else None
     if old.type in _NO_BITS or not old.size:
         is_gone = bool(old.flags & _ALLOCATED) and stretch is None and new.offset <= len(after.view)
-        return is_gone or old.offset - new.offset in shifts or new.offset in offsets_of(after, new.address)
+        return is_gone or old.offset - new.offset in shifts or new.offset in possible_offsets(after, new.address)
     return stretch is None or new.address >= stretch.filled or new.offset - stretch.at == new.address - stretch.start
 
 
-def _size(after: ElfFile, old: Section, new: Section, device: DeviceCode, moved: Sequence[Moved]) -> int:
+def _size(
+    after: ProofElfFile,
+    old: ProofElfSection,
+    new: ProofElfSection,
+    device: DeviceCodeComparison,
+    moved: Sequence[MovedTable],
+) -> int:
     """Return the size that a section of device code must state: up to its last container, or what else is there.
 
     If it states neither of them, the size that it had.
@@ -115,7 +125,7 @@ def _size(after: ElfFile, old: Section, new: Section, device: DeviceCode, moved:
     return new.size if start + new.size in ends else old.size
 
 
-def _compare_symbols(ours: View, theirs: View, follow: _Follow, ledger: Ledger) -> None:
+def _compare_symbols(ours: View, theirs: View, follow: _SymbolFollower, ledger: DifferenceLog) -> None:
     record = follow.record
     step = WINDOW // record.size * record.size
     for at in range(0, len(ours), step):
@@ -134,10 +144,12 @@ def _compare_symbols(ours: View, theirs: View, follow: _Follow, ledger: Ledger) 
                 return
 
 
-class _Follow:
+class _SymbolFollower:
     """Where symbols of the table for linkers and debuggers must be, and where they may be."""
 
-    def __init__(self, elf: ElfFile, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[Moved]) -> None:
+    def __init__(
+        self, elf: ProofElfFile, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[MovedTable]
+    ) -> None:
         wide = elf.memory.word == 8
         sign = "<" if elf.memory.order == "little" else ">"
         self.record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
@@ -152,7 +164,7 @@ class _Follow:
 
     def concerns(self, table: bytes) -> bool:
         """Return whether a symbol of some may be on a container that moved."""
-        values = as_words(self._memory, table)[1 :: 3 if self._wide else 4]
+        values = split_into_words(self._memory, table)[1 :: 3 if self._wide else 4]
         return any(self._low <= value < self._high for value in values)
 
     def is_right(self, was: tuple[int, ...], now: tuple[int, ...]) -> bool:
@@ -192,11 +204,11 @@ class _Follow:
         return now[self._value] == value and now[self._size] in sizes | ({was[self._size]} if not inside else set())
 
 
-def _is_stored(elf: ElfFile, section: Section) -> bool:
+def _is_stored(elf: ProofElfFile, section: ProofElfSection) -> bool:
     return section.offset + section.size <= len(elf.view)
 
 
-def _parts(elf: ElfFile, before: ElfFile) -> list[Part]:
+def _parts(elf: ProofElfFile, before: ProofElfFile) -> list[FilePart]:
     """Return the parts of a file: start, end, and where the same part ended in the file before.
 
     Where a segment was cut the last number is where it was cut.

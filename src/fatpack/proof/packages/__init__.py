@@ -8,10 +8,10 @@ from fatpack.errors import Unsupported
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.proof.packages.verdict import PackageVerdict
+    from fatpack.proof.packages.verdict import PackageProofResult
 
 
-def verify(before: View, after: View) -> PackageVerdict:
+def prove_package(before: View, after: View) -> PackageProofResult:
     """Return whether ``after`` is the package ``before`` with less device code, or none the less, and nothing else.
 
     Of two files with the same bytes nothing more is read. Of others all is inflated, in windows; libraries go to
@@ -26,16 +26,16 @@ def verify(before: View, after: View) -> PackageVerdict:
         from fatpack.proof.packages import wheels
 
         is_wheel = not wheels.has_inner_archives(before)
-    from fatpack.proof.packages.verdict import fact, same_bytes
+    from fatpack.proof.packages.verdict import proved_file, proved_same_bytes
 
-    files = fact(before), fact(after)
+    files = proved_file(before), proved_file(after)
     if files[0].digest == files[1].digest:
-        return same_bytes("wheel" if is_wheel else "conda", *files)
+        return proved_same_bytes("wheel" if is_wheel else "conda", *files)
     if is_wheel:
-        return wheels.verify(before, after)
+        return wheels.prove_wheel(before, after)
     from fatpack.proof.packages import conda
 
-    return conda.verify(before, after)
+    return conda.prove_conda(before, after)
 
 
 def _form(view: View) -> str:

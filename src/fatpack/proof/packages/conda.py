@@ -21,18 +21,18 @@ from fatpack.errors import BadValue, LimitExceeded
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.seekable import ViewFile
-from fatpack.proof.ledger import Ledger, compare_views
+from fatpack.proof.ledger import DifferenceLog, compare_views
 from fatpack.proof.packages import frames, metadata, tars
-from fatpack.proof.packages.verdict import PackageVerdict, compare_libraries, fact
-from fatpack.proof.packages.wheels import copy
+from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
+from fatpack.proof.packages.wheels import copy_member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 
     from fatpack.io.source import View
-    from fatpack.proof.packages.metadata import Content
-    from fatpack.proof.packages.verdict import LibraryFact
+    from fatpack.proof.packages.metadata import PackageFiles
+    from fatpack.proof.packages.verdict import ProvedLibrary
 
 #: LIMIT: bytes of a file that describes the package, each read whole
 _TEXT = 64 << 20
@@ -53,26 +53,26 @@ NOT_COMPARED = (
 )
 
 
-def verify(before: View, after: View) -> PackageVerdict:
+def prove_conda(before: View, after: View) -> PackageProofResult:
     """Return whether ``after`` is the conda package ``before`` with less device code, and nothing else.
 
     Inflates all of both, in windows; libraries go to unnamed temporary files. Raises FormatError for what is no conda
     package or damaged, and what proofs of libraries raise.
     """
-    work = _Work(Ledger())
+    work = _CondaComparison(DifferenceLog())
     if before.head(0, 4).startswith(magics.BZIP2):
         work.compare(before, after)
     else:
         _compare_zips(work, before, after)
-    build = metadata.compare(work.texts, work.contents, work.ledger, after.chain)
+    build = metadata.compare_descriptions(work.texts, work.contents, work.ledger, after.chain)
     if build is not None:
         for names, stem in zip(work.stems, build, strict=True):
             for name in names:
                 work.ledger.same("name of an archive", stem, name)
-    return PackageVerdict(
+    return PackageProofResult(
         "conda",
-        fact(before),
-        fact(after),
+        proved_file(before),
+        proved_file(after),
         not work.ledger.count,
         tuple(work.ledger.differences),
         work.ledger.count,
@@ -84,7 +84,7 @@ def verify(before: View, after: View) -> PackageVerdict:
     )
 
 
-def _compare_zips(work: _Work, before: View, after: View) -> None:
+def _compare_zips(work: _CondaComparison, before: View, after: View) -> None:
     """Compare two ``.conda`` files. Raises BadValue for one that is none."""
     try:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
@@ -101,8 +101,8 @@ def _compare_zips(work: _Work, before: View, after: View) -> None:
                     work.ledger.differ("name of a file", expected=was.filename, found=now.filename)
                     return
                 with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
-                    copy(old, was, first)
-                    copy(new, now, second)
+                    copy_member(old, was, first)
+                    copy_member(new, now, second)
                     with open_source(first, name=was.filename) as one, open_source(second, name=now.filename) as other:
                         one.budget, other.budget = before.source.budget, after.source.budget
                         if not kinds[0]:
@@ -111,7 +111,7 @@ def _compare_zips(work: _Work, before: View, after: View) -> None:
                         for names, info in zip(work.stems, (was, now), strict=True):
                             names.append(info.filename.removeprefix(kinds[0]).removesuffix(_ENDING))
                         work.compare(one.view(), other.view())
-            frames.compare(old, new, before, after, work.ledger)
+            frames.compare_zip_structure(old, new, before, after, work.ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="conda", field="archive", chain=after.chain) from error
 
@@ -124,22 +124,22 @@ def _kind(name: str) -> str:
     return next((kind for kind in ("pkg-", "info-") if name.startswith(kind) and name.endswith(_ENDING)), "")
 
 
-class _Work:
+class _CondaComparison:
     """Two packages that are compared: ``texts`` are both versions of the files that describe them."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: DifferenceLog) -> None:
         self.ledger = ledger
         self.texts: dict[str, tuple[bytes, bytes]] = {}
-        self.contents: dict[str, tuple[Content, Content]] = {}
+        self.contents: dict[str, tuple[PackageFiles, PackageFiles]] = {}
         self.stems: tuple[list[str], list[str]] = ([], [])
         self._seen: set[str] = set()
         self.same_count = 0
-        self.libraries: list[LibraryFact] = []
+        self.libraries: list[ProvedLibrary] = []
         self.described: list[str] = []
 
     def compare(self, before: View, after: View) -> None:
         """Compare two tar archives."""
-        for was, now in zip_longest(tars.entries(before), tars.entries(after)):
+        for was, now in zip_longest(tars.read_tar_entries(before), tars.read_tar_entries(after)):
             if was is None or now is None:
                 name = (was or now).info.name
                 found = "none" if now is None else name
@@ -156,8 +156,8 @@ class _Work:
             if was.content is not None and now.content is not None:
                 self._content(now.info.name, was.content, now.content)
 
-    def _content(self, name: str, old: tars.Content, new: tars.Content) -> None:
-        if name in metadata.NAMES:
+    def _content(self, name: str, old: tars.MemberContent, new: tars.MemberContent) -> None:
+        if name in metadata.DESCRIPTION_NAMES:
             texts = _text(name, old), _text(name, new)
             self.texts[name] = texts
             if texts[0] == texts[1]:
@@ -175,7 +175,7 @@ class _Work:
                 compare_libraries(name, one.view(), other.view(), self.ledger, self.libraries)
 
 
-def _text(name: str, file: tars.Content) -> bytes:
+def _text(name: str, file: tars.MemberContent) -> bytes:
     data = file.read(_TEXT + 1)
     if len(data) > _TEXT:
         raise LimitExceeded(
@@ -188,7 +188,7 @@ def _text(name: str, file: tars.Content) -> bytes:
     return data
 
 
-def _kept(file: tars.Content, into: IO[bytes]) -> Content:
+def _kept(file: tars.MemberContent, into: IO[bytes]) -> PackageFiles:
     """Return digest and size of a file; write it down if it may be a library that was changed."""
     digest, size = sha256(), 0
     is_library = False

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import zipfile
     from collections.abc import Sequence
 
-    from fatpack.proof.ledger import Ledger
+    from fatpack.proof.ledger import DifferenceLog
 
 #: LIMIT: bytes of a file that describes the wheel, each read whole
 _TEXT = 64 << 20
 
 
-def text(archive: zipfile.ZipFile, info: zipfile.ZipInfo, chain: Sequence[str]) -> str:
+def read_description(archive: zipfile.ZipFile, info: zipfile.ZipInfo, chain: Sequence[str]) -> str:
     """Return all of a file that describes the wheel. Raises LimitExceeded for one that is far too large."""
     if info.file_size > _TEXT:
         raise LimitExceeded(
@@ -38,14 +38,14 @@ def text(archive: zipfile.ZipFile, info: zipfile.ZipInfo, chain: Sequence[str]) 
         return file.read().decode("utf-8", "surrogateescape")
 
 
-def version(metadata: str) -> str:
+def metadata_version(metadata: str) -> str:
     """Return the version that METADATA says, "" if it says none."""
     lines = _lines(metadata)
     number = _header(lines, "version")
     return "" if number is None else lines[number].partition(":")[2].strip()
 
 
-def compare_metadata(what: str, before: str, after: str, ledger: Ledger) -> None:
+def compare_metadata(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
     """Note a difference unless all of METADATA is as it was, but for the value of its first version."""
     old, new = _lines(before), _lines(after)
     for lines in (old, new):
@@ -55,7 +55,7 @@ def compare_metadata(what: str, before: str, after: str, ledger: Ledger) -> None
     _compare(what, old, new, ledger)
 
 
-def compare_wheel(what: str, before: str, after: str, ledger: Ledger) -> None:
+def compare_wheel(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
     """Note a difference unless all of WHEEL is as it was, but for the value of one build tag, or one that is new."""
     old, new = _lines(before), _lines(after)
     was, now = _header(old, "build"), _header(new, "build")
@@ -68,7 +68,7 @@ def compare_wheel(what: str, before: str, after: str, ledger: Ledger) -> None:
     _compare(what, old, new, ledger)
 
 
-def rows_of(record: str, ledger: Ledger) -> list[list[str]]:
+def record_rows(record: str, ledger: DifferenceLog) -> list[list[str]]:
     """Return the lines of RECORD as path, digest and size; what is no such line, or a second for a path, differs."""
     try:
         rows = [row for row in csv.reader(io.StringIO(record, newline=""), strict=True) if row]
@@ -105,7 +105,7 @@ def _without_value(line: str) -> str:
     return line.partition(":")[0] + ":" + line[len(line.rstrip("\r\n")) :]
 
 
-def _compare(what: str, old: Sequence[str], new: Sequence[str], ledger: Ledger) -> None:
+def _compare(what: str, old: Sequence[str], new: Sequence[str], ledger: DifferenceLog) -> None:
     if old == new:
         return
     for number in range(max(len(old), len(new))):

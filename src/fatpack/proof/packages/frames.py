@@ -19,7 +19,7 @@ import struct
 import zlib
 
 from fatpack import magics
-from fatpack.proof.ledger import shown
+from fatpack.proof.ledger import shown_bytes
 from fatpack.proof.memory import WINDOW
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import zipfile
 
     from fatpack.io.source import View
-    from fatpack.proof.ledger import Ledger
+    from fatpack.proof.ledger import DifferenceLog
 
 _LOCAL, _ENTRY = struct.Struct("<4s5H3I2H"), struct.Struct("<4s6H3I5H2I")
 _END, _END_64, _LOCATOR = struct.Struct("<4s4H2IH"), struct.Struct("<4sQ2H2I4Q"), struct.Struct("<4sIQI")
@@ -49,9 +49,11 @@ _WIDE, _NAME = 0x0001, 0x7075
 _TAIL = 1 << 17
 
 
-def compare(old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: Ledger) -> None:
+def compare_zip_structure(
+    old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: DifferenceLog
+) -> None:
     """Compare everything but content and names of files, of which both have as many. Raises Truncated."""
-    one, other = _Frame(old, before), _Frame(new, after)
+    one, other = _ZipFrame(old, before), _ZipFrame(new, after)
     if one.order != other.order:
         ledger.differ("order in which the data of files lie", expected="as before", found="another")
         return
@@ -70,7 +72,9 @@ def compare(old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: Vie
         ledger.same(what, tails[0].get(what, "none"), tails[1].get(what, "none"))
 
 
-def _ranges(what: str, one: _Frame, other: _Frame, old: tuple[int, int], new: tuple[int, int], ledger: Ledger) -> None:
+def _ranges(
+    what: str, one: _ZipFrame, other: _ZipFrame, old: tuple[int, int], new: tuple[int, int], ledger: DifferenceLog
+) -> None:
     sizes = old[1] - old[0], new[1] - new[0]
     if sizes[0] != sizes[1]:
         texts = [f"{size} bytes" for size in sizes]
@@ -80,11 +84,13 @@ def _ranges(what: str, one: _Frame, other: _Frame, old: tuple[int, int], new: tu
         size = min(WINDOW, sizes[0] - at)
         was, now = one.view.read(old[0] + at, size), other.view.read(new[0] + at, size)
         if was != now:
-            ledger.differ(what, offset=other.view.offset(new[0] + at), expected=shown(was), found=shown(now))
+            ledger.differ(
+                what, offset=other.view.offset(new[0] + at), expected=shown_bytes(was), found=shown_bytes(now)
+            )
             return
 
 
-def _is_same(one: _Frame, other: _Frame, number: int) -> bool:
+def _is_same(one: _ZipFrame, other: _ZipFrame, number: int) -> bool:
     """Return whether a file is stored as the same bytes."""
     (old, old_end), (new, new_end) = one.data(number), other.data(number)
     if old_end - old != new_end - new:
@@ -96,7 +102,7 @@ def _is_same(one: _Frame, other: _Frame, number: int) -> bool:
     return True
 
 
-class _Frame:
+class _ZipFrame:
     """One archive. ``order`` are the numbers of its files, in the directory, by where their data lie."""
 
     def __init__(self, archive: zipfile.ZipFile, view: View) -> None:

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from fatpack.proof.ledger import Ledger
+    from fatpack.proof.ledger import DifferenceLog
 
     #: the SHA-256 of a file in hexadecimal digits, and its size in bytes
-    Content: TypeAlias = tuple[str, int]
+    PackageFiles: TypeAlias = tuple[str, int]
 
 INDEX, PATHS = "info/index.json", "info/paths.json"
-NAMES = (INDEX, PATHS)
+DESCRIPTION_NAMES = (INDEX, PATHS)
 
 
-def compare(
+def compare_descriptions(
     texts: Mapping[str, tuple[bytes, bytes]],
-    contents: Mapping[str, tuple[Content, Content]],
-    ledger: Ledger,
+    contents: Mapping[str, tuple[PackageFiles, PackageFiles]],
+    ledger: DifferenceLog,
     chain: Sequence[str],
 ) -> tuple[str, str] | None:
     """Note differences between both descriptions, given what both packages hold by name.
@@ -32,7 +32,7 @@ def compare(
     tool of conda writes.
     """
     parsed = {name: [_parsed(text, name, chain) for text in both] for name, both in texts.items()}
-    for name in NAMES:
+    for name in DESCRIPTION_NAMES:
         if name not in parsed:
             ledger.differ(name, expected="a file", found="none")
     if PATHS in parsed:
@@ -70,7 +70,7 @@ def _parsed(text: bytes, name: str, chain: Sequence[str]) -> dict[str, Any]:
 
 
 def _compare_paths(
-    both: Sequence[dict[str, Any]], contents: Mapping[str, tuple[Content, Content]], ledger: Ledger
+    both: Sequence[dict[str, Any]], contents: Mapping[str, tuple[PackageFiles, PackageFiles]], ledger: DifferenceLog
 ) -> None:
     old, new = both
     lists = [_entries(part) for part in both]
@@ -102,6 +102,6 @@ def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [entry for entry in paths if isinstance(entry, dict)] if isinstance(paths, list) else []
 
 
-def _stated(entry: Mapping[str, Any]) -> Content:
+def _stated(entry: Mapping[str, Any]) -> PackageFiles:
     size = entry.get("size_in_bytes")
     return str(entry.get("sha256")), size if isinstance(size, int) else -1

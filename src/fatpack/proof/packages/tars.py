@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-    class Content(Protocol):
+    class MemberContent(Protocol):
         """A file that is read forwards."""
 
         def read(self, size: int, /) -> bytes: ...  # noqa: D102
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
 
 
-class Entry(Record):
+class TarEntry(Record):
     """A file, folder or link of an archive: ``content`` is read before the next entry, None for what has none."""
 
     info: tarfile.TarInfo
-    content: Content | None
+    content: MemberContent | None
 
 
-def entries(view: View) -> Iterator[Entry]:
+def read_tar_entries(view: View) -> Iterator[TarEntry]:
     """Yield what is in an archive that zstd or bzip2 compressed.
 
     What it inflates to is drawn from the budget. Raises FormatError and LimitExceeded.
     """
-    reader = io.BufferedReader(_Pieces(_inflated(view)), limits.CHUNK)
+    reader = io.BufferedReader(_PiecesFile(_inflated(view)), limits.CHUNK)
     try:
         with tarfile.open(fileobj=reader, mode="r|") as archive:
             while (info := archive.next()) is not None:
                 content = archive.extractfile(info) if info.isreg() else None
-                yield Entry(info, None if content is None else _Content(content, view, info.name))
+                yield TarEntry(info, None if content is None else _Content(content, view, info.name))
                 archive.members.clear()  # type: ignore[attr-defined]  # it would grow with the archive
     except _FAILURES as error:
         raise _damaged(error, view, "archive") from error
@@ -79,7 +79,7 @@ class _Content:
 def _inflated(view: View) -> Iterator[bytes]:
     if view.head(0, 4).startswith(magics.BZIP2):
         return _bunzipped(view)
-    return codec.inflated(view, "zstd", None, format="conda")
+    return codec.inflate_pieces(view, "zstd", None, format="conda")
 
 
 def _bunzipped(view: View) -> Iterator[bytes]:
@@ -95,7 +95,7 @@ def _bunzipped(view: View) -> Iterator[bytes]:
                 data = stream.unused_data if stream.eof else b""
                 size += len(made)
                 if not view.source.draw(view.start, size):
-                    raise codec.too_much(view, None, format="conda")
+                    raise codec.inflation_limit_error(view, None, format="conda")
                 yield made
     except (OSError, ValueError) as error:  # bz2's
         raise BadValue(str(error), format="bzip2", field="stream", chain=view.chain) from error
@@ -104,7 +104,7 @@ def _bunzipped(view: View) -> Iterator[bytes]:
         raise BadValue(text, format="bzip2", field="stream", hint="get the package again", chain=view.chain)
 
 
-class _Pieces(io.RawIOBase):
+class _PiecesFile(io.RawIOBase):
     """Pieces as a file that is read forwards."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

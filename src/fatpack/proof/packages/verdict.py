@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from fatpack import magics, proof
-from fatpack.proof.digests import digest
-from fatpack.proof.verdict import FileFact
+from fatpack.proof.digests import file_digest
+from fatpack.proof.verdict import ProvedFile
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.proof.ledger import Ledger
-    from fatpack.proof.verdict import Difference, Verdict
+    from fatpack.proof.ledger import DifferenceLog
+    from fatpack.proof.verdict import Difference, ProofResult
 
 
-class LibraryFact(Record):
+class ProvedLibrary(Record):
     """A library that changed: its path in the package, and what its proof says."""
 
     path: str
-    verdict: Verdict
+    verdict: ProofResult
 
 
-class PackageVerdict(Record):
+class PackageProofResult(Record):
     """The result of a proof of a package, whose ``kind`` is ``wheel`` or ``conda``.
 
     ``is_proved`` is true if nothing differs that must not; ``differences`` are the first of what does, and
@@ -30,36 +30,38 @@ class PackageVerdict(Record):
     """
 
     kind: str
-    before: FileFact
-    after: FileFact
+    before: ProvedFile
+    after: ProvedFile
     is_proved: bool
     differences: tuple[Difference, ...]
     difference_count: int
     same_count: int
-    libraries: tuple[LibraryFact, ...]
+    libraries: tuple[ProvedLibrary, ...]
     described: tuple[str, ...]
     compared: tuple[str, ...]
     not_compared: tuple[str, ...]
 
 
-def fact(view: View) -> FileFact:
+def proved_file(view: View) -> ProvedFile:
     """Return the name, size and digest of a package, which is read whole."""
-    return FileFact(view.chain[-1] if view.chain else view.source.name, len(view), digest(view))
+    return ProvedFile(view.chain[-1] if view.chain else view.source.name, len(view), file_digest(view))
 
 
-def same_bytes(kind: str, before: FileFact, after: FileFact) -> PackageVerdict:
+def proved_same_bytes(kind: str, before: ProvedFile, after: ProvedFile) -> PackageProofResult:
     """Return what is proved of two files with the same digest."""
-    return PackageVerdict(
+    return PackageProofResult(
         kind, before, after, True, (), 0, 0, (), (), ("every byte: both files are the same",), ("what is in them",)
     )
 
 
-def compare_libraries(name: str, before: View, after: View, ledger: Ledger, libraries: list[LibraryFact]) -> None:
+def compare_libraries(
+    name: str, before: View, after: View, ledger: DifferenceLog, libraries: list[ProvedLibrary]
+) -> None:
     """Prove a file of a package that changed; note a difference if it is no linked file, or not proved."""
     if not before.head(0, 4).startswith((magics.ELF, magics.DOS)):
         ledger.differ(f"{name}: content", expected="as it was: it is no linked program", found="another")
         return
-    verdict = proof.verify(before, after)
-    libraries.append(LibraryFact(name, verdict))
+    verdict = proof.prove(before, after)
+    libraries.append(ProvedLibrary(name, verdict))
     if not verdict.is_proved:
         ledger.differ(f"{name}: {verdict.difference_count} differences", expected="none")

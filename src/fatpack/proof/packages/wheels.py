@@ -17,16 +17,16 @@ from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.seekable import ViewFile
-from fatpack.proof.ledger import Ledger
+from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.packages import describing, frames
-from fatpack.proof.packages.verdict import PackageVerdict, compare_libraries, fact
+from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 
     from fatpack.io.source import View
-    from fatpack.proof.packages.verdict import LibraryFact
+    from fatpack.proof.packages.verdict import ProvedLibrary
 
 #: what has to be as it was of every file
 _SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
@@ -45,25 +45,25 @@ NOT_COMPARED = (
 )
 
 
-def verify(before: View, after: View) -> PackageVerdict:
+def prove_wheel(before: View, after: View) -> PackageProofResult:
     """Return whether ``after`` is the wheel ``before`` with less device code, and nothing else.
 
     Inflates all of both, in windows; libraries that changed go to unnamed temporary files. Raises FormatError for what
     is no wheel or damaged, and what proofs of libraries raise.
     """
-    ledger = Ledger()
+    ledger = DifferenceLog()
     try:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
-            work = _Work(old, new, before, after, ledger)
+            work = _WheelComparison(old, new, before, after, ledger)
             work.compare()
             if len(old.infolist()) == len(new.infolist()):
-                frames.compare(old, new, before, after, ledger)
+                frames.compare_zip_structure(old, new, before, after, ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
-    return PackageVerdict(
+    return PackageProofResult(
         "wheel",
-        fact(before),
-        fact(after),
+        proved_file(before),
+        proved_file(after),
         not ledger.count,
         tuple(ledger.differences),
         ledger.count,
@@ -91,10 +91,12 @@ def has_inner_archives(view: View) -> bool:
     return "metadata.json" in names and all(any(name.startswith(kind) for name in top) for kind in ("pkg-", "info-"))
 
 
-class _Work:
+class _WheelComparison:
     """Two wheels that are compared."""
 
-    def __init__(self, old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: Ledger) -> None:
+    def __init__(
+        self, old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: DifferenceLog
+    ) -> None:
         self._old, self._new = old, new
         self._chains = before.chain, after.chain
         self._ledger = ledger
@@ -103,7 +105,7 @@ class _Work:
         self._rows = {row[0]: row for row in self._lines[1]}
         self._names: dict[str, str] = {}
         self.same_count = 0
-        self.libraries: list[LibraryFact] = []
+        self.libraries: list[ProvedLibrary] = []
         self.described: list[str] = []
 
     def compare(self) -> None:
@@ -160,14 +162,14 @@ class _Work:
         self.described.append(now.filename)
         if name == "RECORD":
             return True
-        old = describing.text(self._old, was, self._chains[0])
-        new = describing.text(self._new, now, self._chains[1])
+        old = describing.read_description(self._old, was, self._chains[0])
+        new = describing.read_description(self._new, now, self._chains[1])
         if name == "WHEEL":
             describing.compare_wheel(now.filename, old, new, self._ledger)
             return True
         describing.compare_metadata(now.filename, old, new, self._ledger)
         stated = self._stems[1].rpartition("-")[2]
-        self._ledger.same(f"{now.filename}: version", stated, describing.version(new))
+        self._ledger.same(f"{now.filename}: version", stated, describing.metadata_version(new))
         return True
 
     def _library(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
@@ -175,7 +177,7 @@ class _Work:
 
         with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
             for archive, info, file in ((self._old, was, first), (self._new, now, second)):
-                copy(archive, info, file)
+                copy_member(archive, info, file)
             with open_source(first, name=was.filename) as one, open_source(second, name=now.filename) as other:
                 compare_libraries(now.filename, one.view(), other.view(), self._ledger, self.libraries)
 
@@ -184,8 +186,8 @@ class _Work:
         if name not in archive.namelist():
             self._ledger.differ("RECORD", expected="a file", found="none")
             return []
-        text = describing.text(archive, archive.getinfo(name), self._chains[which])
-        return describing.rows_of(text, self._ledger)
+        text = describing.read_description(archive, archive.getinfo(name), self._chains[which])
+        return describing.record_rows(text, self._ledger)
 
     def _compare_record(self) -> None:
         """Compare which files both RECORDs list, and which of them with a digest and a size."""
@@ -224,7 +226,7 @@ def _stem(archive: zipfile.ZipFile, view: View) -> str:
     return found[0].removesuffix(".dist-info")
 
 
-def copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
+def copy_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
     """Write a file of an archive into another file, from its beginning."""
     with archive.open(info) as file:
         while block := file.read(limits.CHUNK):

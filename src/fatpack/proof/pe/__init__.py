@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from fatpack.proof.both import Both
-from fatpack.proof.described import Erased, compare_described
+from fatpack.proof.both import ProgramPair
+from fatpack.proof.described import ZeroedImages, compare_described
 from fatpack.proof.device import compare_device_code
-from fatpack.proof.ledger import Ledger, compare_memory, compare_views, merged
+from fatpack.proof.ledger import DifferenceLog, compare_memory, compare_views, merge_ranges
 from fatpack.proof.pe.headers import compare_headers
-from fatpack.proof.pe.leading import Leading
-from fatpack.proof.pe.reading import CERTIFICATES, PeFile, read_pe
-from fatpack.proof.pe.unloaded import compare_unloaded
-from fatpack.proof.records import Pointer
-from fatpack.proof.verdict import Changed
+from fatpack.proof.pe.leading import PointersToDeviceCode
+from fatpack.proof.pe.reading import CERTIFICATES, ProofPeFile, read_pe
+from fatpack.proof.pe.unloaded import compare_non_loaded
+from fatpack.proof.records import RecordPointer
+from fatpack.proof.verdict import ChangedRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from fatpack.io.source import View
-    from fatpack.proof.device import DeviceCode
+    from fatpack.proof.device import DeviceCodeComparison
     from fatpack.proof.ledger import Range
-    from fatpack.proof.memory import Memory
+    from fatpack.proof.memory import ProgramMemory
 
 #: Sections of device code: names in objects, and as linkers cut them.
 _SECTIONS = (b".nv_fatbin", b".nv_fatb", b"__nv_relfatbin", b"__nv_rel", b".hip_fatbin", b".hip_fat")
@@ -45,31 +45,35 @@ NOT_COMPARED = (
 )
 
 
-def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tuple[Changed, ...]]:
+def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCodeComparison, tuple[ChangedRange, ...]]:
     """Compare two PE images; return what became of the device code, and all ranges that may differ.
 
     Raises FormatError for a damaged file.
     """
     old, new = read_pe(before), read_pe(after)
-    leading = Leading(old)
-    named = merged(_ranges(old, _SECTIONS))
-    both = Both(old.memory, new.memory, _pointers, leading, ledger)
+    leading = PointersToDeviceCode(old)
+    named = merge_ranges(_ranges(old, _SECTIONS))
+    both = ProgramPair(old.memory, new.memory, _pointers, leading, ledger)
     device = compare_device_code(both, named, [])
-    images, tables = merged(_ranges(old, _IMAGES)), merged(_ranges(old, _FOR_TOOLS))
-    device = device.with_described(compare_described(both, images, tables) if images else Erased())
+    images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, _FOR_TOOLS))
+    device = device.with_described(compare_described(both, images, tables) if images else ZeroedImages())
     words = compare_headers(old, new, device.ranges, ledger)
     compare_memory(
-        old.memory, new.memory, merged([*device.ranges, *device.erased]), merged([*device.words, *words]), ledger
+        old.memory,
+        new.memory,
+        merge_ranges([*device.ranges, *device.erased]),
+        merge_ranges([*device.words, *words]),
+        ledger,
     )
-    compare_unloaded(old, new, device.moves, _is_same(before, after), ledger)
-    changed = [Changed(*each, "size, offset or checksum in the headers") for each in words]
+    compare_non_loaded(old, new, device.moves, _is_same(before, after), ledger)
+    changed = [ChangedRange(*each, "size, offset or checksum in the headers") for each in words]
     if old.directory(CERTIFICATES) != new.directory(CERTIFICATES):
         at = old.directory_at(CERTIFICATES)
-        changed.append(Changed(at, at + 8, "signature, which is taken out"))
+        changed.append(ChangedRange(at, at + 8, "signature, which is taken out"))
     return device, (*device.changed, *changed)
 
 
-def _ranges(pe: PeFile, names: Collection[bytes]) -> list[Range]:
+def _ranges(pe: ProofPeFile, names: Collection[bytes]) -> list[Range]:
     return [
         (each.address, each.address + (each.virtual_size or each.raw_size))
         for each in pe.sections
@@ -77,17 +81,17 @@ def _ranges(pe: PeFile, names: Collection[bytes]) -> list[Range]:
     ]
 
 
-def _pointers(memory: Memory, places: Collection[int]) -> dict[int, Pointer]:
+def _pointers(memory: ProgramMemory, places: Collection[int]) -> dict[int, RecordPointer]:
     """Return what pointers of an image hold: the word in place, as an address that counts from the image's base."""
     found = {}
     for place in places:
         word = memory.number(place, memory.word)
         value = None if word is None or word < memory.base else word - memory.base
-        found[place] = Pointer(value, word or 0)
+        found[place] = RecordPointer(value, word or 0)
     return found
 
 
 def _is_same(before: View, after: View) -> bool:
-    own = Ledger()
+    own = DifferenceLog()
     compare_views("file", before, after, own)
     return not own.count

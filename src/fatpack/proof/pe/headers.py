@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.proof.ledger import compare_views, inside
+from fatpack.proof.ledger import compare_views, find_range
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.pe.reading import CERTIFICATES, DEBUG, PeFile
+from fatpack.proof.pe.reading import CERTIFICATES, DEBUG, ProofPeFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.proof.ledger import Ledger, Range
-    from fatpack.proof.pe.reading import Section
+    from fatpack.proof.ledger import DifferenceLog, Range
+    from fatpack.proof.pe.reading import ProofPeSection
 
 #: Where numbers are: in the file header with its signature, the optional header, and a section header.
 _SYMBOLS_AT, _INITIALIZED_AT, _CHECKSUM_AT = 12, 8, 64
@@ -30,7 +30,9 @@ _DEBUG_ENTRY = struct.Struct("<IIHHIIII")
 _MOST_DEBUG = 256
 
 
-def compare_headers(before: PeFile, after: PeFile, ranges: Sequence[Range], ledger: Ledger) -> list[Range]:
+def compare_headers(
+    before: ProofPeFile, after: ProofPeFile, ranges: Sequence[Range], ledger: DifferenceLog
+) -> list[Range]:
     """Check the numbers that an edit may change; return the words in memory where they are, in order.
 
     ``ranges`` held device code.
@@ -61,9 +63,14 @@ def compare_headers(before: PeFile, after: PeFile, ranges: Sequence[Range], ledg
 
 
 def _compare_section(
-    before: PeFile, after: PeFile, old: Section, new: Section, ranges: Sequence[Range], ledger: Ledger
+    before: ProofPeFile,
+    after: ProofPeFile,
+    old: ProofPeSection,
+    new: ProofPeSection,
+    ranges: Sequence[Range],
+    ledger: DifferenceLog,
 ) -> None:
-    where = inside(old.address, ranges)
+    where = find_range(old.address, ranges)
     if new.raw_size != old.raw_size and (
         where is None or new.raw_size > old.raw_size or new.raw_size % after.file_align
     ):
@@ -74,7 +81,9 @@ def _compare_section(
         ledger.differ("PointerToRawData", address=old.at, expected=0, found=new.raw_offset)
 
 
-def _compare_lines(before: PeFile, after: PeFile, old: Section, new: Section, ledger: Ledger) -> None:
+def _compare_lines(
+    before: ProofPeFile, after: ProofPeFile, old: ProofPeSection, new: ProofPeSection, ledger: DifferenceLog
+) -> None:
     size = 6 * old.line_count
     if max(old.line_offset + size - len(before.view), new.line_offset + size - len(after.view)) > 0:
         ledger.differ("line numbers", address=new.at, expected="in the file")
@@ -83,13 +92,13 @@ def _compare_lines(before: PeFile, after: PeFile, old: Section, new: Section, le
     compare_views("line numbers", ours, theirs, ledger)
 
 
-def _compare_checksum(before: PeFile, after: PeFile, ledger: Ledger) -> None:
+def _compare_checksum(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLog) -> None:
     at = after.optional_at + _CHECKSUM_AT
-    expected = checksum(after) if before.checksum else 0
+    expected = expected_checksum(after) if before.checksum else 0
     ledger.same("CheckSum", expected, after.checksum, address=at)
 
 
-def checksum(pe: PeFile) -> int:
+def expected_checksum(pe: ProofPeFile) -> int:
     """Return what the checksum of an image must be: the sum of its 16-bit words with carries, and its size.
 
     As ImageHlp's CheckSumMappedFile computes it. Adding carries is counting modulo 65535, which long integers do fast.
@@ -108,7 +117,7 @@ def checksum(pe: PeFile) -> int:
     return ((0 if is_zero else folded or 0xFFFF) + len(view)) & 0xFFFFFFFF
 
 
-def _compare_debug(before: PeFile, after: PeFile, ledger: Ledger) -> list[int]:
+def _compare_debug(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLog) -> list[int]:
     """Compare what the debug directory leads to by file offset; return the addresses of these offsets."""
     start, size = before.directory(DEBUG)
     words = []

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.proof.memory import Memory
-    from fatpack.proof.pe.reading import PeFile
+    from fatpack.proof.memory import ProgramMemory
+    from fatpack.proof.pe.reading import ProofPeFile
 
 _EXPORTS, _RELOCATIONS = 0, 5
 
@@ -27,13 +27,13 @@ _WHOLE_WORD = {8: 10, 4: 3}
 _EXPORT_COUNT_AT, _EXPORT_TABLE_AT = 20, 28
 
 
-class Leading:
+class PointersToDeviceCode:
     """The pointers and exports of an image, by where they lead."""
 
-    def __init__(self, pe: PeFile) -> None:
+    def __init__(self, pe: ProofPeFile) -> None:
         self._pe = pe
 
-    def __call__(self, memory: Memory, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def __call__(self, memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield the pointers and exports that lead to addresses in ``[low, high)``: where they are, and these."""
         yield from self._exports(memory, low, high)
         start, size = self._pe.directory(_RELOCATIONS)
@@ -47,7 +47,7 @@ class Leading:
             yield from _relocated(memory, page, entries or b"", low, high)
             at += length
 
-    def _exports(self, memory: Memory, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def _exports(self, memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         start, size = self._pe.directory(_EXPORTS)
         count, table = (memory.number(start + at, 4) for at in (_EXPORT_COUNT_AT, _EXPORT_TABLE_AT))
         stretch = memory.stretch(table or 0)
@@ -59,7 +59,7 @@ class Leading:
                 yield table + 4 * number, value
 
 
-def _relocated(memory: Memory, page: int, entries: bytes, low: int, high: int) -> Iterator[tuple[int, int]]:
+def _relocated(memory: ProgramMemory, page: int, entries: bytes, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Yield the words of a page that are relocated and lead between two addresses."""
     word, kind = memory.word, _WHOLE_WORD[memory.word]
     stretch = memory.stretch(page)

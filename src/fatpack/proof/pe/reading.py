@@ -7,7 +7,7 @@ bytes.
 from __future__ import annotations
 
 from fatpack.errors import BadValue, Truncated
-from fatpack.proof.memory import Memory, Stretch
+from fatpack.proof.memory import LoadedRange, ProgramMemory
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ _WORDS = {b"\x0b\x01": 4, b"\x0b\x02": 8}
 _DIRECTORIES = {4: 96, 8: 112}
 
 
-class Section(Record):
+class ProofPeSection(Record):
     """A section header by the names of the specification; ``at`` is its address."""
 
     at: int
@@ -50,7 +50,7 @@ class Section(Record):
     flags: int
 
 
-class PeFile(Record):
+class ProofPeFile(Record):
     """A PE image: numbers of its headers, its sections and its memory image.
 
     Addresses count from the image's base. ``optional_at`` is where the optional header is, ``directories`` are
@@ -66,10 +66,10 @@ class PeFile(Record):
     headers_size: int
     file_align: int
     directories: Sequence[tuple[int, int]]
-    sections: Sequence[Section]
-    memory: Memory
+    sections: Sequence[ProofPeSection]
+    memory: ProgramMemory
 
-    def name_of(self, section: Section) -> bytes:
+    def name_of(self, section: ProofPeSection) -> bytes:
         """Return a section's name; GNU ld keeps those of more than 8 bytes behind the COFF symbols."""
         digits = section.name[1:]
         if not self.symbol_offset or section.name[:1] != b"/" or not digits.isdigit():
@@ -86,7 +86,7 @@ class PeFile(Record):
         return self.optional_at + _DIRECTORIES[self.memory.word] + 8 * number
 
 
-def read_pe(view: View) -> PeFile:
+def read_pe(view: View) -> ProofPeFile:
     """Return what a proof needs of a PE image. Raises FormatError for a damaged one."""
     image = _parsed(view, _HEAD)
     size = 0 if image is None else image.optional_header.sizeof_headers
@@ -118,7 +118,7 @@ def _parsed(view: View, size: int) -> Any:
         lief.logging.set_level(level)
 
 
-def _read(view: View, image: Any) -> PeFile:
+def _read(view: View, image: Any) -> ProofPeFile:
     header, optional = image.header, image.optional_header
     start = image.dos_header.addressof_new_exeheader
     optional_at = start + FILE_HEADER_SIZE
@@ -138,9 +138,9 @@ def _read(view: View, image: Any) -> PeFile:
             chain=view.chain,
         )  # fmt: skip
     stretches = _stretches(view, sections, optional.sizeof_headers, optional.section_alignment)
-    memory = Memory(view, stretches, word=word, order="little", base=optional.imagebase)
+    memory = ProgramMemory(view, stretches, word=word, order="little", base=optional.imagebase)
     directories = [(each.rva, each.size) for each in image.data_directories]
-    return PeFile(
+    return ProofPeFile(
         view,
         optional_at,
         header.pointerto_symbol_table,
@@ -155,8 +155,8 @@ def _read(view: View, image: Any) -> PeFile:
     )
 
 
-def _section(at: int, each: Any) -> Section:
-    return Section(
+def _section(at: int, each: Any) -> ProofPeSection:
+    return ProofPeSection(
         at,
         bytes(each.fullname).rstrip(b"\0"),
         each.virtual_size,
@@ -169,13 +169,13 @@ def _section(at: int, each: Any) -> Section:
     )
 
 
-def _stretches(view: View, sections: Sequence[Section], headers: int, align: int) -> list[Stretch]:
+def _stretches(view: View, sections: Sequence[ProofPeSection], headers: int, align: int) -> list[LoadedRange]:
     """Return what the loader puts into memory: the headers, and each section up to the end of its last page.
 
     Raises BadValue for sections that overlap or are not in the file.
     """
     align = max(1, align)
-    found = [Stretch(0, min(headers, len(view)), 0, min(headers, len(view)), "headers")]
+    found = [LoadedRange(0, min(headers, len(view)), 0, min(headers, len(view)), "headers")]
     for each in sorted(sections, key=lambda each: each.address):
         size = each.virtual_size or each.raw_size
         if not size:
@@ -192,5 +192,5 @@ def _stretches(view: View, sections: Sequence[Section], headers: int, align: int
                 chain=view.chain,
             )
         flags = f"{each.flags:#x}"
-        found.append(Stretch(each.address, each.address + span, each.raw_offset, each.address + stored, flags))
+        found.append(LoadedRange(each.address, each.address + span, each.raw_offset, each.address + stored, flags))
     return found

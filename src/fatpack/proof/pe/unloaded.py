@@ -10,16 +10,16 @@ import struct
 from fatpack.proof.ledger import compare_views
 from fatpack.proof.memory import WINDOW
 from fatpack.proof.pe.reading import CERTIFICATES
-from fatpack.proof.rest import compare_rest
+from fatpack.proof.rest import compare_padding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fatpack.io.source import View
-    from fatpack.proof.ledger import Ledger
-    from fatpack.proof.pe.reading import PeFile
-    from fatpack.proof.rest import Part
+    from fatpack.proof.ledger import DifferenceLog
+    from fatpack.proof.pe.reading import ProofPeFile
+    from fatpack.proof.rest import FilePart
 
 #: A COFF symbol: name, value, number of the section, type, class, number of records that follow.
 _SYMBOL = struct.Struct("<8sIhHBB")
@@ -28,8 +28,12 @@ _SYMBOL = struct.Struct("<8sIhHBB")
 _ALIGN = 8
 
 
-def compare_unloaded(
-    before: PeFile, after: PeFile, moves: Mapping[int, tuple[int, int, int]], is_same: bool, ledger: Ledger
+def compare_non_loaded(
+    before: ProofPeFile,
+    after: ProofPeFile,
+    moves: Mapping[int, tuple[int, int, int]],
+    is_same: bool,
+    ledger: DifferenceLog,
 ) -> None:
     """Compare symbols, and the bytes that belong to no section. ``moves`` says where containers went.
 
@@ -44,10 +48,10 @@ def compare_unloaded(
         elif start + size == len(ours):
             ours = _unsigned(ours.slice(0, start), theirs, before, after)
     old = [(first, stop) for first, stop, _ in _parts(before, before, ours)]
-    compare_rest(ours, theirs, old, _parts(after, before, theirs), ledger)
+    compare_padding(ours, theirs, old, _parts(after, before, theirs), ledger)
 
 
-def _unsigned(ours: View, theirs: View, before: PeFile, after: PeFile) -> View:
+def _unsigned(ours: View, theirs: View, before: ProofPeFile, after: ProofPeFile) -> View:
     """Return a file without its certificates, and without the zeros in front of them that the other lacks."""
     surplus = (len(ours) - _end(before)) - (len(theirs) - _end(after))
     if 0 < surplus < _ALIGN and ours.is_zero(len(ours) - surplus):
@@ -55,19 +59,19 @@ def _unsigned(ours: View, theirs: View, before: PeFile, after: PeFile) -> View:
     return ours
 
 
-def _end(pe: PeFile) -> int:
+def _end(pe: ProofPeFile) -> int:
     """Return where the last part of a file ends."""
     return max((stop for _, stop, _ in _parts(pe, pe, pe.view)), default=0)
 
 
-def _symbols_end(pe: PeFile) -> int:
+def _symbols_end(pe: ProofPeFile) -> int:
     """Return where the string table behind the symbols ends."""
     strings = pe.symbol_offset + pe.symbol_count * _SYMBOL.size
     return strings + max(4, int.from_bytes(pe.view.head(strings, 4), "little"))
 
 
-def _parts(pe: PeFile, before: PeFile, view: View) -> list[Part]:
-    parts: list[Part] = [(0, pe.headers_size, before.headers_size)]
+def _parts(pe: ProofPeFile, before: ProofPeFile, view: View) -> list[FilePart]:
+    parts: list[FilePart] = [(0, pe.headers_size, before.headers_size)]
     for each, was in zip(pe.sections, before.sections, strict=False):
         if each.raw_offset and each.raw_size:
             parts.append((each.raw_offset, each.raw_offset + each.raw_size, was.raw_offset + was.raw_size))
@@ -76,7 +80,9 @@ def _parts(pe: PeFile, before: PeFile, view: View) -> list[Part]:
     return [part for part in parts if part[0] < part[1] <= len(view)]
 
 
-def _compare_symbols(before: PeFile, after: PeFile, moves: Mapping[int, tuple[int, int, int]], ledger: Ledger) -> None:
+def _compare_symbols(
+    before: ProofPeFile, after: ProofPeFile, moves: Mapping[int, tuple[int, int, int]], ledger: DifferenceLog
+) -> None:
     if not before.symbol_offset or not after.symbol_offset:
         return
     size = before.symbol_count * _SYMBOL.size
@@ -103,7 +109,7 @@ def _compare_symbols(before: PeFile, after: PeFile, moves: Mapping[int, tuple[in
 
 
 def _follows(
-    before: PeFile, was: tuple[bytes, int, int, int, int, int], now: tuple[bytes, int, int, int, int, int],
+    before: ProofPeFile, was: tuple[bytes, int, int, int, int, int], now: tuple[bytes, int, int, int, int, int],
     moves: Mapping[int, tuple[int, int, int]],
 ) -> bool:  # fmt: skip
     """Return whether a symbol only followed the container that it stands for."""

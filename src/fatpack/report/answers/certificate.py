@@ -6,22 +6,22 @@ same two files have the same certificate.
 
 from __future__ import annotations
 
-from fatpack.errors import counted, hexadecimal
-from fatpack.report.text import columns
+from fatpack.errors import format_hex, pluralize
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.proof.verdict import ContainerFact, Difference, FileFact, ImageFact, Verdict
+    from fatpack.proof.verdict import Difference, ProofResult, ProvedContainer, ProvedFile, ProvedImage
 
-SCHEMA = "fatpack.certificate/1"
+PROGRAM_SCHEMA = "fatpack.certificate/1"
 
 #: differences that a text names
-_SHOWN = 20
+_MAX_DIFFERENCES_SHOWN = 20
 
 #: characters of a value that a text shows
 _WIDTH = 50
@@ -30,10 +30,10 @@ _WIDTH = 50
 _ANOTHER, _NAMED = 6, 3
 
 
-def record(verdict: Verdict, version: str) -> dict[str, Any]:
+def certificate_record(verdict: ProofResult, version: str) -> dict[str, Any]:
     """Return the certificate of a verdict; ``version`` is that of fatpack."""
     return {
-        "schema": SCHEMA,
+        "schema": PROGRAM_SCHEMA,
         "tool": {"name": "fatpack", "version": version},
         "host": verdict.host,
         "proved": verdict.is_proved,
@@ -55,11 +55,11 @@ def record(verdict: Verdict, version: str) -> dict[str, Any]:
     }
 
 
-def _file(fact: FileFact) -> dict[str, Any]:
+def _file(fact: ProvedFile) -> dict[str, Any]:
     return {"name": fact.name, "size": fact.size, "sha256": fact.digest}
 
 
-def _container(fact: ContainerFact) -> dict[str, Any]:
+def _container(fact: ProvedContainer) -> dict[str, Any]:
     new = None if fact.new is None else {"address": fact.new, "size": fact.new_size}
     return {
         "kind": fact.kind,
@@ -70,7 +70,7 @@ def _container(fact: ContainerFact) -> dict[str, Any]:
     }
 
 
-def _image(fact: ImageFact) -> dict[str, Any]:
+def _image(fact: ProvedImage) -> dict[str, Any]:
     return {
         "title": fact.title,
         "container": fact.container,
@@ -91,19 +91,19 @@ def _difference(item: Difference) -> dict[str, Any]:
     }
 
 
-def render(verdict: Verdict) -> Iterator[str]:
+def render_certificate(verdict: ProofResult) -> Iterator[str]:
     """Yield the lines that tell a user what was proved, or what differs."""
     before, after = printable(verdict.before.name), printable(verdict.after.name)
     if verdict.is_proved:
         yield f"{after} is {before} with less device code, and nothing else"
     else:
-        yield from wrong_way_round(verdict.before, verdict.after)
+        yield from swapped_files_question(verdict.before, verdict.after)
         kinds = list(dict.fromkeys(item.what for item in verdict.differences))
         if len(kinds) >= _ANOTHER:
             more = f" and {len(kinds) - _NAMED} other things" if len(kinds) > _NAMED else ""
             yield f"{after} is another program than {before}, and not the same with less device code"
             yield printable(
-                f"{counted(verdict.difference_count, 'difference')}: {', '.join(kinds[:_NAMED])}{more}; "
+                f"{pluralize(verdict.difference_count, 'difference')}: {', '.join(kinds[:_NAMED])}{more}; "
                 "--json lists them"
             )
             return
@@ -111,38 +111,38 @@ def render(verdict: Verdict) -> Iterator[str]:
         yield from _differences(verdict)
     moved = [item for item in verdict.containers if item.fate != "kept"]
     yield (
-        f"{size_words(verdict.compared_size)} of memory compared; {counted(len(verdict.containers), 'container')}, "
+        f"{format_size(verdict.compared_size)} of memory compared; {pluralize(len(verdict.containers), 'container')}, "
         f"{len(moved)} changed or moved"
     )
     kept, dropped = _totals(verdict.kept), _totals(verdict.dropped)
-    yield from columns([["images kept", *kept], ["images dropped", *dropped]])
+    yield from align_columns([["images kept", *kept], ["images dropped", *dropped]])
 
 
-def wrong_way_round(before: FileFact, after: FileFact) -> Iterator[str]:
+def swapped_files_question(before: ProvedFile, after: ProvedFile) -> Iterator[str]:
     """Yield a question where a file that is not proved is larger: most likely the files were swapped."""
     if after.size > before.size:
         yield (
-            f"AFTER is larger than BEFORE ({size_words(after.size)}, {size_words(before.size)}): "
+            f"AFTER is larger than BEFORE ({format_size(after.size)}, {format_size(before.size)}): "
             "are the two files the wrong way round?"
         )
 
 
-def _totals(images: Sequence[ImageFact]) -> list[str]:
-    return [str(len(images)), size_words(sum(item.size for item in images))]
+def _totals(images: Sequence[ProvedImage]) -> list[str]:
+    return [str(len(images)), format_size(sum(item.size for item in images))]
 
 
-def _differences(verdict: Verdict) -> Iterator[str]:
-    for item in verdict.differences[:_SHOWN]:
+def _differences(verdict: ProofResult) -> Iterator[str]:
+    for item in verdict.differences[:_MAX_DIFFERENCES_SHOWN]:
         place = ""
         if item.address is not None:
-            place = f" at address {hexadecimal(item.address)}"
+            place = f" at address {format_hex(item.address)}"
         elif item.offset is not None:
-            place = f" at {hexadecimal(item.offset)} of the file"
+            place = f" at {format_hex(item.offset)} of the file"
         facts = [f"expected {_short(item.expected)}"] if item.expected else []
         facts += [f"found {_short(item.found)}"] if item.found else []
         yield printable(f"  {item.what}{place}: {', '.join(facts) or 'differs'}")
-    if verdict.difference_count > _SHOWN:
-        yield f"  and {verdict.difference_count - _SHOWN} more"
+    if verdict.difference_count > _MAX_DIFFERENCES_SHOWN:
+        yield f"  and {verdict.difference_count - _MAX_DIFFERENCES_SHOWN} more"
 
 
 def _short(text: str) -> str:

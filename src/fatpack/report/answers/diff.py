@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.answers.diff.facts import Sizes
-from fatpack.errors import counted
-from fatpack.report.text import columns, target_word
+from fatpack.answers.diff.facts import CodeSizes
+from fatpack.errors import pluralize
+from fatpack.report.text import align_columns, target_word
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.answers.diff.facts import ArchDiff, Diff, KernelDiff, LibraryDiff
+    from fatpack.answers.diff.facts import ArchDiff, DiffResult, KernelDiff, LibraryDiff
 
 #: names in the first line, and kernels of an architecture without ``-v``
 _NAMED, _KERNELS = 4, 5
@@ -45,9 +45,9 @@ _IN_BYTES = frozenset(("shared", "local", "params", "code_size"))
 _USUAL = ("cubin", "code-object")
 
 
-def render(diff: Diff, *, verbose: int = 0) -> Iterator[str]:
+def render_diff(diff: DiffResult, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a comparison; ``verbose`` shows what is the same too, and all kernels."""
-    yield printable(headline(diff))
+    yield printable(diff_headline(diff))
     for item in diff.unread:
         yield printable(f"not read: {item.path}: {item.problem}")
     for name, unlooked in ((diff.old, diff.old_unlooked), (diff.new, diff.new_unlooked)):
@@ -60,10 +60,10 @@ def render(diff: Diff, *, verbose: int = 0) -> Iterator[str]:
     same = sum(library.is_same for library in diff.libraries)
     if same and not verbose and same < len(diff.libraries):
         yield ""
-        yield f"{counted(same, 'library')} with the same device code; -v lists {'it' if same == 1 else 'them'}"
+        yield f"{pluralize(same, 'library')} with the same device code; -v lists {'it' if same == 1 else 'them'}"
 
 
-def headline(diff: Diff) -> str:
+def diff_headline(diff: DiffResult) -> str:
     """Return what matters in one line: what is not known first, then what was lost, what came, what changed, bytes."""
     parts = []
     if diff.unread:
@@ -80,7 +80,7 @@ def headline(diff: Diff) -> str:
     if grown:
         parts.append(grown)
     images = sum(arch.new_images for library in diff.libraries for arch in library.archs)
-    count = f"{counted(len(diff.libraries), 'library')}, {counted(images, 'image')}"
+    count = f"{pluralize(len(diff.libraries), 'library')}, {pluralize(images, 'image')}"
     if not diff.libraries:
         return "; ".join([*parts, "nothing was compared" if diff.unread else "no device code on either side"])
     if len(parts) == bool(diff.unread):
@@ -88,7 +88,7 @@ def headline(diff: Diff) -> str:
     return "; ".join(parts)
 
 
-def _gone(diff: Diff, kind: str) -> list[str]:
+def _gone(diff: DiffResult, kind: str) -> list[str]:
     """Return words for what one side lacks: libraries, architectures, images, kernels."""
     words = []
     libraries = [library for library in diff.libraries if library.kind == kind]
@@ -106,45 +106,45 @@ def _gone(diff: Diff, kind: str) -> list[str]:
             kernels += sum(kernel.kind == kind for kernel in arch.kernels or ())
     by_place: dict[str, list[str]] = {}
     for name, places in archs.items():
-        by_place.setdefault(places[0] if len(places) == 1 else counted(len(places), "library"), []).append(name)
+        by_place.setdefault(places[0] if len(places) == 1 else pluralize(len(places), "library"), []).append(name)
     both = sum(library.kind == "both" for library in diff.libraries)
     for place, names in by_place.items():
         words.append(f"{_some(names, 'architecture')}{f' in {place}' if both > 1 else ''}")
     if images:
         of = _some(list(images), "architecture")
-        words.append(f"{counted(sum(images.values()), 'image')} of {of}")
+        words.append(f"{pluralize(sum(images.values()), 'image')} of {of}")
     if kernels:
-        words.append(counted(kernels, "kernel"))
+        words.append(pluralize(kernels, "kernel"))
     return words
 
 
-def _changed(diff: Diff) -> list[str]:
+def _changed(diff: DiffResult) -> list[str]:
     archs = [arch for library in diff.libraries for arch in library.archs]
     words = []
     kernels = sum(kernel.kind == "changed" for arch in archs for kernel in arch.kernels or ())
     others = sum(arch.changed for arch in archs if not (diff.with_kernels and arch.kernels))
     if kernels:
-        words.append(f"changed: {counted(kernels, 'kernel')} in {_places(diff, 'kernels')}")
+        words.append(f"changed: {pluralize(kernels, 'kernel')} in {_places(diff, 'kernels')}")
     if others:
-        words.append(f"changed: {counted(others, 'image')} in {_places(diff, 'changed')}")
+        words.append(f"changed: {pluralize(others, 'image')} in {_places(diff, 'changed')}")
     moved = [library for library in diff.libraries if library.moved]
     if moved:
-        places = _last(moved[0].name) if len(moved) == 1 else counted(len(moved), "library")
+        places = _last(moved[0].name) if len(moved) == 1 else pluralize(len(moved), "library")
         words.append(f"moved: the same images in other containers, or in another order, in {places}")
     for kind, text in (("rebuilt", "built anew, doing the same"), ("repacked", "packed anew, with the same contents")):
         count = sum(getattr(arch, kind) for arch in archs)
         if count:
-            words.append(f"{counted(count, 'image')} {text}")
+            words.append(f"{pluralize(count, 'image')} {text}")
     return words
 
 
-def _places(diff: Diff, field: str) -> str:
+def _places(diff: DiffResult, field: str) -> str:
     """Return in which library something is, or in how many."""
     places = [library for library in diff.libraries if any(getattr(arch, field) for arch in library.archs)]
-    return _last(places[0].name) if len(places) == 1 else counted(len(places), "library")
+    return _last(places[0].name) if len(places) == 1 else pluralize(len(places), "library")
 
 
-def _growth(diff: Diff) -> str:
+def _growth(diff: DiffResult) -> str:
     """Return by how much the files grew or shrank, and where most of it is; "" for not at all.
 
     That is one architecture, if most of the bytes are its that came (or went, where the files shrank). Where others
@@ -173,10 +173,10 @@ def _growth(diff: Diff) -> str:
     return f"{_signed(total)}{where}{f' ({_signed(packed)} in the archive)' if packed else ''}"
 
 
-def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]:
+def _library(library: LibraryDiff, diff: DiffResult, *, verbose: int) -> Iterator[str]:
     archs = library.archs if library.kind == "both" else tuple(map(_alone, library.archs))
-    old = sum((arch.old for arch in archs), Sizes())
-    new = sum((arch.new for arch in archs), Sizes())
+    old = sum((arch.old for arch in archs), CodeSizes())
+    new = sum((arch.new for arch in archs), CodeSizes())
     moved = f" (was {_before(library)})" if _is_renamed(library, diff) else ""
     state = {"lost": ": lost", "added": ": added", "both": ""}[library.kind]
     packed = ""
@@ -190,7 +190,7 @@ def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]
     if len(shown) > 1 or len(shown) < len(archs):
         images = sum(arch.old_images for arch in archs), sum(arch.new_images for arch in archs)
         rows.append(["all", _numbers(*images), "", *_size_cells(old, new)])
-    yield from columns(rows, right=(3, 4, 5, 6), indent="  ")
+    yield from align_columns(rows, right=(3, 4, 5, 6), indent="  ")
     for arch in shown:
         if arch.kernels or arch.variables:
             yield from _kernels(arch, verbose=verbose)
@@ -202,7 +202,7 @@ def _alone(arch: ArchDiff) -> ArchDiff:
     return arch.replace(old_images=count, new_images=count, old=sizes, new=sizes, lost=0, added=0)
 
 
-def _is_renamed(library: LibraryDiff, diff: Diff) -> bool:
+def _is_renamed(library: LibraryDiff, diff: DiffResult) -> bool:
     if library.kind != "both":
         return False
     if library.old_path == diff.old or library.new_path == diff.new:  # files that were named
@@ -222,13 +222,13 @@ def _arch_row(arch: ArchDiff) -> list[str]:
     return [_title(arch), _numbers(arch.old_images, arch.new_images), what, *_size_cells(arch.old, arch.new)]
 
 
-def _size_cells(old: Sizes, new: Sizes) -> list[str]:
+def _size_cells(old: CodeSizes, new: CodeSizes) -> list[str]:
     cells = []
     for before, now in ((old.stored, new.stored), (old.size, new.size)):
         if not before and not now:  # compressed with others
             cells += ["", ""]
             continue
-        cells += [size_words(now), _signed(now - before) if now != before else ""]
+        cells += [format_size(now), _signed(now - before) if now != before else ""]
     return cells
 
 
@@ -247,7 +247,7 @@ def _kernels(arch: ArchDiff, *, verbose: int) -> Iterator[str]:
         for (kind, name, needs), count in times.items()
     ]
     shown = rows if verbose else rows[:_KERNELS]
-    yield from columns(shown, indent="    ")
+    yield from align_columns(shown, indent="    ")
     if len(shown) < len(rows):
         yield f"    and {len(rows) - len(shown)} more; -v lists them"
 
@@ -283,7 +283,7 @@ def _needs_words(kernel: KernelDiff) -> str:
     words = []
     for field, old, new in kernel.needs:
         before, now = (
-            "?" if value is None else size_words(value) if field in _IN_BYTES else str(value) for value in (old, new)
+            "?" if value is None else format_size(value) if field in _IN_BYTES else str(value) for value in (old, new)
         )
         if before == now:  # sizes that differ by less than is shown
             before, now = f"{old} B", f"{new} B"
@@ -306,16 +306,16 @@ def _numbers(old: int, new: int) -> str:
 
 def _sizes(old: int | None, new: int | None) -> str:
     if old is None or new is None or old == new:
-        return size_words(next((value for value in (new, old) if value is not None), 0))
-    before, now = size_words(old), size_words(new)
+        return format_size(next((value for value in (new, old) if value is not None), 0))
+    before, now = format_size(old), format_size(new)
     return f"{before} → {now}" if before != now else now
 
 
 def _signed(delta: int) -> str:
-    return f"{'+' if delta > 0 else '-'}{size_words(abs(delta))}"
+    return f"{'+' if delta > 0 else '-'}{format_size(abs(delta))}"
 
 
 def _some(names: Sequence[str], noun: str) -> str:
     unique: Iterable[str] = dict.fromkeys(names)
     listed = list(unique)
-    return ", ".join(listed) if len(listed) <= _NAMED else counted(len(names), noun)
+    return ", ".join(listed) if len(listed) <= _NAMED else pluralize(len(names), noun)

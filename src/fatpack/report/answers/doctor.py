@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from fatpack.answers.doctor.facts import CHECKS, SCHEMA, UNJUDGED, VERIFIED
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.text import columns
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["SCHEMA", "checks", "render"]
+__all__ = ["SCHEMA", "check_list_lines", "render_diagnosis"]
 
 _NOTHING = "nothing verified: no file was read"
 
@@ -27,7 +27,7 @@ _FILES = 20
 _NEAR = 0.25
 
 
-def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_diagnosis(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a diagnosis; ``verbose`` shows all findings, and rows of which nothing was met."""
     yield _verdict(document)
     yield from _verified(document, verbose)
@@ -37,7 +37,7 @@ def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     yield from _not_verified(document)
 
 
-def checks() -> Iterator[str]:
+def check_list_lines() -> Iterator[str]:
     """Yield the lines of ``--list``: every row of the table, what it is held against, and its findings."""
     for check in CHECKS:
         codes = ", ".join(code if len(code) > 4 else f"{code}xx" for code in check.codes)
@@ -48,7 +48,7 @@ def checks() -> Iterator[str]:
 
 def _verdict(document: Mapping[str, Any]) -> str:
     files, states = document["files"], [each["state"] for each in document["patients"]]
-    read = f"{_many(document['images'], 'image')}, {size_words(document['inflated'])} inflated and parsed"
+    read = f"{_many(document['images'], 'image')}, {format_size(document['inflated'])} inflated and parsed"
     if document["verdict"] == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
     if document["verdict"] == "not judged":
@@ -78,7 +78,7 @@ def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
         for row in met
     )
     if met:
-        yield from columns(rows, right=(1, 2), indent="  ")
+        yield from align_columns(rows, right=(1, 2), indent="  ")
     others = [row["what"] for row in document["verified"] if row not in met]
     if others and verbose:
         yield f"  nothing of these was met: {', '.join(others)}"
@@ -131,19 +131,19 @@ def _reaches(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
         if part < _NEAR and not verbose:
             continue
         kind = "farthest reference" if each["is_linked"] else "loaded sections"
-        words = f"{part:.0%} of what 32-bit relocations reach ({size_words(each['limit'])})"
-        largest = ", ".join(f"{arch} {size_words(size)}" for arch, size in list(each["archs"].items())[:3])
+        words = f"{part:.0%} of what 32-bit relocations reach ({format_size(each['limit'])})"
+        largest = ", ".join(f"{arch} {format_size(size)}" for arch, size in list(each["archs"].items())[:3])
         rows.append(
             [
                 printable(each["path"]),
-                f"{kind} {size_words(each['span'])}",
-                f"device code {size_words(each['device'])}",
+                f"{kind} {format_size(each['span'])}",
+                f"device code {format_size(each['device'])}",
                 words + (f"; most: {largest}" if largest else ""),
             ]
         )
     if rows:
         yield "distances"
-        yield from columns(rows, indent="  ")
+        yield from align_columns(rows, indent="  ")
 
 
 def _not_verified(document: Mapping[str, Any]) -> Iterator[str]:
@@ -154,12 +154,12 @@ def _not_verified(document: Mapping[str, Any]) -> Iterator[str]:
     for each in document["not_verified"]:
         is_told = each["files"] < 2 or (each["files"] == each["count"] and each["what"].startswith("files"))
         files = "" if is_told else f" in {_many(each['files'], 'file')}"
-        count = size_words(each["count"]) if each["what"].startswith("bytes") else f"{each['count']:,}"
+        count = format_size(each["count"]) if each["what"].startswith("bytes") else f"{each['count']:,}"
         what = each["what"].removeprefix("bytes ")
         if each["count"] == 1 and what.startswith(("images ", "files ")):
             what = what.replace("s ", " ", 1)
         rows.append([count, printable(f"{what}{files}: {each['why']}")])
-    yield from columns(rows, right=(0,), indent="  ")
+    yield from align_columns(rows, right=(0,), indent="  ")
 
 
 def _many(number: int, word: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fatpack.errors import counted
-from fatpack.report.style import wrapped_lines
-from fatpack.report.text import columns
+from fatpack.errors import pluralize
+from fatpack.report.style import wrap_lines
+from fatpack.report.text import align_columns
 from fatpack.target.choice.rules import MARKS
 from fatpack.words.printable import printable
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from fatpack.answers.explain.records import (
         DeviceAnswer,
-        Explained,
+        ExplainResult,
         ImageAnswer,
+        ImageSetAnswer,
         RuleAnswer,
-        Told,
-        UnitAnswer,
+        RuntimeErrorText,
     )
-    from fatpack.facts.units import UnitPlace
+    from fatpack.facts.units import ImageSetLocation
 
 #: places of units that a group names, without and with ``-v``
 _PLACES, _MORE_PLACES = 3, 50
@@ -44,15 +44,15 @@ _FITS = {"yes": "fits", "no": "no", "unknown": "not known", "some": "in some sta
 _ROLES = {"taken": "taken", "may": "may be taken"}
 
 
-def render(explained: Explained, *, verbose: int = 0, width: int = 0) -> Iterator[str]:
+def render_explain(explained: ExplainResult, *, verbose: int = 0, width: int = 0) -> Iterator[str]:
     """Yield the lines; ``verbose`` adds all that runs, every place, and the sources of the rules in full.
 
     Lines wider than ``width`` (0: any) go on in the next at a blank: commands and names of errors are to be copied.
     """
-    yield from wrapped_lines(_lines(explained, verbose), width)
+    yield from wrap_lines(_lines(explained, verbose), width)
 
 
-def _lines(explained: Explained, verbose: int) -> Iterator[str]:
+def _lines(explained: ExplainResult, verbose: int) -> Iterator[str]:
     for number, device in enumerate(explained.devices):
         if number:
             yield ""
@@ -69,7 +69,7 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
     yield from (printable(f"  {line}") for line in _files(device.units))
     for note in device.notes:
         yield printable(f"  {note}")
-    folds: dict[object, list[UnitAnswer]] = {}
+    folds: dict[object, list[ImageSetAnswer]] = {}
     for number, unit in enumerate(device.units):
         key = (unit.runtime, unit.outcome, unit.rule, unit.reason, unit.is_certain, unit.told, unit.mends, unit.danger)
         folds.setdefault(number if verbose else key, []).append(unit)
@@ -78,7 +78,7 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
         yield from _units(units, verbose)
 
 
-def _files(units: tuple[UnitAnswer, ...]) -> list[str]:
+def _files(units: tuple[ImageSetAnswer, ...]) -> list[str]:
     """Return which files run and which do not, nothing if all is in one; ``units`` has those that fail first."""
     ends: dict[str, str] = {}
     for unit in units:
@@ -88,12 +88,12 @@ def _files(units: tuple[UnitAnswer, ...]) -> list[str]:
     for outcome in reversed(_OUTCOMES.values()):
         names = [os.path.basename(path) for path, end in ends.items() if end == outcome]
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        count = counted(len(names), "file")
+        count = pluralize(len(names), "file")
         parts += [f"{outcome}: {count}: {', '.join(names[:_NAMES])}{more}"] if names else []
     return parts if len(ends) > 1 else []
 
 
-def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
+def _units(units: list[ImageSetAnswer], verbose: int) -> Iterator[str]:
     """Yield the lines of units that answer in the same way; of the most frequent kind the images are shown."""
     unit = max(units, key=lambda one: one.count)
     places = tuple(place for one in units for place in one.places)
@@ -102,17 +102,17 @@ def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
     yield printable(f"  {_OUTCOMES[unit.outcome]}: {_count(unit, places)} [{unit.rule}]: {unit.reason}{doubt}")
     if not is_fine and not verbose:
         yield from _places(places, _PLACES)
-    yield from columns(_images(unit.images, verbose), indent="    ")
+    yield from align_columns(_images(unit.images, verbose), indent="    ")
     if verbose:  # there may be many
         yield from _places(places, _MORE_PLACES)
     if len(units) > 1:
         count = len(places) - unit.count
         do = "does" if count == 1 else "do"
-        yield f"    {counted(count, 'more container')} with other images {do} the same (-v lists them)"
+        yield f"    {pluralize(count, 'more container')} with other images {do} the same (-v lists them)"
     for state in unit.states:
         yield printable(f"    on {state.state}: {_OUTCOMES[state.outcome]} [{state.rule}]: {state.reason}")
     if unit.told is not None:
-        yield printable(f"    the program is told: {told_words(unit.told)}")
+        yield printable(f"    the program is told: {error_words(unit.told)}")
         for text in unit.told.also:
             yield printable(f"      {text}")
     for mend in unit.mends:
@@ -121,14 +121,14 @@ def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
         yield printable(f"    no cure: {unit.danger}")
 
 
-def _doubt(unit: UnitAnswer) -> str:
+def _doubt(unit: ImageSetAnswer) -> str:
     """Return what is not certain of a unit that runs all the same."""
     if any(image.role == "may" for image in unit.images):
         return "which of those that fit is taken is documented nowhere; each of them runs"
     return "nobody has documented it, and nobody reports otherwise"
 
 
-def _places(places: tuple[UnitPlace, ...], most: int) -> Iterator[str]:
+def _places(places: tuple[ImageSetLocation, ...], most: int) -> Iterator[str]:
     for place in places[:most]:
         yield printable(f"    {_place(place)}")
     if len(places) > most:
@@ -153,24 +153,24 @@ def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
             more = [f"{len(names) - _NAMES} more"] if len(names) > _NAMES else []
             listed = ", ".join([*names[:_NAMES], *more])
             hidden = image.rule == _HIDDEN  # by what the environment says, whatever they are for
-            words = f"{counted(len(names), 'image')}{'' if hidden else ' for others'}: {listed}"
+            words = f"{pluralize(len(names), 'image')}{'' if hidden else ' for others'}: {listed}"
             words += f": {printable(image.reason)}" if hidden else ""
             rows.append(["", "", "", _FITS["no"], image.rule, words])
     return rows
 
 
-def _count(unit: UnitAnswer, places: tuple[UnitPlace, ...]) -> str:
+def _count(unit: ImageSetAnswer, places: tuple[ImageSetLocation, ...]) -> str:
     files = len({place.path for place in places})
-    return counted(len(places), unit.noun) + (f" of {files} files" if files > 1 else "")
+    return pluralize(len(places), unit.noun) + (f" of {files} files" if files > 1 else "")
 
 
-def told_words(told: Told) -> str:
+def error_words(told: RuntimeErrorText) -> str:
     """Return an error as a line: the text, its number and its name."""
     names = ", ".join(filter(None, (None if told.code is None else str(told.code), *told.names[:1])))
     return f"{told.text}" + (f" ({names})" if names else "")
 
 
-def _place(place: UnitPlace) -> str:
+def _place(place: ImageSetLocation) -> str:
     where = [os.path.basename(place.path)]
     if place.binary:
         return f"{place.binary} in {where[0]}"

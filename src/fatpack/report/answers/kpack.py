@@ -5,10 +5,10 @@ The record is ``kpack`` in a document of ``fatpack.check/1``; ``schemas/check.sc
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.report.answers.outcomes import device_records, names_of
+from fatpack.errors import pluralize
+from fatpack.report.answers.outcomes import lookup_records, marker_names
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.report.text import columns
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.answers.kpack.check import Checked
-    from fatpack.answers.kpack.facts import Folder, Program
-    from fatpack.answers.kpack.lookup import Outcome
+    from fatpack.answers.kpack.check import KpackReport
+    from fatpack.answers.kpack.facts import KpackFolder, KpackProgram
+    from fatpack.answers.kpack.lookup import LookupResult
 
 SCHEMA = "fatpack.check/1"
 
@@ -26,13 +26,13 @@ SCHEMA = "fatpack.check/1"
 _ARCHIVES_SHOWN = 4
 
 
-def record(checked: Checked, environment: Sequence[str]) -> dict[str, Any]:
+def kpack_record(checked: KpackReport, environment: Sequence[str]) -> dict[str, Any]:
     """Return the document of a check: what was found, and the findings. ``environment`` are variables that are set."""
     folder = checked.folder
     found = FindingList()
     found.extend(checked.findings)
     unlisted = unlisted_records(found)
-    by_program: dict[str, list[Outcome]] = {}
+    by_program: dict[str, list[LookupResult]] = {}
     for each in checked.outcomes:
         by_program.setdefault(each.program.path, []).append(each)
     return {
@@ -70,28 +70,28 @@ def record(checked: Checked, environment: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _program(program: Program, outcomes: Sequence[Outcome], folder: Folder) -> dict[str, Any]:
+def _program(program: KpackProgram, outcomes: Sequence[LookupResult], folder: KpackFolder) -> dict[str, Any]:
     return {
         "path": folder.shown(program.path),
-        **names_of(program.markers),
+        **marker_names(program.markers),
         "markers": len(program.markers),
-        "devices": device_records(outcomes, folder.shown),
+        "devices": lookup_records(outcomes, folder.shown),
     }
 
 
-def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_kpack(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a document; ``verbose`` adds what each program gets, and from where."""
     check = document["kpack"]
     programs, archives, manifests = check["programs"], check["archives"], check["manifests"]
     markers = sum(each["markers"] for each in programs)
     held = sum(each["objects"] for each in archives)
     facts = [
-        f"{counted(len(programs), 'program')} with {counted(markers, 'marker')}",
-        f"{counted(len(archives), 'archive')} with {counted(held, 'code object')}",
-        *([counted(len(manifests), "manifest")] if manifests else []),
+        f"{pluralize(len(programs), 'program')} with {pluralize(markers, 'marker')}",
+        f"{pluralize(len(archives), 'archive')} with {pluralize(held, 'code object')}",
+        *([pluralize(len(manifests), "manifest")] if manifests else []),
     ]
     yield printable(f"{check['folder']}: {', '.join(facts)}")
-    yield from columns([_device(device, programs, markers) for device in check["devices"]], indent="  ")
+    yield from align_columns([_device(device, programs, markers) for device in check["devices"]], indent="  ")
     if verbose:
         for each in programs:
             yield from _program_lines(each)
@@ -113,12 +113,12 @@ def _device(device: str, programs: Sequence[Mapping[str, Any]], markers: int) ->
         )
         if count
     ]
-    return [device, f"{resolved} of {counted(markers, 'code object')} found", ", ".join(notes)]
+    return [device, f"{resolved} of {pluralize(markers, 'code object')} found", ", ".join(notes)]
 
 
 def _program_lines(program: Mapping[str, Any]) -> Iterator[str]:
     yield printable(
-        f"  {program['path']}: {counted(program['markers'], 'marker')} of {', '.join(program['names'])}, looks for "
+        f"  {program['path']}: {pluralize(program['markers'], 'marker')} of {', '.join(program['names'])}, looks for "
         f"{', '.join(program['search_paths'])}"
     )
     rows = []
@@ -127,14 +127,14 @@ def _program_lines(program: Mapping[str, Any]) -> Iterator[str]:
         more = [f"{len(row['archives']) - len(names)} more"] if len(row["archives"]) > len(names) else []
         sources = f"from {', '.join([*names, *more])}" if names else "from no archive"
         rows.append([printable(row["device"]), f"{row['resolved']} of {program['markers']}", printable(sources)])
-    yield from columns(rows, indent="    ")
+    yield from align_columns(rows, indent="    ")
 
 
 def _looked_at(check: Mapping[str, Any]) -> str:
     parts = [
-        f"{counted(check['files'], 'file')} looked at",
+        f"{pluralize(check['files'], 'file')} looked at",
         *([f"{check['passed_by']} passed by because of their names"] if check["passed_by"] else []),
-        *([f"{counted(check['links'], 'link')} not followed"] if check["links"] else []),
+        *([f"{pluralize(check['links'], 'link')} not followed"] if check["links"] else []),
         *([f"{check['special']} neither files nor folders"] if check["special"] else []),
     ]
     return ", ".join(parts)

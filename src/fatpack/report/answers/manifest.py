@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.findings import finding, unread
+from fatpack.findings import code_for_error, finding
 from fatpack.formats.kpack import manifest as room
-from fatpack.report.text import columns
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-def manifest(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
+def manifest_record(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
     """Return the record of a manifest, None if the bytes are none or cannot be read, and what is wrong with it."""
-    if not room.detect(view):
+    if not room.detect_manifest(view):
         return None, []
     try:
-        read = room.parse(view)
+        read = room.parse_manifest(view)
     except FormatError as error:
         span = view.span(0, 0)
         if error.offset is not None:
             span = span.replace(start=error.offset, end=error.offset)
-        return None, [finding(unread("FP1607", error), span, error.describe(), error.hint, field=error.field)]
+        return None, [finding(code_for_error("FP1607", error), span, error.describe(), error.hint, field=error.field)]
     record = {
         "component": read.component,
         "prefix": read.prefix,
@@ -47,11 +47,11 @@ def manifest(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
     return record, list(read.findings)
 
 
-def lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
+def manifest_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
     """Yield the lines about a manifest: which archive it names for each architecture."""
     rows = []
     for item in record["files"]:
-        size = "" if item["size"] is None else size_words(item["size"])
+        size = "" if item["size"] is None else format_size(item["size"])
         count = "" if item["kernel_count"] is None else f"{item['kernel_count']} code objects"
         rows.append([printable(cell) for cell in (item["arch"], item["file"], size, count)])
-    yield from columns(rows, right=(2,), indent=indent)
+    yield from align_columns(rows, right=(2,), indent=indent)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.model import Finding
-from fatpack.report.answers.outcomes import device_records, names_of
-from fatpack.report.text import columns
+from fatpack.report.answers.outcomes import lookup_records, marker_names
+from fatpack.report.text import align_columns
 from fatpack.runtime.registration import hip
 from fatpack.words.printable import printable
 
@@ -28,25 +28,25 @@ _MOST = 1000
 _NAMED = 3
 
 
-def moved(view: View, host: str) -> dict[str, Any] | None:
+def marker_record(view: View, host: str) -> dict[str, Any] | None:
     """Return the record of a program with markers that can be read, None if there is none.
 
     What is beside it is looked at where it was opened by its path. Damage is not told here: a scan has told it.
     """
-    markers = [item for item in hip.markers(view, host) if not isinstance(item, Finding)]
+    markers = [item for item in hip.kpack_markers(view, host) if not isinstance(item, Finding)]
     if not markers:
         return None
     record: dict[str, Any] = {
-        **names_of(markers),
+        **marker_names(markers),
         "count": len(markers),
         "markers": [{"key": marker.key, "offset": marker.span.start} for marker in markers[:_MOST]],
     }
     path = view.source.path
     if path is None or len(view) != view.source.size:
         return {**record, "beside": None}
-    from fatpack.answers.kpack.neighbours import neighbours
+    from fatpack.answers.kpack.neighbours import find_siblings
 
-    found = neighbours(path, markers)
+    found = find_siblings(path, markers)
     home = os.path.dirname(os.path.realpath(path))
 
     def shown(real: str) -> str:
@@ -59,16 +59,16 @@ def moved(view: View, host: str) -> dict[str, Any] | None:
                 {"path": shown(item.path), "size": item.size, "archs": list(item.archs), "objects": len(item.objects)}
                 for item in found.archives
             ],
-            "devices": device_records(found.outcomes, shown),
+            "devices": lookup_records(found.outcomes, shown),
             "problems": [{"path": given, "problem": problem} for given, problem in found.problems],
         },
     }
 
 
-def lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
+def marker_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
     """Yield the lines about such a program."""
     names = ", ".join(record["names"])
-    yield printable(f"{indent}device code in kpack archives: {counted(record['count'], 'code object')} of {names}")
+    yield printable(f"{indent}device code in kpack archives: {pluralize(record['count'], 'code object')} of {names}")
     yield from (printable(f"{indent}  looks for {path}") for path in record["search_paths"])
     beside = record["beside"]
     if beside is None:
@@ -84,5 +84,5 @@ def lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
         notes += [f"{row['only_newer']} only by loaders since rocm-systems#9874"] if row["only_newer"] else []
         cells = [row["device"], f"{row['resolved']} of {record['count']}", "; ".join(notes)]
         rows.append([printable(cell) for cell in cells])
-    yield from columns(rows, indent=f"{indent}  ")
+    yield from align_columns(rows, indent=f"{indent}  ")
     yield from (printable(f"{indent}  {item['path']}: {item['problem']}") for item in beside["problems"])

@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from fatpack.answers.kpack.lookup import Outcome
-    from fatpack.runtime.registration.kpack import Marker
+    from fatpack.answers.kpack.lookup import LookupResult
+    from fatpack.runtime.registration.kpack import KpackMarker
 
 #: Names of what is missing; the number is that of all.
 _NAMED = 100
 
 
-def names_of(markers: Sequence[Marker]) -> dict[str, Any]:
+def marker_names(markers: Sequence[KpackMarker]) -> dict[str, Any]:
     """Return what a program is called in archives, and where it looks for them, each once."""
     return {
         "names": list(dict.fromkeys(marker.reference.kernel_name for marker in markers)),
@@ -22,7 +22,7 @@ def names_of(markers: Sequence[Marker]) -> dict[str, Any]:
     }
 
 
-def device_records(outcomes: Iterable[Outcome], shown: Callable[[str], str]) -> list[dict[str, Any]]:
+def lookup_records(outcomes: Iterable[LookupResult], shown: Callable[[str], str]) -> list[dict[str, Any]]:
     """Return what a program gets on each device; ``shown`` is how paths are written."""
     return [
         {

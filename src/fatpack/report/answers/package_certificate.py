@@ -6,7 +6,7 @@ libraries in it have certificates of their own. There is no time in it: the same
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.report.answers import certificate
 from fatpack.words.printable import printable
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from fatpack.proof.packages.verdict import PackageVerdict
+    from fatpack.proof.packages.verdict import PackageProofResult
 
-SCHEMA = "fatpack.package-certificate/1"
+PACKAGE_SCHEMA = "fatpack.package-certificate/1"
 
 #: differences that a text names
-_SHOWN = 20
+_MAX_PACKAGE_DIFFERENCES_SHOWN = 20
 
 
-def record(verdict: PackageVerdict, version: str) -> dict[str, Any]:
+def package_certificate_record(verdict: PackageProofResult, version: str) -> dict[str, Any]:
     """Return the certificate of a verdict; ``version`` is that of fatpack."""
     files = {"before": verdict.before, "after": verdict.after}
     return {
-        "schema": SCHEMA,
+        "schema": PACKAGE_SCHEMA,
         "tool": {"name": "fatpack", "version": version},
         "kind": verdict.kind,
         "proved": verdict.is_proved,
@@ -36,7 +36,8 @@ def record(verdict: PackageVerdict, version: str) -> dict[str, Any]:
         "same_count": verdict.same_count,
         "described": list(verdict.described),
         "libraries": [
-            {"path": item.path, "certificate": certificate.record(item.verdict, version)} for item in verdict.libraries
+            {"path": item.path, "certificate": certificate.certificate_record(item.verdict, version)}
+            for item in verdict.libraries
         ],
         "differences": [
             {"what": item.what, "expected": item.expected, "found": item.found} for item in verdict.differences
@@ -45,7 +46,7 @@ def record(verdict: PackageVerdict, version: str) -> dict[str, Any]:
     }
 
 
-def render(verdict: PackageVerdict) -> Iterator[str]:
+def render_package_certificate(verdict: PackageProofResult) -> Iterator[str]:
     """Yield the lines that tell a user what was proved, or what differs."""
     before, after = printable(verdict.before.name), printable(verdict.after.name)
     if verdict.before.digest == verdict.after.digest:
@@ -54,14 +55,14 @@ def render(verdict: PackageVerdict) -> Iterator[str]:
     if verdict.is_proved:
         yield f"{after} is {before} with less device code, and nothing else"
     else:
-        yield from certificate.wrong_way_round(verdict.before, verdict.after)
+        yield from certificate.swapped_files_question(verdict.before, verdict.after)
         yield f"{after} is not {before} with less device code:"
-        for item in verdict.differences[:_SHOWN]:
+        for item in verdict.differences[:_MAX_PACKAGE_DIFFERENCES_SHOWN]:
             facts = [f"expected {item.expected}"] if item.expected else []
             facts += [f"found {item.found}"] if item.found else []
             yield printable(f"  {item.what}: {', '.join(facts) or 'differs'}")
-        if verdict.difference_count > _SHOWN:
-            yield f"  and {verdict.difference_count - _SHOWN} more"
+        if verdict.difference_count > _MAX_PACKAGE_DIFFERENCES_SHOWN:
+            yield f"  and {verdict.difference_count - _MAX_PACKAGE_DIFFERENCES_SHOWN} more"
     kept, dropped = (
         (
             sum(len(images) for images in found)
@@ -71,6 +72,6 @@ def render(verdict: PackageVerdict) -> Iterator[str]:
         else (0, 0)
     )
     yield (
-        f"{counted(verdict.same_count, 'file')} unchanged, {counted(len(verdict.libraries), 'library')} proved: "
-        f"{counted(kept, 'image')} kept, {dropped} dropped"
+        f"{pluralize(verdict.same_count, 'file')} unchanged, {pluralize(len(verdict.libraries), 'library')} proved: "
+        f"{pluralize(kept, 'image')} kept, {dropped} dropped"
     )

@@ -6,20 +6,20 @@ and no serial number in it: the same package has the same text.
 
 from __future__ import annotations
 
-from fatpack.ops.slim.facts import Described
+from fatpack.ops.slim.facts import SlimmedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from fatpack.ops.slim.facts import ImageFact
-    from fatpack.ops.slim.members import Library
+    from fatpack.ops.slim.facts import ImageDigest
+    from fatpack.ops.slim.members import PackageLibrary
 
 
-def sbom(name: str, libraries: Iterable[Library]) -> dict[str, Any]:
+def sbom_fragment(name: str, libraries: Iterable[PackageLibrary]) -> dict[str, Any]:
     """Return the fragment for a package of a file name. Only libraries whose digests were asked for are in it."""
-    found = [_library(item.name, item.slimmed) for item in libraries if isinstance(item.slimmed, Described)]
+    found = [_library(item.name, item.slimmed) for item in libraries if isinstance(item.slimmed, SlimmedFile)]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -29,17 +29,17 @@ def sbom(name: str, libraries: Iterable[Library]) -> dict[str, Any]:
     }
 
 
-def _library(name: str, made: Described) -> dict[str, Any]:
+def _library(name: str, made: SlimmedFile) -> dict[str, Any]:
     return {
         "type": "library",
         "bom-ref": name,
         "name": name,
         "hashes": [{"alg": "SHA-256", "content": made.digest}],
-        "components": [_image(name, image) for image in made.images],
+        "components": [_sbom_component(name, image) for image in made.images],
     }
 
 
-def _image(library: str, image: ImageFact) -> dict[str, Any]:
+def _sbom_component(library: str, image: ImageDigest) -> dict[str, Any]:
     facts = {"offload": image.offload, "arch": image.arch, "form": image.form, "size": str(image.size)}
     return {
         "type": "file",

@@ -5,27 +5,27 @@ The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
 
 from __future__ import annotations
 
-from fatpack.errors import FatpackError, counted
-from fatpack.ops.slim.choosing.refusal import Refused
-from fatpack.ops.slim.choosing.rows import spelled
-from fatpack.ops.slim.outcome import by_architecture
-from fatpack.outcomes import exit_code, message
+from fatpack.errors import FatpackError, pluralize
+from fatpack.ops.slim.choosing.refusal import SlimRefused
+from fatpack.ops.slim.choosing.rows import arch_label
+from fatpack.ops.slim.outcome import count_by_arch
+from fatpack.outcomes import error_message, exit_code
 from fatpack.report.finding_list import finding_record
 from fatpack.report.schemas import SLIM
-from fatpack.report.style import PLAIN, painted_lines, table
+from fatpack.report.style import PLAIN, colorize, table_lines
 from fatpack.trees.leaves import SEPARATOR
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.ops.slim.choosing.rows import Row
-    from fatpack.ops.slim.choosing.selection import Unserved
-    from fatpack.ops.slim.outcome import Outcome, Unmet
-    from fatpack.ops.slim.wishes import Wishes
+    from fatpack.ops.slim.choosing.rows import SlimImage
+    from fatpack.ops.slim.choosing.selection import UnsupportedContainer
+    from fatpack.ops.slim.outcome import SlimOutcome, UnsupportedDevice
+    from fatpack.ops.slim.wishes import SlimOptions
     from fatpack.report.style import Style
     from fatpack.target.devices import Device
 
@@ -34,8 +34,13 @@ if TYPE_CHECKING:
 _PATHS = 3
 
 
-def record(
-    outcomes: Sequence[Outcome], wishes: Wishes, code: int, unserved: Sequence[Unmet] = (), *, is_written: bool
+def slim_record(
+    outcomes: Sequence[SlimOutcome],
+    wishes: SlimOptions,
+    code: int,
+    unserved: Sequence[UnsupportedDevice] = (),
+    *,
+    is_written: bool,
 ) -> dict[str, Any]:
     """Return the document of a run; ``is_written`` says that files were written, and not only planned."""
     files = [_file(item) for item in outcomes]
@@ -61,19 +66,19 @@ def _device(one: Device) -> dict[str, str]:
     return {"vendor": one.vendor, "arch": one.arch, "given": one.given, "title": one.title}
 
 
-def _file(item: Outcome) -> dict[str, Any]:
+def _file(item: SlimOutcome) -> dict[str, Any]:
     plan, error = item.plan, item.error
-    refused = error.containers if isinstance(error, Refused) else ()
+    refused = error.containers if isinstance(error, SlimRefused) else ()
     found: dict[str, Any] = {
         "path": item.path,
         "output": item.output or None,
         "before": item.before,
         "after": item.after,
         "mode": plan.mode if plan else "",
-        "kept": [_image(row) for row in plan.kept] if plan else [],
-        "dropped": [_image(row) for row in plan.dropped] if plan else [],
-        "kept_by_arch": by_architecture(plan.kept) if plan else {},
-        "dropped_by_arch": by_architecture(plan.dropped) if plan else {},
+        "kept": [_image_record(row) for row in plan.kept] if plan else [],
+        "dropped": [_image_record(row) for row in plan.dropped] if plan else [],
+        "kept_by_arch": count_by_arch(plan.kept) if plan else {},
+        "dropped_by_arch": count_by_arch(plan.dropped) if plan else {},
         "cuts": [{"offset": offset, "size": size} for offset, size in plan.cuts] if plan else [],
         "notes": list(plan.notes) if plan else [],
         "refused": [_refused(one) for one in refused],
@@ -83,16 +88,16 @@ def _file(item: Outcome) -> dict[str, Any]:
     if item.deflated is not None:
         found["deflated"] = {"before": item.deflated[0], "after": item.deflated[1]}
     if error is not None:
-        found["error"] = {"message": message(error), "exit_code": exit_code(error)}
+        found["error"] = {"message": error_message(error), "exit_code": exit_code(error)}
     return found
 
 
-def _image(row: Row) -> dict[str, Any]:
+def _image_record(row: SlimImage) -> dict[str, Any]:
     image = row.image
     return {
         "container": row.number,
         "index": row.index,
-        "arch": spelled(image),
+        "arch": arch_label(image),
         "form": image.form,
         "offload": image.target.offload,
         "size": image.size,
@@ -100,7 +105,7 @@ def _image(row: Row) -> dict[str, Any]:
     }
 
 
-def _refused(one: Unserved) -> dict[str, Any]:
+def _refused(one: UnsupportedContainer) -> dict[str, Any]:
     return {
         "container": one.number,
         "offset": one.found.container.span.start,
@@ -111,9 +116,9 @@ def _refused(one: Unserved) -> dict[str, Any]:
     }
 
 
-def render(
-    outcomes: Sequence[Outcome],
-    unserved: Sequence[Unmet] = (),
+def render_slim(
+    outcomes: Sequence[SlimOutcome],
+    unserved: Sequence[UnsupportedDevice] = (),
     devices: Sequence[Device] = (),
     style: Style = PLAIN,
 ) -> Iterator[str]:
@@ -128,34 +133,34 @@ def render(
         has_deflated = any(item.deflated for item in slimmed)
         head = ["file", "before", "after", "saved", *(["in a wheel"] if has_deflated else []), "kept", "dropped"]
         rows = [head, *(_row(item, has_deflated=has_deflated) for item in slimmed)]
-        yield from table(rows, style, right=(1, 2, 3), names=(0,), role=lambda row, _: "" if row else "heading")
-    yield from painted_lines(_below(outcomes, len(slimmed), unserved), style)
+        yield from table_lines(rows, style, right=(1, 2, 3), names=(0,), role=lambda row, _: "" if row else "heading")
+    yield from colorize(_below(outcomes, len(slimmed), unserved), style)
 
 
-def _below(outcomes: Sequence[Outcome], slimmed: int, unserved: Sequence[Unmet]) -> Iterator[str]:
+def _below(outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
     """Yield what stands below the table: what stayed as it is and why, the sum of all, and what is not served."""
     for item in outcomes:
         yield from _remarks(item)
     if len(outcomes) > 1:
         before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
         yield (
-            f"{counted(slimmed, 'file')} of {len(outcomes)} slimmed: "
-            f"{size_words(before)} → {size_words(after)}{_saved(before, after)}"
+            f"{pluralize(slimmed, 'file')} of {len(outcomes)} slimmed: "
+            f"{format_size(before)} → {format_size(after)}{_saved(before, after)}"
         )
 
-    yield from unserved_lines(unserved)
+    yield from unsupported_device_lines(unserved)
 
 
-def unserved_lines(unserved: Sequence[Unmet]) -> Iterator[str]:
+def unsupported_device_lines(unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
     """Yield a line for each device that was asked for and that nothing is for."""
     for one in unserved:
         shown = ", ".join(one.paths[:_PATHS])
-        more = f" and {counted(len(one.paths) - _PATHS, 'other file')}" if len(one.paths) > _PATHS else ""
+        more = f" and {pluralize(len(one.paths) - _PATHS, 'other file')}" if len(one.paths) > _PATHS else ""
         where = f"nothing in {shown}{more} is for it" if one.paths else "no file has code for devices of its vendor"
         yield printable(f"{one.device.words} is not served, and was not before: {where}")
 
 
-def _within(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+def _within(outcomes: Sequence[SlimOutcome]) -> Sequence[SlimOutcome]:
     """Return the outcomes by their paths in the package, if there is one and all are in it."""
     packages = {item.path.partition(SEPARATOR)[0] if SEPARATOR in item.path else "" for item in outcomes}
     if len(packages) != 1 or packages == {""}:
@@ -163,23 +168,23 @@ def _within(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
     return [item.replace(path=item.path.partition(SEPARATOR)[2]) for item in outcomes]
 
 
-def _row(item: Outcome, *, has_deflated: bool) -> list[str]:
+def _row(item: SlimOutcome, *, has_deflated: bool) -> list[str]:
     plan = item.plan
     assert plan is not None
     deflated = item.deflated or (0, 0)
-    wheel = [f"{size_words(deflated[0])} → {size_words(deflated[1])}"] if has_deflated else []
+    wheel = [f"{format_size(deflated[0])} → {format_size(deflated[1])}"] if has_deflated else []
     return [
         printable(item.path),
-        size_words(item.before),
-        size_words(item.after),
+        format_size(item.before),
+        format_size(item.after),
         f"{_percent(item.before, item.after)} %"
         if item.after < item.before
         else "zeros"
         if plan.mode == "zero"
         else "-",
         *wheel,
-        printable(_archs(by_architecture(plan.kept))),
-        printable(_archs(by_architecture(plan.dropped))),
+        printable(_archs(count_by_arch(plan.kept))),
+        printable(_archs(count_by_arch(plan.dropped))),
     ]
 
 
@@ -195,7 +200,7 @@ def _archs(counts: dict[str, int]) -> str:
     return " ".join(name if number == 1 else f"{name}×{number}" for name, number in counts.items()) or "-"
 
 
-def _remarks(item: Outcome) -> Iterator[str]:
+def _remarks(item: SlimOutcome) -> Iterator[str]:
     if item.error is not None:
         error = item.error
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)

@@ -5,9 +5,9 @@ The record is ``stages`` in a document of ``fatpack.check/1``; ``schemas/check.s
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.report.text import columns
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from fatpack.answers.stages.check import Checked
-    from fatpack.answers.stages.compare import Lost
-    from fatpack.answers.stages.facts import Host, Part, Stage
+    from fatpack.answers.stages.check import StagesReport
+    from fatpack.answers.stages.compare import LostCode
+    from fatpack.answers.stages.facts import BuildStage, HostSide, StageArchCode
 
 SCHEMA = "fatpack.check/1"
 
 
-def record(checked: Checked) -> dict[str, Any]:
+def stages_record(checked: StagesReport) -> dict[str, Any]:
     """Return the document of a check: the stages, what was lost on the way, and the findings."""
     found = FindingList()
     found.extend(checked.findings)
@@ -38,7 +38,7 @@ def record(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _stage(stage: Stage) -> dict[str, Any]:
+def _stage(stage: BuildStage) -> dict[str, Any]:
     return {
         "stage": stage.kind,
         "files": list(stage.paths),
@@ -48,7 +48,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: StageArchCode) -> dict[str, Any]:
     return {
         "triple": part.target.triple,
         "arch": part.target.arch,
@@ -58,7 +58,7 @@ def _part(part: Part) -> dict[str, Any]:
     }
 
 
-def _host(host: Host | None) -> dict[str, Any] | None:
+def _host(host: HostSide | None) -> dict[str, Any] | None:
     if host is None:
         return None
     return {
@@ -68,7 +68,7 @@ def _host(host: Host | None) -> dict[str, Any] | None:
     }
 
 
-def _lost(lost: Lost) -> dict[str, Any]:
+def _lost(lost: LostCode) -> dict[str, Any]:
     return {
         "what": lost.what,
         "arch": lost.arch,
@@ -79,12 +79,12 @@ def _lost(lost: Lost) -> dict[str, Any]:
     }
 
 
-def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_stages(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a document: a row for each stage, then the findings; ``verbose`` names the kernels."""
     from fatpack.report.finding_text import finding_lines
 
     stages = document["stages"]
-    for stage, row in zip(stages, columns(list(map(_row, stages))), strict=True):
+    for stage, row in zip(stages, align_columns(list(map(_row, stages))), strict=True):
         yield row
         for part in stage["architectures"] if verbose else ():
             names = ", ".join(part["kernels"]) or ("none" if part["all_named"] else "not named")
@@ -114,7 +114,7 @@ def _row(stage: Mapping[str, Any]) -> list[str]:
     kernels = {name for part in parts for name in part["kernels"]}
     places = [part["arch"] or part["triple"] for part in parts]
     archs = ", ".join((*places, *dict.fromkeys(stage["unplaced"]))) or "no device code"
-    facts = [counted(len(kernels), "kernel")] if kernels else []
+    facts = [pluralize(len(kernels), "kernel")] if kernels else []
     if host and host["launched"]:
         facts.append(f"{len(host['launched'])} launched")
     if host and host["registered"] is not None:

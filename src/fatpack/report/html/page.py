@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import os
 
-from fatpack.report.html.sections.byte_map import byte_map
-from fatpack.report.html.sections.bytes_by_kernel import bytes_by_kernel
-from fatpack.report.html.sections.coverage import coverage
-from fatpack.report.html.sections.duplicates import duplicates
-from fatpack.report.html.sections.files import files
-from fatpack.report.html.sections.findings import findings
-from fatpack.report.html.sections.head import archs, head, title_of
-from fatpack.report.html.sections.images import images
+from fatpack.report.html.sections.byte_map import byte_map_section
+from fatpack.report.html.sections.bytes_by_kernel import treemap_section
+from fatpack.report.html.sections.coverage import coverage_section
+from fatpack.report.html.sections.duplicates import duplicates_section
+from fatpack.report.html.sections.files import files_section
+from fatpack.report.html.sections.findings import findings_section
+from fatpack.report.html.sections.head import arch_bar, page_head, page_title
+from fatpack.report.html.sections.images import images_section
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.colours import FAMILIES, PICTURE_STYLE, style
-from fatpack.words.sizes import size_words
+from fatpack.report.pictures.colours import FAMILIES, PICTURE_STYLE, colour_style
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.overview.records import Overview
-    from fatpack.report.pictures.regions import ByteMap
+    from fatpack.answers.overview.records import ReportResult
+    from fatpack.report.pictures.regions import FileRegions
 
 
-def page(overview: Overview, paths: Sequence[str], map: ByteMap | None, version: str) -> Iterator[str]:
+def render_page(overview: ReportResult, paths: Sequence[str], map: FileRegions | None, version: str) -> Iterator[str]:
     """Yield the page as text, in pieces. ``paths`` are what was named, ``map`` the bytes of one file."""
-    sheet, script = f"{style(FAMILIES)}{PICTURE_STYLE}{_asset('page.css')}", _asset("page.js")
+    sheet, script = f"{colour_style(FAMILIES)}{PICTURE_STYLE}{_asset('page.css')}", _asset("page.js")
     yield "<!DOCTYPE html>\n"
-    yield f'<html lang="en">\n<head>\n{_meta(sheet, script, title_of(paths))}\n</head>\n<body>\n'
+    yield f'<html lang="en">\n<head>\n{_meta(sheet, script, page_title(paths))}\n</head>\n<body>\n'
     made = [
-        bytes_by_kernel(overview),
-        coverage(overview),
-        findings(overview),
-        duplicates(overview),
-        files(overview),
-        byte_map(map),
-        images(overview),
+        treemap_section(overview),
+        coverage_section(overview),
+        findings_section(overview),
+        duplicates_section(overview),
+        files_section(overview),
+        byte_map_section(map),
+        images_section(overview),
     ]
     sections = [section for section in made if section is not None]
     yield element(
-        "main", head(overview, paths), archs(overview) or "", _contents(sections), *sections, _foot(overview, version)
+        "main",
+        page_head(overview, paths),
+        arch_bar(overview) or "",
+        _contents(sections),
+        *sections,
+        _foot(overview, version),
     )
     yield f"\n<script>{script}</script>\n</body>\n</html>\n"
 
@@ -84,14 +89,14 @@ def _contents(sections: Sequence[str]) -> Markup:
     return element("nav", *links, aria_label="Sections")
 
 
-def _foot(overview: Overview, version: str) -> Markup:
+def _foot(overview: ReportResult, version: str) -> Markup:
     notes = [element("li", note) for note in overview.notes]
     skipped = sum(file.not_searched for file in overview.files)
     if skipped:
         notes.append(element("li", f"{skipped:,} bytes of hosts were not searched; --deep searches them."))
     if overview.shared:
         words = "of bundles that are compressed as one: their images share them."
-        notes.append(element("li", f"{size_words(overview.shared)} of the stored bytes are {words}"))
+        notes.append(element("li", f"{format_size(overview.shared)} of the stored bytes are {words}"))
     notes.append(element("li", "kB, MB and GB are powers of 1000. Kernels of one name in a library count once."))
     made = element("p", f"Made by fatpack {version}. This page loads nothing and works without a network.")
     return element("footer", element("ul", *notes), made)

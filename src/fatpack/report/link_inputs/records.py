@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fatpack.ops.link_inputs.groups import Group
+    from fatpack.ops.link_inputs.groups import ImageGroup
     from fatpack.ops.link_inputs.inputs import LinkImage, LinkInput
     from fatpack.ops.link_inputs.plan import LinkPlan
 
 SCHEMA = "fatpack.link-inputs/1"
 
 
-def record(plan: LinkPlan) -> dict[str, Any]:
+def link_record(plan: LinkPlan) -> dict[str, Any]:
     """Return the document of a link line."""
     found = FindingList()
     found.extend(plan.findings)
@@ -40,7 +40,7 @@ def record(plan: LinkPlan) -> dict[str, Any]:
     }
 
 
-def _group(group: Group, names: Mapping[int, str]) -> dict[str, Any]:
+def _group(group: ImageGroup, names: Mapping[int, str]) -> dict[str, Any]:
     return {
         "triple": group.target.triple,
         "arch": group.target.arch,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.report.text import columns
+from fatpack.errors import pluralize
+from fatpack.report.text import align_columns
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_link_inputs(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a document; ``verbose`` adds the files of each group, and inputs of which nothing is taken."""
     sizes = {each["file"]: each["size"] for each in document["files"]}
     places = {each["file"]: " in ".join(filter(None, (each["member"], each["input"]))) for each in document["files"]}
-    lines = columns([_group_row(group, sizes) for group in document["groups"]])
+    lines = align_columns([_group_row(group, sizes) for group in document["groups"]])
     for line, group in zip(lines, document["groups"], strict=True):
         yield line
         if verbose:
-            yield from columns([[name, printable(places[name])] for name in group["files"]], indent="  ")
+            yield from align_columns([[name, printable(places[name])] for name in group["files"]], indent="  ")
         if "refusal" in group:
             yield f"  {group['refusal']}"
     if document["left"]:
         targets = dict.fromkeys(" ".join(filter(None, (each["triple"], each["arch"]))) for each in document["left"])
         yield printable(
-            f"{counted(len(document['left']), 'image')} in archives not linked, for targets that nothing else is for: "
+            f"{pluralize(len(document['left']), 'image')} in archives not linked, for targets that nothing else is for: "
             f"{', '.join(targets)}; --whole-archive in front of an archive takes all of its images"
         )
     for item in document["inputs"] if verbose else ():
@@ -39,5 +39,5 @@ def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
 def _group_row(group: Mapping[str, Any], sizes: Mapping[str, int]) -> list[str]:
     target = " ".join(filter(None, (group["triple"], group["arch"]))) or "no target"
     total = sum(sizes[name] for name in group["files"])
-    count = counted(len(group["files"]), "image")
-    return [printable(target), ",".join(group["offloads"]) or "none", f"{count}, {size_words(total)}"]
+    count = pluralize(len(group["files"]), "image")
+    return [printable(target), ",".join(group["offloads"]) or "none", f"{count}, {format_size(total)}"]

@@ -45,14 +45,14 @@ _PAPER = {
 }
 
 
-def known(family: str) -> str:
+def family_with_colour(family: str) -> str:
     """Return a family that has a colour: the given one, or ``other``."""
     return family if family in FAMILIES else "other"
 
 
-def style(families: Iterable[str]) -> str:
+def colour_style(families: Iterable[str]) -> str:
     """Return the style sheet of the colours: variables for both kinds of paper, and a class ``f-…`` for each family."""
-    used = sorted({known(family) for family in families})
+    used = sorted({family_with_colour(family) for family in families})
     names = {**{f"f-{family}": FAMILIES[family] for family in used}, **_PAPER}
     light, dark = ("".join(f"--{name}:{pair[side]};" for name, pair in names.items()) for side in (0, 1))
     classes = "".join(f".f-{family}{{--c:var(--f-{family})}}" for family in used)

@@ -7,8 +7,8 @@ Each level leaves out more of the end of the path; the finest that is short enou
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.report.bytes_text import labels
-from fatpack.report.pictures.words import many
+from fatpack.report.bytes_text import file_labels
+from fatpack.report.pictures.words import format_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.model import Label
 
 #: LIMIT: regions of a level; beyond, the next coarser level is shown. A page is to stay readable.
-MOST_REGIONS = 1200
+MAX_REGIONS = 1200
 
 #: LIMIT: the same for the cells of a picture, which has some 5,000 at most.
 _MOST_CELLS = 10_000
@@ -29,7 +29,7 @@ _MOST_LABELS = 2_000_000
 _LEVELS = ("fields", "records", "containers", "sections")
 
 
-class Region(Record):
+class ByteRegion(Record):
     """Bytes of a file that belong together: ``kind`` is that of most of its bytes, ``labels`` how many fields it has.
 
     ``arch`` and ``family`` are those of the image of which most of it is; empty where it is of none.
@@ -46,7 +46,7 @@ class Region(Record):
     family: str = ""
 
 
-class ByteMap(Record):
+class FileRegions(Record):
     """The regions of a file, which cover each byte once, and what they are: ``fields``, ``records``, ….
 
     ``cells`` are regions too, more and smaller ones: of these, a picture shows those that have room.
@@ -55,19 +55,19 @@ class ByteMap(Record):
     path: str
     size: int
     level: str
-    regions: tuple[Region, ...]
+    regions: tuple[ByteRegion, ...]
     labels: int
-    cells: tuple[Region, ...]
+    cells: tuple[ByteRegion, ...]
 
 
-def byte_map(view: View, images: Mapping[int, tuple[str, str]]) -> ByteMap:
+def file_regions(view: View, images: Mapping[int, tuple[str, str]]) -> FileRegions:
     """Return the regions of a file. ``images`` are the label and the family of each image, by its offset.
 
     Raises what reading the file raises.
     """
-    levels = [_Level(depth, most) for most in (MOST_REGIONS, _MOST_CELLS) for depth in range(len(_LEVELS))]
+    levels = [_Level(depth, most) for most in (MAX_REGIONS, _MOST_CELLS) for depth in range(len(_LEVELS))]
     count = 0
-    for label in labels(view):
+    for label in file_labels(view):
         count += 1
         if count > _MOST_LABELS:
             break
@@ -76,20 +76,20 @@ def byte_map(view: View, images: Mapping[int, tuple[str, str]]) -> ByteMap:
                 level.add(label, images)
     rows, cells = (_finest(levels[at : at + len(_LEVELS)]) for at in (0, len(_LEVELS)))
     path = view.chain[0] if view.chain else ""
-    return ByteMap(path, len(view), _LEVELS[rows.depth], _whole(rows, view), count, _whole(cells, view))
+    return FileRegions(path, len(view), _LEVELS[rows.depth], _whole(rows, view), count, _whole(cells, view))
 
 
 def _finest(levels: list[_Level]) -> _Level:
     return next((level for level in levels if not level.is_full), levels[-1])
 
 
-def _whole(level: _Level, view: View) -> tuple[Region, ...]:
+def _whole(level: _Level, view: View) -> tuple[ByteRegion, ...]:
     """Return the regions of a level, and one for what it has no room for."""
     regions = [run.region() for run in level.runs]
     reached = regions[-1].start + regions[-1].size if regions else view.start
     if reached < view.end:
         left = f"{view.end - reached:,} bytes"
-        regions.append(Region(reached, view.end - reached, "more", left, "not listed one by one", "data", 0))
+        regions.append(ByteRegion(reached, view.end - reached, "more", left, "not listed one by one", "data", 0))
     return tuple(regions)
 
 
@@ -151,15 +151,15 @@ class _Run:
         if label.kind == "data" and (arch := images.get(label.span.start)) is not None:
             self.archs[arch] = self.archs.get(arch, 0) + size
 
-    def region(self) -> Region:
+    def region(self) -> ByteRegion:
         size = self.end - self.start
         kind = max(self.kinds, key=lambda kind: self.kinds[kind])
         arch, family = max(self.archs, key=lambda arch: self.archs[arch]) if self.archs else ("", "")
         if len(self.archs) > 1:
-            arch = f"{arch} and {many(len(self.archs) - 1, 'other')}"
+            arch = f"{arch} and {format_count(len(self.archs) - 1, 'other')}"
         if self.count == 1:
             value, doc = self.first.value, self.first.doc
         else:
-            value, doc = f"{size:,} bytes in {many(self.count, 'field')}", ""
+            value, doc = f"{size:,} bytes in {format_count(self.count, 'field')}", ""
         name = self.key if self.count > 1 else self.first.name
-        return Region(self.start, size, name, value, doc, kind, self.count, arch, family)
+        return ByteRegion(self.start, size, name, value, doc, kind, self.count, arch, family)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Box(Record):
+class Rectangle(Record):
     """A rectangle: its upper left corner, its width and its height."""
 
     x: float
@@ -26,16 +26,16 @@ class Box(Record):
         """Its area."""
         return self.width * self.height
 
-    def inside(self, edge: float, top: float = 0.0) -> Box:
+    def inside(self, edge: float, top: float = 0.0) -> Rectangle:
         """Return what an edge on all sides, and a strip at the top, leave of it."""
         width, height = max(0.0, self.width - 2 * edge), max(0.0, self.height - 2 * edge - top)
-        return Box(self.x + edge, self.y + edge + top, width, height)
+        return Rectangle(self.x + edge, self.y + edge + top, width, height)
 
 
-def tiles(box: Box, sizes: Sequence[float]) -> list[Box]:
+def squarify(box: Rectangle, sizes: Sequence[float]) -> list[Rectangle]:
     """Return a tile for each size, in their order: together they are the box. What is not above 0 has no area."""
     order = sorted((number for number, size in enumerate(sizes) if size > 0), key=lambda number: -sizes[number])
-    found = [Box(box.x, box.y, 0.0, 0.0)] * len(sizes)
+    found = [Rectangle(box.x, box.y, 0.0, 0.0)] * len(sizes)
     whole = sum(sizes[number] for number in order)
     scale = box.area / whole if whole else 0.0
     rest, at = box, 0
@@ -58,7 +58,9 @@ def tiles(box: Box, sizes: Sequence[float]) -> list[Box]:
     return found
 
 
-def _laid(rest: Box, row: Sequence[tuple[int, float]], area: float, found: list[Box], *, is_last: bool) -> Box:
+def _laid(
+    rest: Rectangle, row: Sequence[tuple[int, float]], area: float, found: list[Rectangle], *, is_last: bool
+) -> Rectangle:
     """Lay a row along the shorter side of what is left, and return what is left then."""
     is_column = rest.width >= rest.height
     side = rest.height if is_column else rest.width
@@ -67,10 +69,10 @@ def _laid(rest: Box, row: Sequence[tuple[int, float]], area: float, found: list[
     for index, (number, size) in enumerate(row):
         length = side - along if index == len(row) - 1 else side * size / area
         if is_column:
-            found[number] = Box(rest.x, rest.y + along, depth, length)
+            found[number] = Rectangle(rest.x, rest.y + along, depth, length)
         else:
-            found[number] = Box(rest.x + along, rest.y, length, depth)
+            found[number] = Rectangle(rest.x + along, rest.y, length, depth)
         along += length
     if is_column:
-        return Box(rest.x + depth, rest.y, max(0.0, rest.width - depth), rest.height)
-    return Box(rest.x, rest.y + depth, rest.width, max(0.0, rest.height - depth))
+        return Rectangle(rest.x + depth, rest.y, max(0.0, rest.width - depth), rest.height)
+    return Rectangle(rest.x, rest.y + depth, rest.width, max(0.0, rest.height - depth))

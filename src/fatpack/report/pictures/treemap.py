@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.colours import known
-from fatpack.report.pictures.drawing import box, fitting, label, svg
-from fatpack.report.pictures.squarified import Box, tiles
-from fatpack.report.pictures.words import base, cut, many, sizes
-from fatpack.words.sizes import size_words
+from fatpack.report.pictures.colours import family_with_colour
+from fatpack.report.pictures.drawing import fit_text, rect_element, svg_element, text_element
+from fatpack.report.pictures.squarified import Rectangle, squarify
+from fatpack.report.pictures.words import base_name, format_count, format_sizes, shorten_name
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.answers.overview.records import ArchBytes, Bytes, FileOverview, Overview, Part
+    from fatpack.answers.overview.records import ArchBytes, ByteCounts, FileOverview, KernelGroup, ReportResult
 
 WIDTH, HEIGHT = 1120.0, 480.0
 
@@ -28,7 +28,7 @@ _STRIP = 16.0
 _SHARED = "\nin a bundle that is compressed as one"
 
 
-def treemap(overview: Overview, *, is_stored: bool) -> Markup | None:
+def draw_treemap(overview: ReportResult, *, is_stored: bool) -> Markup | None:
     """Return the picture by stored or by inflated bytes, or None if those are not known of any image."""
     files = [file for file in overview.files if _size(file.bytes, is_stored=is_stored)]
     if not files:
@@ -38,34 +38,36 @@ def treemap(overview: Overview, *, is_stored: bool) -> Markup | None:
     weights: list[float] = [_size(file.bytes, is_stored=is_stored) for file in shown]
     if more:
         weights.append(sum(_size(file.bytes, is_stored=is_stored) for file in more))
-    places = tiles(Box(0, 0, WIDTH, HEIGHT), weights)
+    places = squarify(Rectangle(0, 0, WIDTH, HEIGHT), weights)
     drawn = [
         _library(file, place, is_stored, is_only=len(files) == 1) for file, place in zip(shown, places, strict=False)
     ]
     if more:
-        title = f"{many(len(more), 'more library')}\n{size_words(round(weights[-1]))}"
+        title = f"{format_count(len(more), 'more library')}\n{format_size(round(weights[-1]))}"
         drawn.append(_boxed(places[-1], "lib", title, f"{len(more)} more"))
     kind = "stored" if is_stored else "inflated"
-    return svg(WIDTH, HEIGHT, f"Treemap of {kind} bytes by library, architecture and kernel", *drawn)
+    return svg_element(WIDTH, HEIGHT, f"Treemap of {kind} bytes by library, architecture and kernel", *drawn)
 
 
-def _size(bytes: Bytes, *, is_stored: bool) -> int:
+def _size(bytes: ByteCounts, *, is_stored: bool) -> int:
     return (bytes.stored or 0) if is_stored else bytes.inflated
 
 
-def _boxed(place: Box, class_: str, title: str, text: str) -> Markup:
-    fits = fitting(text, place.width - 6) if place.height > 12 else ""
-    words = label(fits, place.x + 4, place.y + min(9.0, place.height / 2)) if fits else ""
-    return element("g", element("title", title), box(place.x, place.y, place.width, place.height, class_), words)
+def _boxed(place: Rectangle, class_: str, title: str, text: str) -> Markup:
+    fits = fit_text(text, place.width - 6) if place.height > 12 else ""
+    words = text_element(fits, place.x + 4, place.y + min(9.0, place.height / 2)) if fits else ""
+    return element(
+        "g", element("title", title), rect_element(place.x, place.y, place.width, place.height, class_), words
+    )
 
 
-def _library(file: FileOverview, place: Box, is_stored: bool, *, is_only: bool) -> Markup:
-    name = base(file.path)
+def _library(file: FileOverview, place: Rectangle, is_stored: bool, *, is_only: bool) -> Markup:
+    name = base_name(file.path)
     inner, head = place, Markup("")
     if not is_only:
         has_strip = place.height > 3 * _STRIP and place.width > 40
         inner = place.inside(1.5, _STRIP if has_strip else 0)
-        title = f"{cut(file.path)}\n{sizes(file.bytes)}"
+        title = f"{shorten_name(file.path)}\n{format_sizes(file.bytes)}"
         head = _boxed(place, "lib", title, name if has_strip else "")
     # In a bundle that is compressed as a whole no image has stored bytes of its own: inflated ones divide the box.
     is_shared = is_stored and any(arch.bytes.stored is None for arch in file.archs)
@@ -73,15 +75,15 @@ def _library(file: FileOverview, place: Box, is_stored: bool, *, is_only: bool) 
     archs = [arch for arch in file.archs if _size(arch.bytes, is_stored=is_stored)]
     if inner.area < _SMALLEST:
         return head
-    places = tiles(inner, [_size(arch.bytes, is_stored=is_stored) for arch in archs])
+    places = squarify(inner, [_size(arch.bytes, is_stored=is_stored) for arch in archs])
     drawn = [_arch(arch, spot, is_stored, is_shared) for arch, spot in zip(archs, places, strict=True)]
     return element("g", head, *drawn)
 
 
-def _arch(arch: ArchBytes, place: Box, is_stored: bool, is_shared: bool) -> Markup:
+def _arch(arch: ArchBytes, place: Rectangle, is_stored: bool, is_shared: bool) -> Markup:
     has_strip = place.height > 2.5 * _STRIP and place.width > 44
-    size = "" if is_shared else size_words(_size(arch.bytes, is_stored=is_stored))
-    title = f"{arch.label}\n{many(arch.bytes.count, 'image')} · {sizes(arch.bytes)}{_SHARED if is_shared else ''}"
+    size = "" if is_shared else format_size(_size(arch.bytes, is_stored=is_stored))
+    title = f"{arch.label}\n{format_count(arch.bytes.count, 'image')} · {format_sizes(arch.bytes)}{_SHARED if is_shared else ''}"
     head = _boxed(place, "arch", title, f"{arch.label}  {size}".rstrip() if has_strip else "")
     inner = place.inside(1, _STRIP if has_strip else 0)
     parts, more = _drawable(arch.parts, inner, is_stored)
@@ -89,8 +91,8 @@ def _arch(arch: ArchBytes, place: Box, is_stored: bool, is_shared: bool) -> Mark
     if more:
         weights.append(sum(_size(part.bytes, is_stored=is_stored) for part in more))
     if not any(weights) or inner.area < _SMALLEST:
-        return element("g", head, class_=f"f-{known(arch.family)}")
-    places = tiles(inner, weights)
+        return element("g", head, class_=f"f-{family_with_colour(arch.family)}")
+    places = squarify(inner, weights)
     drawn = [_part(arch.label, part, spot) for part, spot in zip(parts, places, strict=False)]
     if more:
         count = sum(max(1, part.bytes.count) for part in more)
@@ -99,14 +101,16 @@ def _arch(arch: ArchBytes, place: Box, is_stored: bool, is_shared: bool) -> Mark
             _boxed(
                 places[-1],
                 "part rest",
-                f"{text} kernels and parts\n{arch.label}\n{size_words(round(weights[-1]))}",
+                f"{text} kernels and parts\n{arch.label}\n{format_size(round(weights[-1]))}",
                 text,
             )
         )
-    return element("g", head, *drawn, class_=f"f-{known(arch.family)}")
+    return element("g", head, *drawn, class_=f"f-{family_with_colour(arch.family)}")
 
 
-def _drawable(parts: Sequence[Part], inner: Box, is_stored: bool) -> tuple[list[Part], list[Part]]:
+def _drawable(
+    parts: Sequence[KernelGroup], inner: Rectangle, is_stored: bool
+) -> tuple[list[KernelGroup], list[KernelGroup]]:
     """Return the parts that can be seen, and those that are drawn together."""
     whole = sum(_size(part.bytes, is_stored=is_stored) for part in parts)
     if not whole:
@@ -116,16 +120,16 @@ def _drawable(parts: Sequence[Part], inner: Box, is_stored: bool) -> tuple[list[
     return seen, [part for part in parts if part not in seen and _size(part.bytes, is_stored=is_stored)]
 
 
-def _part(arch: str, part: Part, place: Box) -> Markup:
+def _part(arch: str, part: KernelGroup, place: Rectangle) -> Markup:
     if part.kind == "kernels":
-        what = f"{arch} · {many(part.bytes.count, 'kernel')}"
+        what = f"{arch} · {format_count(part.bytes.count, 'kernel')}"
     else:
-        kernels = f" · {many(part.bytes.count, 'kernel')}" if part.bytes.count else ""
+        kernels = f" · {format_count(part.bytes.count, 'kernel')}" if part.bytes.count else ""
         what = f"{arch}{kernels}"
     shown = part.name.rpartition("::")[2] if part.kind == "kernels" else part.name
     return _boxed(
         place,
         "part" if part.kind == "kernels" else "part rest",
-        f"{cut(part.name)}\n{what}\n{sizes(part.bytes)}",
+        f"{shorten_name(part.name)}\n{what}\n{format_sizes(part.bytes)}",
         shown,
     )

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.answers.overview.records import Bytes, KernelCoverage, RunsOn
+    from fatpack.answers.overview.records import ByteCounts, KernelCoverage, RunsOn
 
 
-def many(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return ``1 image``, ``2,787 images``, ``3 libraries``."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
 
 
-def sizes(bytes: Bytes) -> str:
+def format_sizes(bytes: ByteCounts) -> str:
     """Return what a sum of bytes is, stored (where that is known) and inflated."""
-    stored = "" if bytes.stored is None else f"{size_words(bytes.stored)} stored, "
-    return f"{stored}{size_words(bytes.inflated)} inflated"
+    stored = "" if bytes.stored is None else f"{format_size(bytes.stored)} stored, "
+    return f"{stored}{format_size(bytes.inflated)} inflated"
 
 
 #: vendor → how it is written
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-def runs_on(item: KernelCoverage) -> str:
+def format_runs_on(item: KernelCoverage) -> str:
     """Return the devices that all kernels of a library run on, as one line."""
     return f"Runs on: {'; '.join(_of_vendor(answer) for answer in item.runs_on) or 'no known device'}"
 
@@ -50,10 +50,10 @@ def _of_vendor(answer: RunsOn) -> str:
 
 
 def _listed(archs: Iterable[str]) -> str:
-    return ", ".join(cut(arch, 60) for arch in archs)
+    return ", ".join(shorten_name(arch, 60) for arch in archs)
 
 
-def directory(paths: Iterable[str]) -> str:
+def common_directory(paths: Iterable[str]) -> str:
     """Return what all paths begin with, up to the last name: they are shown without it. Of one path, its folder."""
     shared: str | None = None
     for path in paths:
@@ -77,13 +77,13 @@ def _common(one: str, other: str) -> str:
 _LONGEST = 600
 
 
-def cut(text: str, most: int = _LONGEST) -> str:
+def shorten_name(text: str, most: int = _LONGEST) -> str:
     """Return a name without its middle if it is very long, with the number of its characters."""
     if len(text) <= most:
         return text
     return f"{text[: most * 3 // 4]}…{text[-most // 5 :]} ({len(text):,} characters)"
 
 
-def base(path: str) -> str:
+def base_name(path: str) -> str:
     """Return the last part of a path."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path

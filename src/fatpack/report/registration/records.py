@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fatpack.facts import registration as judgement
-from fatpack.outcomes import exit_code, message
+from fatpack.outcomes import error_message, exit_code
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.runtime.evidence import compared, judging, units
 from fatpack.scanner import scan
-from fatpack.scanner.known import kernels_of
+from fatpack.scanner.known import kernel_names_by_arch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from fatpack.errors import FatpackError
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.compared import Kernels
-    from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.compared import KernelsByArch
+    from fatpack.runtime.evidence.facts import RegistrationEvidence
 
 SCHEMA = "fatpack.runtime/1"
 
 
-def registration(view: View) -> dict[str, Any]:
+def registration_record(view: View) -> dict[str, Any]:
     """Return the record of one file."""
-    scanned = judgement.Scanned(scan(view))
-    found = list(judgement.parts(view, scanned))
-    verdict = judgement.verdict(scanned.findings, found)
+    scanned = judgement.ScannedContainers(scan(view))
+    found = list(judgement.read_registering_files(view, scanned))
+    verdict = judgement.make_verdict(scanned.findings, found)
     findings = FindingList()
     findings.extend(scanned.findings)
     findings.extend(item for part in found for item in part.findings)
@@ -35,19 +35,19 @@ def registration(view: View) -> dict[str, Any]:
         "size": len(view),
         "verdict": verdict.word,
         "why_not": verdict.why_not if verdict.word == judgement.NOT_JUDGED else "",
-        "units": [unit for part in found if (unit := _unit(part, scanned)) is not None],
+        "units": [unit for part in found if (unit := _unit_record(part, scanned)) is not None],
         "findings": [finding_record(item) for item in findings.kept],
         **({"unlisted_findings": unlisted} if unlisted else {}),
     }
 
 
-def failed(path: str, error: FatpackError | OSError) -> dict[str, Any]:
+def failed_registration_record(path: str, error: FatpackError | OSError) -> dict[str, Any]:
     """Return the record of a file that could not be read at all."""
-    problem = {"message": message(error), "exit_code": exit_code(error)}
+    problem = {"message": error_message(error), "exit_code": exit_code(error)}
     return {"path": path, "size": None, "units": [], "findings": [], "error": problem}
 
 
-def _unit(part: judgement.Part, scanned: judgement.Scanned) -> dict[str, Any] | None:
+def _unit_record(part: judgement.RegisteringFile, scanned: judgement.ScannedContainers) -> dict[str, Any] | None:
     """Return the record of one object or program, None if it registers nothing."""
     record: dict[str, Any] = {"member": part.member, "host": part.host, "read": part.way}
     evidence = part.evidence
@@ -57,25 +57,25 @@ def _unit(part: judgement.Part, scanned: judgement.Scanned) -> dict[str, Any] | 
         return None
     record |= _facts(evidence, part.kernels)
     if part.way == "no capstone":
-        known = kernels_of(scanned.containers.get(part.numbers, []), judgement.IMAGES) or {}
-        likely = judging.likely(part.view, part.host, set[str]().union(*known.values()))
+        known = kernel_names_by_arch(scanned.containers.get(part.numbers, []), judgement.IMAGES) or {}
+        likely = judging.likely_registered(part.view, part.host, set[str]().union(*known.values()))
         record["likely"] = [name for name in likely if name not in evidence.kernels]
     return record
 
 
-def _facts(evidence: Evidence, kernels: Kernels | None) -> dict[str, Any]:
+def _facts(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> dict[str, Any]:
     return {
         "linked": evidence.is_linked,
         "machine": evidence.memory.machine,
-        "producer": units.producer(evidence),
-        "awaited": units.awaited(evidence),
+        "producer": units.likely_producer(evidence),
+        "awaited": units.link_step_additions(evidence),
         "kernel_count": units.kernel_count(evidence),
         "variable_count": units.variable_count(evidence),
         "unread": evidence.unread,
-        "registers_entries": units.is_of_entries(evidence),
+        "registers_entries": units.registers_entries(evidence),
         "unfollowed": evidence.unfollowed,
         "compared": kernels is not None,
-        **({"lacking": compared.missing(kernels, evidence.kernels.keys())} if kernels else {}),
+        **({"lacking": compared.missing_kernels(kernels, evidence.kernels.keys())} if kernels else {}),
         "wrappers": _wrappers(evidence),
         "descriptors": _descriptors(evidence),
         "constructors": _constructors(evidence),
@@ -85,7 +85,7 @@ def _facts(evidence: Evidence, kernels: Kernels | None) -> dict[str, Any]:
     }
 
 
-def _wrappers(evidence: Evidence) -> list[dict[str, Any]]:
+def _wrappers(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     return [
         {
             "model": each.model,
@@ -100,7 +100,7 @@ def _wrappers(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _descriptors(evidence: Evidence) -> list[dict[str, Any]]:
+def _descriptors(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     return [
         {
             "model": each.model,
@@ -120,7 +120,7 @@ def _descriptors(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _constructors(evidence: Evidence) -> list[dict[str, Any]]:
+def _constructors(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     return [
         {
             "section": each.section,
@@ -134,7 +134,7 @@ def _constructors(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _calls(evidence: Evidence) -> dict[str, list[dict[str, Any]]]:
+def _calls(evidence: RegistrationEvidence) -> dict[str, list[dict[str, Any]]]:
     """Return what calls register and launch, each with the function that the call is in."""
     kernels, variables = [], []
     for each in evidence.registered:
@@ -156,7 +156,7 @@ def _calls(evidence: Evidence) -> dict[str, list[dict[str, Any]]]:
     return {"kernels": kernels, "variables": variables, "launches": launches}
 
 
-def _entries(evidence: Evidence) -> list[dict[str, Any]]:
+def _entries(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     return [
         {
             "kind": each.kind,
@@ -173,12 +173,12 @@ def _entries(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _title(evidence: Evidence, address: int | None) -> str:
+def _title(evidence: RegistrationEvidence, address: int | None) -> str:
     """Return the name of the function at an address, "" where none is known."""
     function = evidence.memory.function_at(address) if address is not None else None
     return "" if function is None else function.name
 
 
-def _offset(evidence: Evidence, address: int) -> int | None:
+def _offset(evidence: RegistrationEvidence, address: int) -> int | None:
     place = evidence.memory.place(address)
     return evidence.memory.view.offset(place) if place else None

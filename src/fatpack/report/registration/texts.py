@@ -11,12 +11,12 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.registration.units import registers, words
-from fatpack.report.text import columns
+from fatpack.report.registration.units import has_registration, registration_words
+from fatpack.report.text import align_columns
 from fatpack.runtime.evidence.units import WRAPPER
-from fatpack.runtime.evidence.verdicts import named
+from fatpack.runtime.evidence.verdicts import name_list
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ _WAYS = {
 }
 
 
-def render(record: dict[str, Any]) -> Iterator[str]:
+def render_registration(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines for one file."""
     path = printable(record["path"])
     if not record["units"]:
@@ -45,12 +45,12 @@ def render(record: dict[str, Any]) -> Iterator[str]:
         facts = [what, unit.get("machine", ""), _WAYS[unit["read"]]]
         yield f"{name}: {', '.join(fact for fact in facts if fact)}"
         if "called" in unit:
-            yield from _unit(unit, is_registered=registers(record["findings"]))
+            yield from _unit_lines(unit, is_registered=has_registration(record["findings"]))
         if "likely" in unit:
             names = unit["likely"]
-            shown = f": {named(names)}" if names else ""
+            shown = f": {name_list(names)}" if names else ""
             yield printable(
-                f"  likely registered: {counted(len(names), 'kernel')} whose names stand in its data{shown}"
+                f"  likely registered: {pluralize(len(names), 'kernel')} whose names stand in its data{shown}"
             )
     if record.get("verdict") in ("agrees", "not judged"):
         why = f": {record['why_not']}" if record["why_not"] else ""
@@ -59,29 +59,29 @@ def render(record: dict[str, Any]) -> Iterator[str]:
     yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=1)
 
 
-def _unit(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
+def _unit_lines(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
     is_of_link = total["by"] == WRAPPER and not total["kernels"]
-    own = words(total, is_registered=is_registered)
+    own = registration_words(total, is_registered=is_registered)
     yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else own}"
     is_loop = unit["registers_entries"]
     if is_loop:
         yield "  registers the offload entries of all objects"
     elif unit["unread"]:
-        yield f"  not read: what registers {counted(unit['unread'], 'more kernel')}"
+        yield f"  not read: what registers {pluralize(unit['unread'], 'more kernel')}"
     if unit["unfollowed"]:
         does = "launches or registers" if unit["unfollowed"] == 1 else "launch or register"
-        yield f"  not followed: {counted(unit['unfollowed'], 'function')} that {does}"
+        yield f"  not followed: {pluralize(unit['unfollowed'], 'function')} that {does}"
     yield from (printable(f"  at the link {words}") for words in unit["awaited"])
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
         yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")
     for each in unit["descriptors"]:
-        images = counted(len(each["images"]), "image")
+        images = pluralize(len(each["images"]), "image")
         yield printable(f"  descriptor {each['model']} at {each['offset'] or 0:#x}: {images}")
         for image in each["images"]:
             place = f" at {image['data_offset']:#x}" if image["data_offset"] else ""
-            yield printable(f"    image {image['target'] or '-'}{place}, {counted(image['size'], 'byte')}")
+            yield printable(f"    image {image['target'] or '-'}{place}, {pluralize(image['size'], 'byte')}")
     for each in unit["constructors"]:
         title = each["function"] or f"{each['address']:#x}"
         priority = "" if each["priority"] is None else f", priority {each['priority']}"
@@ -96,7 +96,7 @@ def _unit(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     for each in calls["variables"]:
         yield printable(f"  variable {each['model']} {each['name'] or '(name not read)'}")
     for each in unit["entries"]:
-        size = f", {counted(each['size'], 'byte')}" if each["size"] else ""
+        size = f", {pluralize(each['size'], 'byte')}" if each["size"] else ""
         flags = f", flags {each['flags']:#x}" if each["flags"] else ""
         name = each["name"] or "(name not read)"
         yield printable(f"  entry {each['kind']} {name} at {each['address']:#x}{size}{flags}")
@@ -113,4 +113,4 @@ def _lacking(missing: dict[str, list[str]]) -> Iterator[str]:
         rows += [
             [name, *("missing" if arch in lacking else "yes" for arch in archs)] for name, lacking in missing.items()
         ]
-        yield from map(printable, columns(rows, indent="  "))
+        yield from map(printable, align_columns(rows, indent="  "))

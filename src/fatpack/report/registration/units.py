@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.runtime.evidence.units import CALLS
 from fatpack.words.printable import printable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.runtime.evidence.units import RegisteringUnit
+    from fatpack.runtime.evidence.units import RegistrationCounts
 
 #: findings that say: there are offload entries, and nothing registers them
 _UNREGISTERED = ("FP3049",)
@@ -33,7 +33,7 @@ _SHOWN = 4
 _TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 
 
-def unit_records(units: Iterable[RegisteringUnit]) -> list[dict[str, Any]]:
+def unit_records(units: Iterable[RegistrationCounts]) -> list[dict[str, Any]]:
     """Return what units register as plain data."""
     return [
         {
@@ -49,12 +49,14 @@ def unit_records(units: Iterable[RegisteringUnit]) -> list[dict[str, Any]]:
     ]
 
 
-def registers(findings: Iterable[Mapping[str, Any]]) -> bool:
+def has_registration(findings: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether something registers what a file has for that, as far as its findings say."""
     return not any(item["code"] in _UNREGISTERED for item in findings)
 
 
-def lines(records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: bool = True) -> Iterator[str]:
+def registration_lines(
+    records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: bool = True
+) -> Iterator[str]:
     """Yield a line for each unit, or for those that were made alike where there are many.
 
     Without ``is_registered`` there are entries for a runtime, and nothing that hands them over.
@@ -62,7 +64,7 @@ def lines(records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: b
     if len(records) <= _SHOWN:
         for record in records:
             name = f"{record['member']}: " if record["member"] else ""
-            yield printable(f"{indent}{name}{words(record, is_registered=is_registered)}")
+            yield printable(f"{indent}{name}{registration_words(record, is_registered=is_registered)}")
         return
     groups: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -75,20 +77,20 @@ def lines(records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: b
             "records": sum(record["records"] for record in group),
             "by": by,
         }
-        yield f"{indent}{words(total, is_registered=is_registered)}, in {counted(len(group), 'member')}"
+        yield f"{indent}{registration_words(total, is_registered=is_registered)}, in {pluralize(len(group), 'member')}"
 
 
-def words(record: Mapping[str, Any], *, is_registered: bool = True) -> str:
+def registration_words(record: Mapping[str, Any], *, is_registered: bool = True) -> str:
     """Return what a unit registers, or declares for nobody."""
     if record["kernels"] is None:
         models = " and ".join(_TITLES[model] for model in record["models"])
         if record["by"] != CALLS:
-            return f"registered: {counted(record['records'], 'record')} of {models}, by {record['by']}"
+            return f"registered: {pluralize(record['records'], 'record')} of {models}, by {record['by']}"
         verb = "registers" if record["records"] == 1 else "register"
-        return f"{counted(record['records'], 'record')} of {models} {verb} containers; --runtime follows the code"
-    parts = [counted(record["kernels"], "kernel")]
+        return f"{pluralize(record['records'], 'record')} of {models} {verb} containers; --runtime follows the code"
+    parts = [pluralize(record["kernels"], "kernel")]
     if record["variables"]:
-        parts.append(counted(record["variables"], "variable"))
+        parts.append(pluralize(record["variables"], "variable"))
     if record["by"]:
         parts.append(f"by {record['by']}")
     if not is_registered and record["by"].endswith(_ENTRIES):

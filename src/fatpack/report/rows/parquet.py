@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from fatpack.errors import FormatError, Unsupported
-from fatpack.facts.columns import SCHEMA, columns
-from fatpack.report.rows.texts import clean, is_of
+from fatpack.facts.columns import SCHEMA, list_columns
+from fatpack.report.rows.texts import belongs_to_files, to_utf8
 
 try:
     import pyarrow as pa
@@ -34,9 +34,9 @@ _LARGEST = (1 << 63) - 1
 _TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "tuple[str, ...]": pa.list_(pa.string())}
 
 
-def schema(kind: type[Row]) -> Any:
+def arrow_schema(kind: type[Row]) -> Any:
     """Return the Arrow schema of a kind of rows; its metadata names the version of the columns."""
-    fields = [pa.field(name, _TYPES[annotation], nullable=is_none) for name, annotation, is_none in columns(kind)]
+    fields = [pa.field(name, _TYPES[annotation], nullable=is_none) for name, annotation, is_none in list_columns(kind)]
     return pa.schema(fields, metadata={"fatpack.schema": SCHEMA})
 
 
@@ -45,23 +45,23 @@ def parquet_pieces(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[bytes]:
     return _file(_batches((row.values() for row in rows), kind), kind)
 
 
-def joined(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[bytes]:
+def parquet_from_values(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[bytes]:
     """Yield the bytes of a Parquet file with rows that are given as their values, in the order of the columns."""
     return _file(_batches(values, kind), kind)
 
 
-def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[bytes]:
+def parquet_without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[bytes]:
     """Yield the bytes of a Parquet file that lacks the rows of some files, by their paths, and of what is in them.
 
     Raises FormatError if it cannot be read.
     """
-    cleaned = frozenset(map(clean, names))
+    cleaned = frozenset(map(to_utf8, names))
 
     def left() -> Iterator[Any]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
                 paths = batch.column("path")
-                dropped = [name for name in pc.unique(paths).to_pylist() if is_of(name, cleaned)]
+                dropped = [name for name in pc.unique(paths).to_pylist() if belongs_to_files(name, cleaned)]
                 yield batch.filter(pc.invert(pc.is_in(paths, pa.array(dropped, pa.string()))))
 
     try:
@@ -72,7 +72,7 @@ def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[byte
 
 def _batches(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[Any]:
     """Yield rows as batches of Arrow's."""
-    shape, source = schema(kind), iter(values)
+    shape, source = arrow_schema(kind), iter(values)
     while some := list(islice(source, _AT_ONCE)):
         arrays = [_array(column, field.type) for column, field in zip(zip(*some, strict=True), shape, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=shape)
@@ -80,9 +80,9 @@ def _batches(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[
 
 def _array(values: Sequence[Any], kind: Any) -> Any:
     if kind == pa.string():
-        values = [value if value is None else clean(value) for value in values]
+        values = [value if value is None else to_utf8(value) for value in values]
     elif kind == _TYPES["tuple[str, ...]"]:
-        values = [list(map(clean, value)) for value in values]
+        values = [list(map(to_utf8, value)) for value in values]
     try:
         return pa.array(values, kind)
     except OverflowError:
@@ -91,7 +91,7 @@ def _array(values: Sequence[Any], kind: Any) -> Any:
 
 def _file(batches: Iterable[Any], kind: type[Row]) -> Iterator[bytes]:
     """Yield the bytes of a Parquet file as they come out of its writer."""
-    shape, out, group = schema(kind), _Pieces(), []
+    shape, out, group = arrow_schema(kind), _PieceBuffer(), []
     rows = size = 0
     with pq.ParquetWriter(pa.PythonFile(out, mode="w"), shape, compression="zstd") as writer:
         for batch in batches:
@@ -107,7 +107,7 @@ def _file(batches: Iterable[Any], kind: type[Row]) -> Iterator[bytes]:
     yield out.take()
 
 
-class _Pieces:
+class _PieceBuffer:
     """What a writer takes for a file: it keeps what is written until that is taken."""
 
     closed = False

@@ -18,7 +18,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BETWEEN = {"chain": " → "}
 
 
-def clean(text: str) -> str:
+def to_utf8(text: str) -> str:
     """Return text as UTF-8 can hold it: bytes of names that are none become escapes as in ``\\xff``."""
     if text.isascii():
         return text
@@ -35,7 +35,7 @@ def _json(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else "true" if value else "false"
     if isinstance(value, str):
-        return quoted(clean(value))
+        return quoted(to_utf8(value))
     if isinstance(value, list):
         return f"[{', '.join(map(_json, value))}]"
     return repr(value)
@@ -71,11 +71,11 @@ def _cell(name: str, value: Any) -> object:
     text = _BETWEEN.get(name, " ").join(value) if isinstance(value, list) else value
     if not isinstance(text, str):
         return text
-    text = clean(text)
+    text = to_utf8(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def is_of(path: str, files: Collection[str]) -> bool:
+def belongs_to_files(path: str, files: Collection[str]) -> bool:
     """Return whether a row with a path is one of these files, or of a file in one of them that is a package."""
     at = len(path)
     while at >= 0:

@@ -8,7 +8,7 @@ import os
 SLIM = "fatpack.slim/1"
 
 
-def text(name: str) -> str:
+def schema_text(name: str) -> str:
     """Return the schema of an output as JSON text: ``inspect``, ``runtime``, ``sums``, ``rows``, ``targets``, …."""
     with open(os.path.join(os.path.dirname(__file__), f"{name}.schema.json"), encoding="utf-8") as file:
         return file.read()

@@ -7,8 +7,8 @@ what is to be compared are the objects and archives that the linker gets.
 from __future__ import annotations
 
 from fatpack.findings import finding
-from fatpack.model import Span
-from fatpack.ops.pack.uniform import HINT, differences
+from fatpack.io.source import Span
+from fatpack.ops.pack.uniform import DIFFERENCE_HINT, arch_differences
 from fatpack.report.finding_list import finding_record
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-CODE = "FP1420"
+DIFFERENCE_CODE = "FP1420"
 
 
 def add_differences(records: Sequence[dict[str, Any]]) -> bool:
@@ -29,8 +29,8 @@ def add_differences(records: Sequence[dict[str, Any]]) -> bool:
             parts.setdefault(name, {})[label] = None
             files[name] = record
     found = False
-    for name, text in differences(parts):
-        record = finding_record(finding(CODE, Span(0, 0), text, HINT))
+    for name, text in arch_differences(parts):
+        record = finding_record(finding(DIFFERENCE_CODE, Span(0, 0), text, DIFFERENCE_HINT))
         files[name]["findings"].append({**record, "offset": None})
         found = True
     return found

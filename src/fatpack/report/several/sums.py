@@ -16,11 +16,11 @@ code.
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.report.style import PLAIN, table
+from fatpack.errors import pluralize
+from fatpack.report.style import PLAIN, table_lines
 from fatpack.report.text import is_fat_object, target_word
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ _ZERO = {"images": 0, "stored_size": 0, "size": 0}
 SCHEMA = "fatpack.sums/1"
 
 
-def sums(files: Iterable[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
+def compute_totals(files: Iterable[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
     """Return the sums over the images of several files as one record of plain data: rows, largest first, and a total.
 
     A row has the values that it is for (``arch`` with the ``form`` of its images, ``kernel``, ``file``), ``images``,
     ``stored_size`` and ``size`` in bytes; by kernel ``code_size`` too, where the sizes of the images are counted for
     each kernel in them.
     """
-    found = Sums(by)
+    found = Totals(by)
     for record in files:
         found.add(record)
     return found.record()
@@ -58,7 +58,7 @@ def _columns(by: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(column for key in by for column in _COLUMNS[key]))
 
 
-class Sums:
+class Totals:
     """Sums in the making: of records, and of other sums by the same keys."""
 
     def __init__(self, by: Sequence[str]) -> None:
@@ -179,7 +179,7 @@ def _word(row: dict[str, Any], key: str) -> str:
     return target_word(row[key], row["form"]) if key == "arch" else str(row[key])
 
 
-def table_lines(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
+def totals_table(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
     """Yield the sums as an aligned table with its total as the last line.
 
     Sums by several keys are in groups by the first of them, largest first, and a file is named once in its group. What
@@ -189,8 +189,8 @@ def table_lines(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
     keys = _columns(by)
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]
     if "kernel" in by:
-        fields.append(("code_size", "code", size_words))
-    fields += [("stored_size", "stored", size_words), ("size", "inflated", size_words)]
+        fields.append(("code_size", "code", format_size))
+    fields += [("stored_size", "stored", format_size), ("size", "inflated", format_size)]
     rows = [[*(heading for _, heading, _ in fields), *keys]]
     prefix = _prefix([row["file"] for row in record["rows"]]) if "file" in by else ""
     if prefix:
@@ -207,9 +207,9 @@ def table_lines(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
     edges = (0, -1 if "kernel" in by else len(rows) - 1)
     names = [number for number, key in enumerate(keys, len(fields)) if key in ("kernel", "file")]
     role = lambda row, _: "heading" if row in edges else ""  # noqa: E731
-    yield from table(rows, style, right=range(len(fields)), names=names, role=role)
+    yield from table_lines(rows, style, right=range(len(fields)), names=names, role=role)
     if "kernel" in by:
         total = record["total"]
-        yield f"each image counts once for every kernel in it; there are {counted(total['images'], 'image')}, " + (
-            f"{size_words(total['stored_size'])} stored, {size_words(total['size'])} inflated"
+        yield f"each image counts once for every kernel in it; there are {pluralize(total['images'], 'image')}, " + (
+            f"{format_size(total['stored_size'])} stored, {format_size(total['size'])} inflated"
         )

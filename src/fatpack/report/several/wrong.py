@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.inspect_text import not_searched
+from fatpack.report.inspect_text import not_searched_lines
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -17,5 +17,5 @@ def problem_lines(path: str, record: dict[str, Any]) -> list[str]:
     unlisted = [item for item in record.get("unlisted_findings", ()) if item["severity"] != "note"]
     lines = list(finding_lines(serious, unlisted=unlisted))
     if record.get("found_outside"):
-        lines += not_searched(record)
+        lines += not_searched_lines(record)
     return [f"{printable(path)}: {line}\n" for line in lines]

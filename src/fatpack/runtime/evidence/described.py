@@ -6,16 +6,24 @@ are linked. What it adds is judged wherever it is: in the object that it makes, 
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.verdicts import CERTAIN, HOST_STEP, LIKELY, TITLES, is_here, never_run, wrong
+from fatpack.runtime.evidence.verdicts import (
+    CERTAIN,
+    HOST_STEP,
+    LIKELY,
+    TITLES,
+    lies_in_file,
+    make_finding,
+    never_run_finding,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.model import Finding
-    from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.facts import RegistrationEvidence
 
 LINK_STEP = "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link"
 
@@ -23,14 +31,14 @@ LINK_STEP = "likely step: the link, which clang-linker-wrapper did not do; link 
 _REGION, _WEAK = ".region_id", ".region_id.default"
 
 
-def verdicts(evidence: Evidence) -> Iterator[Finding]:
+def descriptor_findings(evidence: RegistrationEvidence) -> Iterator[Finding]:
     """Yield what is wrong with what a file registers of OpenMP and SYCL."""
     yield from _regions(evidence)
     for model in ("openmp", "sycl"):
         yield from _registered(evidence, model)
 
 
-def _regions(evidence: Evidence) -> Iterator[Finding]:
+def _regions(evidence: RegistrationEvidence) -> Iterator[Finding]:
     """Yield the finding that regions are launched and have no entries; who hands on others' launches has no regions."""
     if functions.TARGET_KERNEL not in evidence.called or any(entry.kind == "openmp" for entry in evidence.entries):
         return
@@ -39,17 +47,17 @@ def _regions(evidence: Evidence) -> Iterator[Finding]:
     count = len(regions) or len({each.handle for each in launches})
     if not count:
         return
-    text = f"{counted(count, 'OpenMP region')} launched, and there is no offload entry for any"
+    text = f"{pluralize(count, 'OpenMP region')} launched, and there is no offload entry for any"
     hint = f"{HOST_STEP}: the section of entries was lost; compile it again"
     at = launches[0].at if launches else regions[0].address
-    yield wrong(evidence, "FP3050", at, text, CERTAIN, hint)
+    yield make_finding(evidence, "FP3050", at, text, CERTAIN, hint)
 
 
 def _is_region(name: str) -> bool:
     return name.endswith(_REGION) or _WEAK in name
 
 
-def _registered(evidence: Evidence, model: str) -> Iterator[Finding]:
+def _registered(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
     title, reached = TITLES[model], evidence.reached
     register = next(name for name, its in functions.REGISTER_BINARY.items() if its == model)
     calls = [each for each in evidence.binaries if each.model == model]
@@ -57,18 +65,18 @@ def _registered(evidence: Evidence, model: str) -> Iterator[Finding]:
     if not calls and register not in evidence.called:
         entries = [entry for entry in evidence.entries if entry.kind == model]
         if evidence.memory.is_linked and entries and not descriptors:
-            text = f"{counted(len(entries), 'offload entry')} of {title}, and nothing registers them"
+            text = f"{pluralize(len(entries), 'offload entry')} of {title}, and nothing registers them"
             text += ": there is no descriptor of their images"
-            yield wrong(evidence, "FP3049", entries[0].at, text, CERTAIN, LINK_STEP)
+            yield make_finding(evidence, "FP3049", entries[0].at, text, CERTAIN, LINK_STEP)
         elif descriptors and (evidence.called or not evidence.memory.is_linked) and reached is not None:
-            text = f"{counted(len(descriptors), 'descriptor')} of {title} images, and nothing registers them"
+            text = f"{pluralize(len(descriptors), 'descriptor')} of {title} images, and nothing registers them"
             text += f": {register} is not called"
             sure = LIKELY if evidence.memory.is_linked else CERTAIN
             hint = "likely step: what was done to the object of the linker wrapper; link again"
-            yield wrong(evidence, "FP3053", descriptors[0].at, text, sure, hint)
+            yield make_finding(evidence, "FP3053", descriptors[0].at, text, sure, hint)
     elif reached is not None:
         yield from (
-            never_run(evidence, each)
+            never_run_finding(evidence, each)
             for each in calls
-            if each.caller not in reached and is_here(evidence, each.wrapper)
+            if each.caller not in reached and lies_in_file(evidence, each.wrapper)
         )

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.runtime.evidence.entries import Table
-    from fatpack.runtime.evidence.memory import Memory, Section
+    from fatpack.runtime.evidence.entries import OffloadEntryTable
+    from fatpack.runtime.evidence.memory import HostMemory, MemorySection
 
 #: LIMIT: descriptors that are read, and images of all of them. Programs have one descriptor, and an image per target.
 _MOST, _MOST_IMAGES = 64, 1 << 12
@@ -42,7 +42,7 @@ _SYCL_KINDS = (4, 8)
 _BOUNDS = "__start_"
 
 
-class DeviceImage(Record):
+class DeviceImageRecord(Record):
     """A record of an image: the address of the record and its size, where the image begins and ends, its target.
 
     ``target`` is "" where the record does not say it; ``version`` is 0 for OpenMP.
@@ -56,44 +56,44 @@ class DeviceImage(Record):
     version: int = 0
 
 
-class Descriptor(Record):
+class DescriptorRecord(Record):
     """What a runtime is given: its model and address, and the images; ``entries`` are the bounds of the entries."""
 
     model: str
     at: int
-    images: tuple[DeviceImage, ...]
+    images: tuple[DeviceImageRecord, ...]
     entries: tuple[int, int]
 
 
-def descriptors(file: Memory, tables: Sequence[Table]) -> tuple[Descriptor, ...]:
+def find_descriptors(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> tuple[DescriptorRecord, ...]:
     """Return the descriptors in the data of a host file, those of OpenMP first."""
     found = {each.at: each for each in (*_openmp(file, tables), *_sycl(file))}
     return tuple(found.values())[:_MOST]
 
 
-def images_at(file: Memory, place: int) -> list[DeviceImage]:
+def device_images_at(file: HostMemory, place: int) -> list[DeviceImageRecord]:
     """Return the images in the section that starts at a place in the view, in the order of their bytes.
 
     The pointers to their begin and end follow each other in a record, which nothing else does that leads there: each is
     an image of OpenMP if the record is none of SYCL's. None overlaps another.
     """
-    word, found = file.word, dict[int, DeviceImage]()
+    word, found = file.word, dict[int, DeviceImageRecord]()
     for section in file.sections:
         if section.data.start - file.view.start != place or not _holds_images(section):
             continue
         for at, begin in _into(file, section):
             end = file.pointer_at(at + word) or 0
             if begin < end <= section.end and len(found) < _MOST_IMAGES:
-                found.setdefault(begin, DeviceImage(at, 4 * word, begin, end, ""))
+                found.setdefault(begin, DeviceImageRecord(at, 4 * word, begin, end, ""))
         found.update((each.begin, each) for each in _records(file, section))
-    kept: list[DeviceImage] = []
+    kept: list[DeviceImageRecord] = []
     for _, image in sorted(found.items()):
         if not kept or image.begin >= kept[-1].end:
             kept.append(image)
     return kept
 
 
-def _openmp(file: Memory, tables: Sequence[Table]) -> Iterator[Descriptor]:
+def _openmp(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> Iterator[DescriptorRecord]:
     """Yield the descriptors of OpenMP: of the places that hold where entries begin, the third word of a record."""
     word, left, looks = file.word, _MOST_IMAGES, _MOST_LOOKS
     begins = {table.section.address for table in tables}
@@ -112,12 +112,13 @@ def _openmp(file: Memory, tables: Sequence[Table]) -> Iterator[Descriptor]:
         step = 4 * word
         rows = (images + step * number for number in range(count))
         records = (
-            DeviceImage(row, step, file.pointer_at(row) or 0, file.pointer_at(row + word) or 0, "") for row in rows
+            DeviceImageRecord(row, step, file.pointer_at(row) or 0, file.pointer_at(row + word) or 0, "")
+            for row in rows
         )
-        yield Descriptor("openmp", at, tuple(records), (begin, end))
+        yield DescriptorRecord("openmp", at, tuple(records), (begin, end))
 
 
-def _is_like(file: Memory, images: int, count: int, bounds: tuple[int, int]) -> bool:
+def _is_like(file: HostMemory, images: int, count: int, bounds: tuple[int, int]) -> bool:
     """Return whether records of OpenMP images stand at an address: each has the bounds of the entries."""
     word = file.word
     for row in range(images, images + 4 * word * count, 4 * word):
@@ -126,7 +127,7 @@ def _is_like(file: Memory, images: int, count: int, bounds: tuple[int, int]) -> 
     return True
 
 
-def _places_of(file: Memory, values: set[int]) -> set[int]:
+def _places_of(file: HostMemory, values: set[int]) -> set[int]:
     """Return where some addresses are kept: by relocations, and in the place itself in programs that need none."""
     if not values:
         return set()
@@ -160,7 +161,7 @@ def _words(content: bytes, word: int) -> memoryview:
     return memoryview(content[: len(content) - len(content) % word]).cast("Q" if word == 8 else "I")
 
 
-def _sycl(file: Memory) -> Iterator[Descriptor]:
+def _sycl(file: HostMemory) -> Iterator[DescriptorRecord]:
     """Yield the descriptors of SYCL, or a record of an image that no descriptor has, as if it had one of its own."""
     images = {each.at: each for section in file.sections if _holds_images(section) for each in _records(file, section)}
     if not images:
@@ -171,19 +172,19 @@ def _sycl(file: Memory) -> Iterator[Descriptor]:
         if len(head) != 8 or int.from_bytes(head[:2], "little") != 1 or any(head[4:]):
             continue
         count = int.from_bytes(head[2:4], "little")
-        records: list[DeviceImage] = []
+        records: list[DeviceImageRecord] = []
         while row in images and len(records) < count:
             records.append(images[row])
             row += images[row].size
         if records:
-            yield Descriptor("sycl", at, tuple(records), (0, 0))
+            yield DescriptorRecord("sycl", at, tuple(records), (0, 0))
 
 
-def _holds_images(section: Section) -> bool:
+def _holds_images(section: MemorySection) -> bool:
     return not section.is_code and bool(len(section.data)) and section.name.startswith(_IMAGES)
 
 
-def _records(file: Memory, images: Section) -> Iterator[DeviceImage]:
+def _records(file: HostMemory, images: MemorySection) -> Iterator[DeviceImageRecord]:
     """Yield the records whose pointers lead into a section of images: begin and end, one behind the other."""
     word, left = file.word, _MOST_IMAGES
     for place, begin in _into(file, images):
@@ -195,10 +196,10 @@ def _records(file: Memory, images: Section) -> Iterator[DeviceImage]:
             if is_one and not any(head[4:]) and begin <= end <= images.end and left:
                 left -= 1
                 target = file.string_at(file.pointer_at(at + 8) or 0)
-                yield DeviceImage(at, 8 + word * (11 if has_manifest else 9), begin, end, target, version)
+                yield DeviceImageRecord(at, 8 + word * (11 if has_manifest else 9), begin, end, target, version)
 
 
-def _into(file: Memory, images: Section) -> Iterable[tuple[int, int]]:
+def _into(file: HostMemory, images: MemorySection) -> Iterable[tuple[int, int]]:
     """Yield the places that hold addresses in a section, and these."""
     seen: set[int] = set()
     for section in file.sections:
@@ -210,7 +211,7 @@ def _into(file: Memory, images: Section) -> Iterable[tuple[int, int]]:
             yield from _in_place(file, section, images)
 
 
-def _in_place(file: Memory, section: Section, images: Section) -> Iterator[tuple[int, int]]:
+def _in_place(file: HostMemory, section: MemorySection, images: MemorySection) -> Iterator[tuple[int, int]]:
     content, word = file.content(section), file.word
     if len(content) > _SEARCHED:
         return

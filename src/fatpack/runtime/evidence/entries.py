@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.runtime.evidence.memory import Memory, Section
+    from fatpack.runtime.evidence.memory import HostMemory, MemorySection
 
 OPENMP, CUDA, HIP, SYCL = 1, 2, 4, 8
 KINDS = {OPENMP: "openmp", CUDA: "cuda", HIP: "hip", SYCL: "sycl"}
@@ -36,7 +36,7 @@ _SECTIONS = {
 }
 
 #: LIMIT: entries that are read. The largest program known to us has some thousand.
-MOST = 1 << 17
+MAX_ENTRIES = 1 << 17
 
 #: bytes of an entry on 64-bit hosts, and on 32-bit hosts
 NEW, OLD = (56, 44), (32, 20)
@@ -45,7 +45,7 @@ NEW, OLD = (56, 44), (32, 20)
 VARIABLE = 7
 
 
-class Entry(Record):
+class OffloadEntry(Record):
     """An entry: its address, kind, flags and size, the host's address and the device's name ("" if not known).
 
     ``layout`` is the number of its bytes; ``data`` and ``aux`` what new ones have beside. A kernel's ``size`` is 0.
@@ -68,27 +68,27 @@ class Entry(Record):
         return not self.size and not self.flags & VARIABLE and bool(self.name) and bool(self.address)
 
 
-class Table(Record):
+class OffloadEntryTable(Record):
     """The entries of one section; ``rest`` bytes behind them are no whole entry, ``more`` entries were not read."""
 
-    section: Section
-    entries: tuple[Entry, ...]
+    section: MemorySection
+    entries: tuple[OffloadEntry, ...]
     rest: int
     more: int = 0
 
 
-def tables(file: Memory) -> Iterator[Table]:
+def find_entry_tables(file: HostMemory) -> Iterator[OffloadEntryTable]:
     """Yield the tables of entries that a host file has."""
-    left = MOST
+    left = MAX_ENTRIES
     for section in file.sections:
-        kind = kind_of(section.name)
+        kind = entry_kind(section.name)
         if kind is not None and len(section.data):
             table = _table(file, section, kind, left)
             left -= len(table.entries)
             yield table
 
 
-def kind_of(section: str) -> int | None:
+def entry_kind(section: str) -> int | None:
     """Return of which kind the entries of a section are, by its name: 0 where they say it; None if it has none.
 
     What relocatable links append to a name says of which object they were. In COFF objects ``$OA`` and ``$OZ`` are the
@@ -100,13 +100,13 @@ def kind_of(section: str) -> int | None:
     return next((kind for name, kind in _SECTIONS.items() if base == name or base.startswith(f"{name}_")), None)
 
 
-def _table(file: Memory, section: Section, kind: int, left: int) -> Table:
-    found: list[Entry] = []
+def _table(file: HostMemory, section: MemorySection, kind: int, left: int) -> OffloadEntryTable:
+    found: list[OffloadEntry] = []
     content, word, at = file.content(section), file.word, 0
     new, old = NEW[word != 8], OLD[word != 8]
     while at < len(content):
         if not left - len(found):
-            return Table(section, tuple(found), 0, (len(content) - at) // new)
+            return OffloadEntryTable(section, tuple(found), 0, (len(content) - at) // new)
         is_new = len(content) - at >= new and _is_new(file, section, content, at)
         size = new if is_new else old
         if len(content) - at < size:
@@ -116,15 +116,15 @@ def _table(file: Memory, section: Section, kind: int, left: int) -> Table:
         elif not kind:
             size = word  # zeros: what marks the bounds of a table, and padding
         at += size
-    return Table(section, tuple(found), len(content) - at if any(content[at:]) else 0)
+    return OffloadEntryTable(section, tuple(found), len(content) - at if any(content[at:]) else 0)
 
 
-def _is_new(file: Memory, section: Section, content: bytes, at: int) -> bool:
+def _is_new(file: HostMemory, section: MemorySection, content: bytes, at: int) -> bool:
     is_version = content[at + 8 : at + 10] == b"\1\0" and not any(content[at : at + 8])
     return is_version and section.address + at not in file.pointers(section)
 
 
-def _entry(file: Memory, section: Section, content: bytes, at: int, size: int, kind: int) -> Entry:
+def _entry(file: HostMemory, section: MemorySection, content: bytes, at: int, size: int, kind: int) -> OffloadEntry:
     word, start = file.word, section.address + at
 
     def number(place: int, width: int) -> int:
@@ -139,7 +139,7 @@ def _entry(file: Memory, section: Section, content: bytes, at: int, size: int, k
         address, name, aux = pointer(16), pointer(16 + word), pointer(32 + 2 * word)
         value, data = number(16 + 2 * word, 8), number(24 + 2 * word, 8)
         title = KINDS.get(stored, str(stored))
-        return Entry(start, position, size, title, flags, address, file.string_at(name), value, data, aux)
+        return OffloadEntry(start, position, size, title, flags, address, file.string_at(name), value, data, aux)
     value, flags, data = number(2 * word, word), number(3 * word, 4), number(3 * word + 4, 4)
     title, called = KINDS.get(kind, ""), file.string_at(pointer(word))
-    return Entry(start, position, size, title, flags, pointer(0), called, value, data, 0)
+    return OffloadEntry(start, position, size, title, flags, pointer(0), called, value, data, 0)

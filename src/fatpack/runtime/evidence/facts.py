@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.runtime.evidence.descriptors import Descriptor
-    from fatpack.runtime.evidence.entries import Entry, Table
-    from fatpack.runtime.evidence.memory import Constructor, Memory
+    from fatpack.runtime.evidence.descriptors import DescriptorRecord
+    from fatpack.runtime.evidence.entries import OffloadEntry, OffloadEntryTable
+    from fatpack.runtime.evidence.memory import Constructor, HostMemory
 
 
-class Registered(Record):
+class RegisterCall(Record):
     """A call that registers a kernel or a variable: its model, where it is, in which function, and its constants.
 
     ``name`` is the device's name for it, "" if that is not known; ``handle`` the address that launches pass, None if
@@ -33,7 +33,7 @@ class Registered(Record):
         return bool(self.name) or self.handle is not None
 
 
-class Launch(Record):
+class LaunchCall(Record):
     """A call that launches a kernel of this file: where, in which function, and the handle."""
 
     model: str
@@ -42,7 +42,7 @@ class Launch(Record):
     handle: int
 
 
-class Wrapper(Record):
+class WrapperRecord(Record):
     """A record that leads to a container: its model and address, and the ``target`` address, 0 for null.
 
     ``symbol`` is the name of a target that another file defines.
@@ -56,7 +56,7 @@ class Wrapper(Record):
     symbol: str
 
 
-class Binary(Record):
+class BinaryCall(Record):
     """A call that registers a container: its model, where, in which function, and the wrapper (None: not known)."""
 
     model: str
@@ -65,7 +65,7 @@ class Binary(Record):
     wrapper: int | None
 
 
-class Evidence(Record):
+class RegistrationEvidence(Record):
     """What a file shows. ``memory`` is the file that all addresses are of.
 
     ``stubs`` are functions by address and name; ``called`` says how often each function of a runtime is called, and
@@ -78,27 +78,27 @@ class Evidence(Record):
     of calls that launch the kernel at address 0: what nvcc makes of a template that device code has not.
     """
 
-    memory: Memory
+    memory: HostMemory
     is_linked: bool
     stubs: Mapping[int, str]
     called: Mapping[str, int]
-    binaries: tuple[Binary, ...]
-    registered: tuple[Registered, ...]
-    launches: tuple[Launch, ...]
-    wrappers: tuple[Wrapper, ...]
-    tables: tuple[Table, ...]
+    binaries: tuple[BinaryCall, ...]
+    registered: tuple[RegisterCall, ...]
+    launches: tuple[LaunchCall, ...]
+    wrappers: tuple[WrapperRecord, ...]
+    tables: tuple[OffloadEntryTable, ...]
     constructors: tuple[Constructor, ...]
     reached: frozenset[int] | None
     links: tuple[str, ...]
     unread: int
     unfollowed: int = 0
-    descriptors: tuple[Descriptor, ...] = ()
+    descriptors: tuple[DescriptorRecord, ...] = ()
     is_by_shape: bool = False
     walked: frozenset[int] | None = None
     nulls: tuple[int, ...] = ()
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[OffloadEntry]:
         """All offload entries."""
         return [entry for table in self.tables for entry in table.entries]
 
@@ -111,9 +111,9 @@ class Evidence(Record):
 
     def models(self) -> list[str]:
         """Return the models of CUDA and HIP that this file launches or registers something of."""
-        from fatpack.runtime.evidence.functions import MODELS, model_of
+        from fatpack.runtime.evidence.functions import MODELS, function_model
 
-        found = {model_of(name) for name in self.called}
+        found = {function_model(name) for name in self.called}
         found.update(each.model for each in self.wrappers)
         found.update(entry.kind for entry in self.entries)
         return [model for model in MODELS if model in found]

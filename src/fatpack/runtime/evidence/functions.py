@@ -9,7 +9,7 @@ from __future__ import annotations
 MODELS = ("cuda", "hip")
 
 #: model → what the names of its functions start with
-BEGINNINGS = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
+NAME_PREFIXES = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
 _OTHERS = {"__tgt_": "openmp", "__sycl_": "sycl"}
 
 #: takes a wrapper, a descriptor, or a container: argument 0
@@ -61,7 +61,7 @@ REGISTER_SYCL = "__sycl_register_lib"
 STUB = "__device_stub__"
 HIP_IMAGE = "__hip_fatbin_"
 
-NAMES = frozenset(
+FUNCTION_NAMES = frozenset(
     {
         *REGISTER_BINARY,
         *REGISTER_FUNCTION,
@@ -77,7 +77,7 @@ NAMES = frozenset(
 """Every function whose whole name is known."""
 
 #: what one of the names in a table of strings has in it, if any of them is there: what is asked first
-WORDS = (
+NAME_HINTS = (
     b"CallConfiguration",
     b"RegisterFatBinary",
     b"LaunchKernel",
@@ -90,12 +90,12 @@ WORDS = (
 )
 
 
-def model_of(name: str) -> str:
+def function_model(name: str) -> str:
     """Return the model whose function has a name, "" if that is of no runtime."""
-    found = next((model for model, prefixes in BEGINNINGS.items() if name.startswith(prefixes)), "")
+    found = next((model for model, prefixes in NAME_PREFIXES.items() if name.startswith(prefixes)), "")
     return found or next((model for prefix, model in _OTHERS.items() if name.startswith(prefix)), "")
 
 
-def is_of_runtime(name: str) -> bool:
+def is_runtime_function(name: str) -> bool:
     """Return whether a function of this name says something about launching or registering."""
-    return name in NAMES or name.startswith(LINKED_BINARY)
+    return name in FUNCTION_NAMES or name.startswith(LINKED_BINARY)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
-from fatpack.errors import FormatError, counted
+from fatpack.errors import FormatError, pluralize
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.symbol_tables import STRINGS, strings_of
+from fatpack.runtime.evidence.symbol_tables import STRINGS, symbol_table_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding, Label
-    from fatpack.runtime.evidence.compared import Kernels
-    from fatpack.runtime.evidence.facts import Evidence
-    from fatpack.runtime.evidence.memory import Memory
-    from fatpack.runtime.evidence.programs.code.program import Program
-    from fatpack.runtime.evidence.units import RegisteringUnit
+    from fatpack.runtime.evidence.compared import KernelsByArch
+    from fatpack.runtime.evidence.facts import RegistrationEvidence
+    from fatpack.runtime.evidence.memory import HostMemory
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
+    from fatpack.runtime.evidence.units import RegistrationCounts
 
 #: e_machine of the processors whose code is read; objects for others may have entries that are read all the same
 _ELF, _ENTRIES = (62, 183), 3
@@ -41,17 +41,17 @@ _PACKED = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
 _WORD = 8
 
 #: bytes of the longest of the words that are searched
-_WORDS = max(map(len, functions.WORDS))
+_WORDS = max(map(len, functions.NAME_HINTS))
 
 
-def judged(
+def registration_findings(
     view: View,
     host: str,
-    kernels: Callable[[], Kernels | None],
+    kernels: Callable[[], KernelsByArch | None],
     variables: Callable[[], Set[str]] = frozenset,
     *,
     is_wrapped: bool = False,
-) -> Iterator[Finding | RegisteringUnit]:
+) -> Iterator[Finding | RegistrationCounts]:
     """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
     architecture, None if not all of them can be read, and ``variables`` the names of the variables in them.
 
@@ -68,20 +68,20 @@ def judged(
         from fatpack.runtime.evidence import units
         from fatpack.runtime.evidence.objects import reading
 
-        evidence = _whole(reading.evidence(reading.read(view, host)))
+        evidence = _whole(reading.object_evidence(reading.read_object(view, host)))
         names = kernels() if evidence.kernels else None
     except FormatError:
         return
     is_well = True
-    for item in verdicts_of(evidence, names, variables):
+    for item in findings_from_evidence(evidence, names, variables):
         is_well = is_well and item.severity == "note"
         yield item
-    unit = units.unit(evidence) if is_well else None
+    unit = units.count_registrations(evidence) if is_well else None
     if unit is not None:
         yield unit
 
 
-def read(view: View, host: str) -> tuple[Evidence | None, str]:
+def read_evidence(view: View, host: str) -> tuple[RegistrationEvidence | None, str]:
     """Return all that a host file shows, and from what that was read; None where nothing is, with the reason.
 
     The code of programs for x86-64 is followed with capstone; without it, some is not read. What is damaged has been
@@ -97,7 +97,7 @@ def read(view: View, host: str) -> tuple[Evidence | None, str]:
             return None, kind
         from fatpack.runtime.evidence.objects import reading
 
-        return _whole(reading.evidence(reading.read(view, host))), "relocations"
+        return _whole(reading.object_evidence(reading.read_object(view, host))), "relocations"
     except FormatError:
         return None, NOT_READ
 
@@ -110,7 +110,7 @@ def may_register(view: View, host: str) -> bool:
     try:
         _, elf = _kind(view, host)
         if elf is not None:
-            tables = strings_of(elf, constants.DYNSYM, constants.SYMTAB)
+            tables = symbol_table_strings(elf, constants.DYNSYM, constants.SYMTAB)
             return any(map(_is_any_in, tables)) or any(_is_of_runtime(elf.name(each)) for each in elf.sections())
         if host == "coff":
             return _may_launch(view, None)
@@ -125,10 +125,10 @@ def _is_of_runtime(section: str) -> bool:
     """Return whether a section, by its name, holds records, offload entries or images."""
     from fatpack.runtime.evidence import entries, wrappers
 
-    return bool(wrappers.model_of(section)) or entries.kind_of(section) is not None
+    return bool(wrappers.section_model(section)) or entries.entry_kind(section) is not None
 
 
-def is_of_own(evidence: Evidence) -> bool:
+def has_own_kernels(evidence: RegistrationEvidence) -> bool:
     """Return whether a file has kernels of its own to register: not where it only calls a runtime, for others."""
     return bool(
         evidence.wrappers
@@ -141,17 +141,17 @@ def is_of_own(evidence: Evidence) -> bool:
     )
 
 
-def why_not(evidence: Evidence, way: str) -> str:
+def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
     """Return in words why what a file registers cannot be said to agree; "" if all of it was followed."""
     from fatpack.runtime.evidence import units
 
     if way == _NO_CAPSTONE:
         return "following its code needs capstone: pip install capstone"
-    if evidence.unread and not units.is_of_entries(evidence):
+    if evidence.unread and not units.registers_entries(evidence):
         calls = "1 call that registers" if evidence.unread == 1 else f"{evidence.unread} calls that register"
         return f"{calls} kernels could not be followed"
     if evidence.unfollowed:
-        return f"{counted(evidence.unfollowed, 'function')} that may launch or register could not be followed"
+        return f"{pluralize(evidence.unfollowed, 'function')} that may launch or register could not be followed"
     if evidence.reached is None:
         return "code for its processor is not read"
     if evidence.is_linked and evidence.wrappers and not (evidence.kernels or evidence.registered or evidence.links):
@@ -159,7 +159,7 @@ def why_not(evidence: Evidence, way: str) -> str:
     return ""
 
 
-def labelled(view: View, host: str) -> Iterator[Label]:
+def registration_labels(view: View, host: str) -> Iterator[Label]:
     """Yield what the bytes of records, descriptors, entries and pointers to constructors are, in their order.
 
     Nothing for files that are not read, and for damaged ones.
@@ -167,30 +167,30 @@ def labelled(view: View, host: str) -> Iterator[Label]:
     from fatpack.runtime.evidence.records import labels
 
     try:
-        file = laid_out(view, host)
+        file = open_host_memory(view, host)
         if file is not None:
-            yield from labels.labels(file)
+            yield from labels.label_records(file)
     except FormatError:
         return
 
 
-def laid_out(view: View, host: str) -> Memory | None:
+def open_host_memory(view: View, host: str) -> HostMemory | None:
     """Return a host file as it lies in memory, None for what is not read. Raises FormatError."""
     kind, elf = _kind(view, host)
     if kind == _PROGRAM and elf is not None:
-        from fatpack.runtime.evidence.programs.elf_code import ElfProgram
+        from fatpack.runtime.evidence.programs.elf_code import ElfCodeProgram
 
-        return ElfProgram(elf) if elf.layouts.word == _WORD else None
+        return ElfCodeProgram(elf) if elf.layouts.word == _WORD else None
     if host == "pe":
         from fatpack.runtime.evidence.programs import pe_code
 
-        program = pe_code.PeProgram(view)
+        program = pe_code.PeCodeProgram(view)
         return program if program.machine else None
     if kind != _OBJECT:
         return None
     from fatpack.runtime.evidence.objects import reading
 
-    return reading.read(view, host)
+    return reading.read_object(view, host)
 
 
 def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
@@ -204,88 +204,92 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
     return {"coff": _OBJECT, "pe": NOT_READ, "bitcode": LTO}.get(host, _OTHER), None
 
 
-def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
-    from fatpack.runtime.evidence.programs.elf_code import ElfProgram
+def _of_program(elf: ElfFile) -> tuple[RegistrationEvidence | None, str]:
+    from fatpack.runtime.evidence.programs.elf_code import ElfCodeProgram
 
     is_packed = any(each.type in _PACKED and each.flags & constants.ALLOC for each in elf.sections())
-    return (None, NOT_READ) if elf.layouts.word != _WORD or is_packed else _followed(ElfProgram(elf))
+    return (None, NOT_READ) if elf.layouts.word != _WORD or is_packed else _followed(ElfCodeProgram(elf))
 
 
-def _of_image(view: View) -> tuple[Evidence | None, str]:
+def _of_image(view: View) -> tuple[RegistrationEvidence | None, str]:
     from fatpack.runtime.evidence.programs import pe_code
 
-    program = pe_code.PeProgram(view)
+    program = pe_code.PeCodeProgram(view)
     return _followed(program) if program.machine else (None, NOT_READ)
 
 
-def _followed(program: Program) -> tuple[Evidence, str]:
+def _followed(program: LinkedProgram) -> tuple[RegistrationEvidence, str]:
     """Return what a program shows, and whether that is less than its code has because capstone is not there."""
     from fatpack.runtime.evidence.programs import reading
 
-    evidence, can_follow = reading.evidence(program)
+    evidence, can_follow = reading.program_evidence(program)
     is_part = not can_follow and (evidence.unfollowed or (evidence.wrappers and not evidence.binaries))
     return _whole(evidence), _NO_CAPSTONE if is_part else "code"
 
 
-def _whole(evidence: Evidence) -> Evidence:
+def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
     """Return evidence with the descriptors of OpenMP and SYCL, which are looked for where such is registered."""
     models = {each.model for each in evidence.binaries} | {each.kind for each in evidence.entries}
     has_images = any(section.name.startswith(".llvm.offloading") for section in evidence.memory.sections)
     if not has_images and models.isdisjoint(_WITH_DESCRIPTORS):
         return evidence
-    from fatpack.runtime.evidence.descriptors import descriptors
+    from fatpack.runtime.evidence.descriptors import find_descriptors
 
-    return evidence.replace(descriptors=descriptors(evidence.memory, evidence.tables))
+    return evidence.replace(descriptors=find_descriptors(evidence.memory, evidence.tables))
 
 
-def likely(view: View, host: str, kernels: Collection[str]) -> list[str]:
+def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[str]:
     """Return the kernels of a program's images that it likely registers, where its code is not followed: their names
     stand in its data. None in it are likely not registered.
     """
-    from fatpack.runtime.evidence.programs.elf import LinkedElf
-    from fatpack.runtime.evidence.strings import standing_in
+    from fatpack.runtime.evidence.programs.elf import LinkedElfMemory
+    from fatpack.runtime.evidence.strings import names_in_strings
 
     try:
-        return standing_in(LinkedElf(ElfFile(view)), kernels) if host == "elf" else []
+        return names_in_strings(LinkedElfMemory(ElfFile(view)), kernels) if host == "elf" else []
     except FormatError:
         return []
 
 
-def verdicts_of(
-    evidence: Evidence, kernels: Kernels | None, variables: Callable[[], Set[str]] = frozenset
+def findings_from_evidence(
+    evidence: RegistrationEvidence, kernels: KernelsByArch | None, variables: Callable[[], Set[str]] = frozenset
 ) -> list[Finding]:
     """Return what is wrong with what a file shows; ``kernels`` and ``variables`` as for :func:`judged`."""
     from fatpack.runtime.evidence import compared, described, verdicts
 
-    found = [*verdicts.verdicts(evidence), *described.verdicts(evidence), *compared.verdicts(evidence, kernels)]
+    found = [
+        *verdicts.registration_problems(evidence),
+        *described.descriptor_findings(evidence),
+        *compared.kernel_findings(evidence, kernels),
+    ]
     if evidence.registered:
         found += compared.lost_variables(evidence, variables())
     # That images have more is worth a note where all is well: else it follows from what is wrong.
     if any(item.severity != "note" for item in found):
-        return [item for item in found if item.code != compared.MORE]
+        return [item for item in found if item.code != compared.UNREGISTERED_KERNELS]
     return found
 
 
-def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | RegisteringUnit]:
+def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | RegistrationCounts]:
     found = [] if is_wrapped else list(_linked(elf))
     yield from found
     if not found:
         from fatpack.runtime.evidence import units
 
-        unit = units.of_tables(elf)
+        unit = units.count_from_tables(elf)
         if unit is not None:
             yield unit
 
 
 def _linked(elf: ElfFile) -> Iterator[Finding]:
-    if not any(map(_is_any_in, strings_of(elf, constants.DYNSYM))):
+    if not any(map(_is_any_in, symbol_table_strings(elf, constants.DYNSYM))):
         return
-    if _is_settled(list(strings_of(elf, constants.DYNSYM, constants.SYMTAB))):
+    if _is_settled(list(symbol_table_strings(elf, constants.DYNSYM, constants.SYMTAB))):
         return
     from fatpack.runtime.evidence.programs import elf as programs
     from fatpack.runtime.evidence.programs import verdicts as program_verdicts
 
-    yield from program_verdicts.verdicts(programs.LinkedElf(elf))
+    yield from program_verdicts.program_findings(programs.LinkedElfMemory(elf))
 
 
 def _is_settled(tables: list[bytes]) -> bool:
@@ -299,7 +303,7 @@ def _is_settled(tables: list[bytes]) -> bool:
         return any(needle in strings for strings in tables)
 
     # Each search of the names of a large library takes milliseconds: what is absent is not asked about twice.
-    for model, beginnings in functions.BEGINNINGS.items():
+    for model, beginnings in functions.NAME_PREFIXES.items():
         is_used = any(map(has, beginnings))
         register = next(name for name, its in functions.REGISTER_BINARY.items() if its == model)
         if is_used and (not has(f"{register}\0") or (model == "hip" and has(functions.HIP_IMAGE))):
@@ -310,7 +314,7 @@ def _is_settled(tables: list[bytes]) -> bool:
 def _may_launch(view: View, elf: ElfFile | None) -> bool:
     """Return whether an object names functions that launch or register. Raises FormatError."""
     if elf is not None:
-        return any(map(_is_any_in, strings_of(elf, constants.SYMTAB)))
+        return any(map(_is_any_in, symbol_table_strings(elf, constants.SYMTAB)))
     from fatpack.hosts.coff.read import CoffObject
 
     strings = CoffObject(view).strings()
@@ -318,4 +322,4 @@ def _may_launch(view: View, elf: ElfFile | None) -> bool:
 
 
 def _is_any_in(strings: bytes) -> bool:
-    return any(word in strings for word in functions.WORDS)
+    return any(word in strings for word in functions.NAME_HINTS)

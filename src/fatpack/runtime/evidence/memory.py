@@ -29,7 +29,7 @@ _ARGUMENTS = {
 }
 
 
-class Section(Record):
+class MemorySection(Record):
     """A section that is loaded: ``number`` in the file's own table, where it is loaded, its bytes in the file."""
 
     number: int
@@ -45,7 +45,7 @@ class Section(Record):
         return self.address + self.size
 
 
-class Symbol(Record):
+class MemorySymbol(Record):
     """A symbol by name; one that is not ``is_defined`` has an address of its own outside of all sections."""
 
     name: str
@@ -57,7 +57,7 @@ class Symbol(Record):
     is_weak: bool = False
 
 
-class Function(Record):
+class MemoryFunction(Record):
     """A function: the half-open range of addresses of its code."""
 
     start: int
@@ -77,7 +77,7 @@ class Constructor(Record):
     function: int
 
 
-class Memory:
+class HostMemory:
     """What every host file offers: bytes, strings and pointers at addresses, and the functions by address.
 
     ``machine`` is ``x86-64``, ``aarch64`` or another name. ``undefined`` are the names of what other files define, by
@@ -91,8 +91,8 @@ class Memory:
         view: View,
         machine: str,
         word: int,
-        sections: Sequence[Section],
-        symbols: Sequence[Symbol],
+        sections: Sequence[MemorySection],
+        symbols: Sequence[MemorySymbol],
         *,
         is_windows: bool,
     ) -> None:
@@ -101,7 +101,7 @@ class Memory:
         self._starts = [section.address for section in self.sections]
         self._own_symbols = symbols
         self.undefined = {symbol.address: symbol.name for symbol in symbols if not symbol.is_defined}
-        self.functions: list[Function] = []
+        self.functions: list[MemoryFunction] = []
         self._function_starts: list[int] = []
         self.set_functions(symbols)
         self.arguments: Sequence[int] = _ARGUMENTS.get((machine, is_windows), ())
@@ -109,16 +109,16 @@ class Memory:
         self._by_place: list[tuple[int, int, int]] | None = None
 
     @property
-    def symbols(self) -> Sequence[Symbol]:
+    def symbols(self) -> Sequence[MemorySymbol]:
         """The symbols that matter, or all of them."""
         return self._own_symbols
 
-    def set_functions(self, symbols: Iterable[Symbol]) -> None:
+    def set_functions(self, symbols: Iterable[MemorySymbol]) -> None:
         """Take the functions from some symbols."""
         self.functions = _functions(symbols, self)
         self._function_starts = [function.start for function in self.functions]
 
-    def section_at(self, address: int) -> Section | None:
+    def section_at(self, address: int) -> MemorySection | None:
         """Return the section that an address lies in."""
         index = bisect_right(self._starts, address) - 1
         if index < 0:
@@ -126,7 +126,7 @@ class Memory:
         section = self.sections[index]
         return section if address < section.end else None
 
-    def function_at(self, address: int) -> Function | None:
+    def function_at(self, address: int) -> MemoryFunction | None:
         """Return the function that an address lies in."""
         index = bisect_right(self._function_starts, address) - 1
         if index < 0:
@@ -139,7 +139,7 @@ class Memory:
         index = bisect_right(self._function_starts, address) - 1
         return index >= 0 and self._function_starts[index] == address
 
-    def content(self, section: Section) -> bytes:
+    def content(self, section: MemorySection) -> bytes:
         """Return the bytes of a section, which are read once."""
         if section.number not in self._bytes:
             self._bytes[section.number] = section.data.tobytes()
@@ -163,7 +163,7 @@ class Memory:
             return ""
         return text[:end].decode()
 
-    def pointers(self, section: Section) -> Mapping[int, int]:
+    def pointers(self, section: MemorySection) -> Mapping[int, int]:
         """Return address → value of the pointers in a section that take more than its bytes to be known."""
         raise NotImplementedError
 
@@ -215,12 +215,12 @@ class Memory:
                 found.setdefault(wanted[each.name], each.address)
         return found
 
-    def _variables(self, names: Set[str]) -> Iterable[Symbol]:
+    def _variables(self, names: Set[str]) -> Iterable[MemorySymbol]:
         """Yield the symbols of data that have one of some names, and are not weak."""
         return ()
 
 
-def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:
+def _functions(symbols: Iterable[MemorySymbol], memory: HostMemory) -> list[MemoryFunction]:
     """Return the functions in order, none over another; one without a size reaches up to the next."""
     found = sorted(
         {
@@ -232,13 +232,15 @@ def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:
     first: dict[int, tuple[int, str]] = {}
     for start, _, size, name in found:
         first.setdefault(start, (size, name))
-    functions: list[Function] = []
+    functions: list[MemoryFunction] = []
     following: int | None = None
     for start, (size, name) in reversed(first.items()):
         section = memory.section_at(start)
         if section is not None and section.is_code:
             end = start - size if size else section.end
-            functions.append(Function(start, min(end, section.end, end if following is None else following), name))
+            functions.append(
+                MemoryFunction(start, min(end, section.end, end if following is None else following), name)
+            )
         following = start
     functions.reverse()
     return functions

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fatpack.runtime.evidence.memory import Memory, Section
+    from fatpack.runtime.evidence.memory import HostMemory, MemorySection
 
 #: sections of containers: names in them are those of the images
 _CONTAINERS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin", ".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__")
@@ -19,7 +19,7 @@ _CONTAINERS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin", ".llvm.offloading"
 _SEARCHED, _MOST = 1 << 28, 1 << 10
 
 
-def standing_in(file: Memory, names: Collection[str]) -> list[str]:
+def names_in_strings(file: HostMemory, names: Collection[str]) -> list[str]:
     """Return those of some names that stand in the data of a file, in order."""
     missing = {name.encode() for name in names if name}
     found: set[bytes] = set()
@@ -33,7 +33,7 @@ def standing_in(file: Memory, names: Collection[str]) -> list[str]:
     return sorted(name.decode() for name in found)
 
 
-def _data(file: Memory) -> Iterator[bytes]:
+def _data(file: HostMemory) -> Iterator[bytes]:
     left = _SEARCHED
     for section in file.sections:
         if _may_name(section) and len(section.data) <= left:
@@ -41,5 +41,5 @@ def _data(file: Memory) -> Iterator[bytes]:
             yield file.content(section)
 
 
-def _may_name(section: Section) -> bool:
+def _may_name(section: MemorySection) -> bool:
     return not section.is_code and bool(len(section.data)) and not section.name.startswith(_CONTAINERS)

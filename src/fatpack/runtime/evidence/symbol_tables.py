@@ -9,19 +9,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.elf.file import ElfFile, Section
+    from fatpack.elf.file import ElfFile, ElfSection
     from fatpack.io.source import View
 
 #: LIMIT: bytes of symbols' names that are searched in one table. The largest library known to us has 70 MB of them.
 STRINGS = 1 << 28
 
 
-def budget(view: View) -> int:
+def section_budget(view: View) -> int:
     """Return how many bytes sections may take together: those of hostile files alone are more than the file's."""
     return 2 * len(view)
 
 
-def symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[Section, Section]]:
+def read_symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[ElfSection, ElfSection]]:
     """Yield the tables of some types, each with the section of its strings.
 
     Tables that lead to no section, and those that are another one once more, are left out. Raises BadValue for those
@@ -29,7 +29,7 @@ def symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[Section, Section]
     """
     (types,) = elf.columns("type")
     seen: set[tuple[int, int, int]] = set()
-    left = budget(elf.view)
+    left = section_budget(elf.view)
     for index, type in enumerate(types):
         if type not in kinds:
             continue
@@ -41,11 +41,11 @@ def symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[Section, Section]
             yield table, elf.section(table.link)
 
 
-def strings_of(elf: ElfFile, *kinds: int) -> Iterator[bytes]:
+def symbol_table_strings(elf: ElfFile, *kinds: int) -> Iterator[bytes]:
     """Yield the strings of the tables of some types once each, up to the limit. Raises FormatError as those do."""
     seen: set[tuple[int, int]] = set()
-    left = budget(elf.view)
-    for _, strings in symbol_tables(elf, *kinds):
+    left = section_budget(elf.view)
+    for _, strings in read_symbol_tables(elf, *kinds):
         key = strings.offset, strings.size
         if key not in seen:
             seen.add(key)
@@ -53,7 +53,7 @@ def strings_of(elf: ElfFile, *kinds: int) -> Iterator[bytes]:
             yield elf.contents(strings).head(0, STRINGS)
 
 
-def _taken(elf: ElfFile, section: Section, left: int) -> int:
+def _taken(elf: ElfFile, section: ElfSection, left: int) -> int:
     """Return how many bytes are left with those of one more section gone. Raises BadValue."""
     if section.stored_size <= left:
         return left - section.stored_size

@@ -12,8 +12,8 @@ from fatpack.runtime.evidence import entries, wrappers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.elf.file import ElfFile, Section
-    from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.elf.file import ElfFile, ElfSection
+    from fatpack.runtime.evidence.facts import RegistrationEvidence
 
 NVCC, CLANG, WRAPPER, CALLS = "nvcc calls", "clang calls", "the linker wrapper", "calls"
 NEW_ENTRIES, OLD_ENTRIES = "clang ≥ 21 entries", "clang ≤ 20 entries"
@@ -30,7 +30,7 @@ _AWAITED = 4
 _COUNTED, _SECTIONS = 1 << 23, 1 << 12
 
 
-class RegisteringUnit(Record):
+class RegistrationCounts(Record):
     """What a file registers: how many kernels and variables, None where only following its code would tell.
 
     ``models`` are those it registers with, ``records`` how many records and descriptors lead to containers. ``by`` says
@@ -47,7 +47,7 @@ class RegisteringUnit(Record):
     numbers: tuple[int, ...] = ()
 
 
-def unit(evidence: Evidence) -> RegisteringUnit | None:
+def count_registrations(evidence: RegistrationEvidence) -> RegistrationCounts | None:
     """Return what a file registers by all that it shows; None if it registers nothing."""
     kernels, variables = kernel_count(evidence), variable_count(evidence)
     models = {each.model for each in evidence.registered} | {each.model for each in evidence.wrappers}
@@ -56,25 +56,25 @@ def unit(evidence: Evidence) -> RegisteringUnit | None:
     records = len(evidence.wrappers) + len(evidence.descriptors)
     if not (kernels or variables or evidence.binaries or records):
         return None
-    known, by = tuple(model for model in entries.KINDS.values() if model in models), producer(evidence)
+    known, by = tuple(model for model in entries.KINDS.values() if model in models), likely_producer(evidence)
     if by == WRAPPER and not kernels and not variables:
-        return RegisteringUnit(known, None, None, max(records, len(evidence.binaries)), by)
-    return RegisteringUnit(known, kernels, variables, records, by)
+        return RegistrationCounts(known, None, None, max(records, len(evidence.binaries)), by)
+    return RegistrationCounts(known, kernels, variables, records, by)
 
 
-def kernel_count(evidence: Evidence) -> int:
+def kernel_count(evidence: RegistrationEvidence) -> int:
     """Return how many kernels a file registers, by calls and by entries."""
     calls = sum(each.is_kernel and each.is_read for each in evidence.registered)
     return calls + sum(entry.is_kernel for entry in evidence.entries)
 
 
-def variable_count(evidence: Evidence) -> int:
+def variable_count(evidence: RegistrationEvidence) -> int:
     """Return how many variables a file registers, by calls and by entries."""
     calls = sum(not each.is_kernel and each.is_read for each in evidence.registered)
     return calls + sum(bool(entry.size and entry.name) for entry in evidence.entries)
 
 
-def producer(evidence: Evidence) -> str:
+def likely_producer(evidence: RegistrationEvidence) -> str:
     """Return who has probably written what registers, by the names and the layout that producers have; or ""."""
     if evidence.entries:
         return NEW_ENTRIES if evidence.entries[0].layout in entries.NEW else OLD_ENTRIES
@@ -90,18 +90,18 @@ def producer(evidence: Evidence) -> str:
     return NVCC if evidence.links else CALLS
 
 
-def is_of_entries(evidence: Evidence) -> bool:
+def registers_entries(evidence: RegistrationEvidence) -> bool:
     """Return whether what registers kernels without a name is the loop of a linker wrapper over the offload entries."""
     if evidence.walked is not None:
         return bool(evidence.walked)
     loops = {each.caller for each in evidence.registered if each.is_kernel and not each.is_read}
     return bool(loops) and any(
-        each.name.startswith("__start_") and entries.kind_of(each.name[len("__start_") :]) is not None
+        each.name.startswith("__start_") and entries.entry_kind(each.name[len("__start_") :]) is not None
         for each in evidence.memory.symbols
     )
 
 
-def _names(evidence: Evidence) -> set[str]:
+def _names(evidence: RegistrationEvidence) -> set[str]:
     """Return the names of functions: those that register, of programs, which have a hundred thousand others."""
     memory = evidence.memory
     if not evidence.is_linked:
@@ -110,7 +110,7 @@ def _names(evidence: Evidence) -> set[str]:
     return {function.name for function in map(memory.function_at, starts) if function is not None}
 
 
-def awaited(evidence: Evidence) -> list[str]:
+def link_step_additions(evidence: RegistrationEvidence) -> list[str]:
     """Return what an object is right to lack, as the link adds it: in words, nothing for programs."""
     if evidence.memory.is_linked:
         return []
@@ -123,7 +123,7 @@ def awaited(evidence: Evidence) -> list[str]:
     return [*found, *(f"the device link makes {symbol}" for symbol in symbols[:_AWAITED])]
 
 
-def of_tables(elf: ElfFile) -> RegisteringUnit | None:
+def count_from_tables(elf: ElfFile) -> RegistrationCounts | None:
     """Return what a program registers as far as its tables say it; None if it has none. Raises FormatError."""
     records: dict[str, int] = {}
     kernels: dict[str, int] = {}
@@ -132,13 +132,13 @@ def of_tables(elf: ElfFile) -> RegisteringUnit | None:
         if not section.flags & constants.ALLOC or not section.size or section.end > len(elf.view):
             continue
         name = elf.name(section)
-        model = wrappers.model_of(name)
+        model = wrappers.section_model(name)
         if model and section.size <= left:
             left -= section.size
-            count = wrappers.count(elf.contents(section).tobytes(), elf.layouts.word)
+            count = wrappers.count_wrappers(elf.contents(section).tobytes(), elf.layouts.word)
             if count:
                 records[model] = records.get(model, 0) + count
-        kind = entries.kind_of(name)
+        kind = entries.entry_kind(name)
         if kind is not None and section.size <= left:
             left -= section.size
             found, more, layout = _counted(elf, section, kind)
@@ -150,11 +150,11 @@ def of_tables(elf: ElfFile) -> RegisteringUnit | None:
     if not models:
         return None
     if not kernels:
-        return RegisteringUnit(models, None, None, sum(records.values()), CALLS)
-    return RegisteringUnit(models, sum(kernels.values()), variables, sum(records.values()), by)
+        return RegistrationCounts(models, None, None, sum(records.values()), CALLS)
+    return RegistrationCounts(models, sum(kernels.values()), variables, sum(records.values()), by)
 
 
-def _counted(elf: ElfFile, section: Section, kind: int) -> tuple[dict[str, int], int, int]:
+def _counted(elf: ElfFile, section: ElfSection, kind: int) -> tuple[dict[str, int], int, int]:
     """Return how many kernels of each kind a table has, how many variables, and the bytes of its first entry.
 
     Sizes, flags and kinds stand in the file whatever relocations do to the addresses beside them.

@@ -6,25 +6,33 @@ from fatpack.errors import FormatError
 from fatpack.hosts.coff.layout import RELOCATION
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.coff_records import UNINITIALIZED
-from fatpack.runtime.pointers.pointer import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer, Search
+from fatpack.runtime.pointers.pointer import (
+    INSIDE,
+    NULL_POINTER,
+    OUTSIDE,
+    UNDEFINED,
+    UNKNOWN_POINTER,
+    Pointer,
+    PointerSearch,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts import Site
-    from fatpack.hosts.coff_records import Section
+    from fatpack.hosts import CodeSection
+    from fatpack.hosts.coff_records import CoffSection
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 #: Machine → bytes of a pointer, and the type of relocation that fills one (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
 _POINTERS = {0x8664: (8, 1), 0x14C: (4, 6), 0xAA64: (8, 14), 0xA641: (8, 14), 0xA64E: (8, 14), 0x1C4: (4, 1)}
 
 
-class CoffObjectPointers:
+class CoffPointers:
     """Reads pointers of a COFF object. Raises FormatError for a damaged header."""
 
-    order: Order = "little"
+    order: ByteOrder = "little"
     is_linked = False
 
     def __init__(self, view: View) -> None:
@@ -32,7 +40,7 @@ class CoffObjectPointers:
         self._coff = CoffObject(view)
         self.word, self._type = _POINTERS.get(self._coff.machine, (8, -1))
 
-    def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
+    def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
         wanted, found = set(offsets), {}
         sections = self._sections()
@@ -64,11 +72,11 @@ class CoffObjectPointers:
         """Return nothing known, as for all addresses."""
         return [UNKNOWN_POINTER] * len(places)
 
-    def into(self, low: int, high: int, *, everywhere: bool = False) -> Search:
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return none, as for all addresses."""
-        return Search({})
+        return PointerSearch({})
 
-    def _sections(self) -> list[Section]:
+    def _sections(self) -> list[CoffSection]:
         sections = []
         try:
             for section in self._coff.sections():
@@ -77,7 +85,7 @@ class CoffObjectPointers:
             pass  # the host has reported it
         return sections
 
-    def _relocations(self, section: Section) -> list[tuple[int, int, int]]:
+    def _relocations(self, section: CoffSection) -> list[tuple[int, int, int]]:
         """Return the relocations of a section as offset in it, symbol and type. Raises Truncated."""
         at, count = section.relocation_offset, self._coff.relocation_count(section)
         block = self.view.read(at, count * RELOCATION.size)
@@ -86,7 +94,7 @@ class CoffObjectPointers:
             for address, symbol, type in RELOCATION.struct.iter_unpack(block)
         ]
 
-    def _resolve(self, symbol: int, stored: int, sections: Sequence[Section]) -> Pointer:
+    def _resolve(self, symbol: int, stored: int, sections: Sequence[CoffSection]) -> Pointer:
         coff, layout = self._coff, self._coff.symbol_layout
         if not 0 <= symbol < coff.symbol_count:
             return UNKNOWN_POINTER

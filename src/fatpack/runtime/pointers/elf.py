@@ -20,11 +20,11 @@ from fatpack.runtime.pointers.pointer import (
     OUTSIDE,
     UNDEFINED,
     UNKNOWN_POINTER,
-    Loaded,
+    LoadedRanges,
     Pointer,
-    Search,
-    most_taken,
-    too_many,
+    PointerSearch,
+    max_pointers,
+    too_many_pointers,
     words_at,
     words_between,
 )
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.elf.file import Section
-    from fatpack.hosts import Site
+    from fatpack.elf.file import ElfSection
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
 
 #: Relocations are read this many bytes at a time, a multiple of every record's size.
@@ -55,7 +55,7 @@ _UNREAD = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
 _CODE = 0x4
 
 
-class _Relocation(Record):
+class _PointerRelocation(Record):
     """A relocation of a pointer: its type, the number of its symbol, and the addend (None: it is in place)."""
 
     type: int
@@ -64,7 +64,7 @@ class _Relocation(Record):
     symbols: int
 
 
-class ElfProgram:
+class ElfPointers:
     """Reads pointers of an ELF file. Raises FormatError for a damaged header.
 
     Of a file whose section table is gone or damaged the program headers tell what is where.
@@ -80,10 +80,10 @@ class ElfProgram:
         self.order = self._elf.layouts.order
         relative, narrow, wide = constants.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
         self._relative, self._absolute = relative, wide if self.word == 8 else narrow
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedRanges | None = None
         self.is_linked = self._elf.is_linked
 
-    def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
+    def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
         section = self._elf.section(table.number)
         stored = [self._word(table.data.read(offset, self.word)) for offset in offsets]
@@ -119,7 +119,7 @@ class ElfProgram:
         """Return the address of a section."""
         return self._elf.section(section).address
 
-    def into(self, low: int, high: int, *, everywhere: bool = False) -> Search:
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in a program's data whose value lies between two, both included.
 
         Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
@@ -135,18 +135,18 @@ class ElfProgram:
             and section.end <= len(self.view)
             and (everywhere or not low <= section.address <= high)
         )
-        found = Search({}, is_exact=True)
+        found = PointerSearch({}, is_exact=True)
         if self._elf.header.type != _DYN or not self._has_relocations():
             found = words_between(data, self.word, self.order, low, high)
         elif self._has_pointers_in_place():
             found = words_at(self, self._in_place(), low, high)
-        left = most_taken()
+        left = max_pointers()
         for section in self._relocation_sections(None):
             if section.type != constants.RELA:
                 continue
             for place, addend in self._stated(section, low, high):
                 if not left:
-                    return too_many(found.values)
+                    return too_many_pointers(found.values)
                 found.values[place] = addend
                 left -= 1
         return found
@@ -191,7 +191,7 @@ class ElfProgram:
                     yield from _bits(entry >> 1, following, self.word)
                     following += (8 * self.word - 1) * self.word
 
-    def _stated(self, section: Section, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def _stated(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield place and addend of the relative relocations that lead between two addresses, both included."""
         layouts = self._elf.layouts
         for words in self._blocks(section):
@@ -203,7 +203,7 @@ class ElfProgram:
                 if low <= addend <= high and infos[number] & mask == self._relative:
                     yield places[number], addend
 
-    def _blocks(self, section: Section) -> Iterator[array[int] | memoryview]:
+    def _blocks(self, section: ElfSection) -> Iterator[array[int] | memoryview]:
         """Yield the words of a table of relocations, in blocks of whole ones."""
         layouts = self._elf.layouts
         by_type = {constants.RELA: layouts.rela.size, constants.RELR: self.word}
@@ -238,11 +238,11 @@ class ElfProgram:
         rows = self._ranges().rows
         return next((start + position - at for start, size, at, _ in rows if at <= position < at + size), 0)
 
-    def _ranges(self) -> Loaded:
+    def _ranges(self) -> LoadedRanges:
         if self._loaded is None:
             elf = self._elf
             if not elf.section_count:
-                self._loaded = Loaded(self._segment_rows(), len(self.view))
+                self._loaded = LoadedRanges(self._segment_rows(), len(self.view))
                 return self._loaded
             columns = elf.columns("address", "size", "offset", "type", "flags")
             rows = [
@@ -250,19 +250,19 @@ class ElfProgram:
                 for index, (address, size, offset, type, flags) in enumerate(zip(*columns, strict=True))
                 if flags & constants.ALLOC and type not in (constants.NOBITS, constants.NULL)
             ]
-            self._loaded = Loaded(rows, len(self.view))
+            self._loaded = LoadedRanges(rows, len(self.view))
         return self._loaded
 
     def _segment_rows(self) -> list[tuple[int, int, int, int]]:
         from fatpack.hosts.elf import segments
 
         try:
-            found = segments.loaded(self._elf)
+            found = segments.loaded_segments(self._elf)
         except FormatError:
             return []  # the host has reported it
         return [(each.address, each.size, each.offset, each.number) for each in found]
 
-    def _in_program(self, relocation: _Relocation, stored: int) -> Pointer:
+    def _in_program(self, relocation: _PointerRelocation, stored: int) -> Pointer:
         addend = stored if relocation.addend is None else relocation.addend
         if relocation.type == self._relative:
             return self.at(addend & self._elf.layouts.largest)
@@ -276,7 +276,7 @@ class ElfProgram:
             return Pointer(UNDEFINED, symbol=name)
         return self.at(value + addend & self._elf.layouts.largest)
 
-    def _in_object(self, relocation: _Relocation, stored: int) -> Pointer:
+    def _in_object(self, relocation: _PointerRelocation, stored: int) -> Pointer:
         symbol = self._symbol(relocation) if relocation.type == self._absolute else None
         if symbol is None:
             return UNKNOWN_POINTER
@@ -291,7 +291,7 @@ class ElfProgram:
             return Pointer(OUTSIDE, at, section=index)
         return Pointer(INSIDE, at, section.offset + at, section.size - at, index)
 
-    def _symbol(self, relocation: _Relocation) -> tuple[str, int, int] | None:
+    def _symbol(self, relocation: _PointerRelocation) -> tuple[str, int, int] | None:
         """Return name, section and value of a symbol; None if that is not known."""
         elf, layout = self._elf, self._elf.layouts.symbol
         if not 0 < relocation.symbols < elf.section_count:
@@ -309,17 +309,17 @@ class ElfProgram:
         except FormatError:
             return None
 
-    def _relocations(self, target: int | None, places: Collection[int]) -> dict[int, _Relocation]:
+    def _relocations(self, target: int | None, places: Collection[int]) -> dict[int, _PointerRelocation]:
         """Return place → relocation for some places: offsets in the ``target`` section, or addresses of a program."""
-        found: dict[int, _Relocation] = {}
+        found: dict[int, _PointerRelocation] = {}
         low, high = min(places, default=0), max(places, default=-1)
         for section in self._relocation_sections(target):
             for place, type, symbol, addend in self._rows(section, low, high):
                 if place in places:
-                    found[place] = _Relocation(type, symbol, addend, section.link)
+                    found[place] = _PointerRelocation(type, symbol, addend, section.link)
         return found
 
-    def _relocation_sections(self, target: int | None) -> Iterator[Section]:
+    def _relocation_sections(self, target: int | None) -> Iterator[ElfSection]:
         if not self._elf.section_count:
             from fatpack.hosts.elf import segments
 
@@ -336,7 +336,7 @@ class ElfProgram:
                     left -= section.size
                     yield section
 
-    def _rows(self, section: Section, low: int, high: int) -> Iterator[tuple[int, int, int, int | None]]:
+    def _rows(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int, int, int | None]]:
         """Yield place, type, symbol and addend of the relocations whose places lie between two.
 
         Programs have millions of relocations and a handful that matter: blocks without any are passed by with two

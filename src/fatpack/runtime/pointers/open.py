@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.runtime.pointers.pointer import Program
+    from fatpack.runtime.pointers.pointer import PointerReader
 
 #: hosts whose pointers can be followed → module and class of the reader
 _READERS = {
@@ -17,8 +17,8 @@ _READERS = {
 HOSTS = tuple(_READERS)
 
 
-def program(view: View, host: str) -> Program:
+def open_pointers(view: View, host: str) -> PointerReader:
     """Return the reader of pointers for a host of that name, one of ``HOSTS``. Raises FormatError if it is damaged."""
     module, name = _READERS[host]
-    reader: Program = getattr(__import__(module, fromlist=[name]), name)(view)
+    reader: PointerReader = getattr(__import__(module, fromlist=[name]), name)(view)
     return reader

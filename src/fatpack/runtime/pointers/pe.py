@@ -6,15 +6,23 @@ import struct
 
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import PeFile
-from fatpack.runtime.pointers.pointer import INSIDE, NULL_POINTER, Loaded, Pointer, Search, words_at, words_between
+from fatpack.runtime.pointers.pointer import (
+    INSIDE,
+    NULL_POINTER,
+    LoadedRanges,
+    Pointer,
+    PointerSearch,
+    words_at,
+    words_between,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 
 #: IMAGE_SCN_MEM_EXECUTE
@@ -28,10 +36,10 @@ _BLOCK = struct.Struct("<II")
 _WHOLE_WORDS = (3, 10)
 
 
-class PeProgram:
+class PePointers:
     """Reads pointers of a PE image. Raises FormatError for a damaged header."""
 
-    order: Order = "little"
+    order: ByteOrder = "little"
     is_linked = True
 
     def __init__(self, view: View) -> None:
@@ -49,9 +57,9 @@ class PeProgram:
                     self._data.append(rows[-1])
         except Truncated:
             pass  # the host has reported it
-        self._loaded = Loaded(rows, len(view))
+        self._loaded = LoadedRanges(rows, len(view))
 
-    def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
+    def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
         stored = [int.from_bytes(table.data.read(offset, self.word), "little") for offset in offsets]
         return [self.at(address) for address in stored]
@@ -74,7 +82,7 @@ class PeProgram:
         """Return the address of a section; 0 if there is none of that number."""
         return next((row[0] for row in self._loaded.rows if row[3] == section), 0)
 
-    def into(self, low: int, high: int, *, everywhere: bool = False) -> Search:
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in the image's data whose value lies between two, both included.
 
         Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.

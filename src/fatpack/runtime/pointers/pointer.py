@@ -12,38 +12,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Literal, Protocol, TypeAlias
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
-    Kind: TypeAlias = Literal["inside", "outside", "null", "undefined", "unknown"]
+    PointerKind: TypeAlias = Literal["inside", "outside", "null", "undefined", "unknown"]
 
-    class Program(Protocol):
+    class PointerReader(Protocol):
         """A file whose pointers can be followed: ``word`` bytes each, in one byte ``order``."""
 
         view: View
         word: int
-        order: Order
+        order: ByteOrder
 
         #: whether it has addresses: the rest of the door is only for programs that do
         is_linked: bool
 
-        def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
+        def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
         def address(self, section: int) -> int: ...  # noqa: D102
         def at(self, address: int) -> Pointer: ...  # noqa: D102
         def held(self, places: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
-        def into(self, low: int, high: int, *, everywhere: bool = False) -> Search: ...  # noqa: D102
+        def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch: ...  # noqa: D102
 
 
 #: bytes of the file
-INSIDE: Kind = "inside"
+INSIDE: PointerKind = "inside"
 #: an address without bytes
-OUTSIDE: Kind = "outside"
-NULL: Kind = "null"
+OUTSIDE: PointerKind = "outside"
+NULL: PointerKind = "null"
 #: a symbol that comes from another file
-UNDEFINED: Kind = "undefined"
+UNDEFINED: PointerKind = "undefined"
 #: a relocation that is not understood
-UNKNOWN: Kind = "unknown"
+UNKNOWN: PointerKind = "unknown"
 
 
 class Pointer(Record):
@@ -54,7 +54,7 @@ class Pointer(Record):
     pointer holds at run time, or the offset from the start of ``section`` in objects.
     """
 
-    kind: Kind
+    kind: PointerKind
     address: int = 0
     position: int = 0
     room: int = 0
@@ -72,7 +72,7 @@ _SEARCHED = 256 << 20
 _OF_AN_IMAGE = 4
 
 
-class Search(Record):
+class PointerSearch(Record):
     """Pointers of a program that were searched for: address → value.
 
     ``unsearched`` says which limit has ended the search, "" if there was none, and ``hint`` how to raise it. It
@@ -85,25 +85,27 @@ class Search(Record):
     is_exact: bool = False
 
 
-def most_taken() -> int:
+def max_pointers() -> int:
     """Return how many pointers are taken from a program's data."""
     return _OF_AN_IMAGE * limits.IMAGES
 
 
-def too_many(values: dict[int, int]) -> Search:
+def too_many_pointers(values: dict[int, int]) -> PointerSearch:
     """Return a search that has ended because there are too many pointers."""
     text = f"only {len(values)} pointers to images are followed, and there are more"
-    return Search(values, text, limits.advice("IMAGES"))
+    return PointerSearch(values, text, limits.advice("IMAGES"))
 
 
-def words_between(ranges: Iterable[tuple[int, View]], word: int, order: Order, low: int, high: int) -> Search:
+def words_between(
+    ranges: Iterable[tuple[int, View]], word: int, order: ByteOrder, low: int, high: int
+) -> PointerSearch:
     """Return address and value of the aligned words of a program's data that lie between two values, both included.
 
     ``ranges`` are the parts of the data, with their addresses.
     """
     from array import array  # loads all of collections, and most files ask nothing of this
 
-    left, most = _SEARCHED, most_taken()
+    left, most = _SEARCHED, max_pointers()
     values: dict[int, int] = {}
     for address, data in ranges:
         size = min(len(data), left)
@@ -117,19 +119,21 @@ def words_between(ranges: Iterable[tuple[int, View]], word: int, order: Order, l
                 if low <= value <= high:
                     values[address + start + number * word] = value
             if len(values) > most:
-                return too_many(values)
+                return too_many_pointers(values)
         if size < len(data):
-            return Search(values, f"only {_SEARCHED} bytes of a program's data are searched for pointers to images")
-    return Search(values)
+            return PointerSearch(
+                values, f"only {_SEARCHED} bytes of a program's data are searched for pointers to images"
+            )
+    return PointerSearch(values)
 
 
-def words_at(program: Program, places: Iterable[int], low: int, high: int) -> Search:
+def words_at(program: PointerReader, places: Iterable[int], low: int, high: int) -> PointerSearch:
     """Return address and value of those words at some addresses of a program that lie between two values.
 
     Both are included. ``places`` are those that relocations name.
     """
     view, word, order = program.view, program.word, program.order
-    most, values = most_taken(), dict[int, int]()
+    most, values = max_pointers(), dict[int, int]()
     block, start, end, shift = b"", 0, 0, 0
     for place in places:
         if not start <= place <= end - word:
@@ -143,11 +147,11 @@ def words_at(program: Program, places: Iterable[int], low: int, high: int) -> Se
         if low <= value <= high:
             values[place] = value
             if len(values) > most:
-                return too_many(values)
-    return Search(values, is_exact=True)
+                return too_many_pointers(values)
+    return PointerSearch(values, is_exact=True)
 
 
-class Loaded:
+class LoadedRanges:
     """The ranges of a program that are loaded: which bytes of the file an address means.
 
     ``rows`` are (address, size in the file, position in the file, section number); such that lie outside the file are

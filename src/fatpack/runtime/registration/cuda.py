@@ -23,10 +23,10 @@ from bisect import bisect_right
 
 from fatpack import formats, hosts, images, magics
 from fatpack.elf.header import SYMTAB
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
-from fatpack.hosts import IMAGE, Site
+from fatpack.hosts import IMAGE, CodeSection
 from fatpack.model import Finding
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, UNKNOWN
 from fatpack.runtime.registration import records
@@ -35,17 +35,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Span
+    from fatpack.io.source import Span, View
     from fatpack.runtime.pointers.pointer import Pointer
-    from fatpack.runtime.registration.records import RegistrationRecord, Registrations, Segment
+    from fatpack.runtime.registration.records import ContainerRegistrations, RecordSection, RegistrationRecord
 
 #: What compilers call the section; linkers cut the name to 8 bytes in PE images.
 #: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
-NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
+CUDA_NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
 
-MAGIC = int.from_bytes(magics.CUDA_WRAPPER, "little")
-_VERSION, LINKED_VERSION = 1, 2
+CUDA_MAGIC = int.from_bytes(magics.CUDA_WRAPPER, "little")
+_CUDA_VERSION, LINKED_VERSION = 1, 2
 
 _FATBIN = "cuda-fatbin"
 
@@ -58,9 +57,9 @@ _PRELINKED = 256
 
 
 #: What CUDA's records have.
-MODEL = records.Model(
-    names=NAMES,
-    versions={MAGIC: (_VERSION, LINKED_VERSION)},
+CUDA_MODEL = records.RecordModel(
+    names=CUDA_NAMES,
+    versions={CUDA_MAGIC: (_CUDA_VERSION, LINKED_VERSION)},
     container="fat binary",
     containers="fat binaries",
     wrong="FP3031",
@@ -69,24 +68,30 @@ MODEL = records.Model(
 )
 
 
-def check(
-    view: View, host: str, tables: Sequence[Site], fatbins: Collection[int], searched_ranges: Sequence[tuple[int, int]]
-) -> Iterator[Site | Finding]:
+def check_cuda_records(
+    view: View,
+    host: str,
+    tables: Sequence[CodeSection],
+    fatbins: Collection[int],
+    searched_ranges: Sequence[tuple[int, int]],
+) -> Iterator[CodeSection | Finding]:
     """Yield what is wrong with the records of a host, and where they lead to fat binaries outside the usual places.
 
     ``fatbins`` are the absolute offsets at which fat binaries were found, ``searched_ranges`` those of the view that
     were searched for them. A host without records is none of our business here.
     """
-    registrations = records.Registrations(view, MODEL, fatbins, lambda position: _starts_fatbin(view, position))
+    registrations = records.ContainerRegistrations(
+        view, CUDA_MODEL, fatbins, lambda position: _starts_fatbin(view, position)
+    )
     first = None
-    for segment in records.segments(view, host, tables, MODEL):
+    for segment in records.find_record_sections(view, host, tables, CUDA_MODEL):
         if isinstance(segment, Finding):
             yield segment
             continue
         first = first or segment.site
         for record in segment.records:
             yield from registrations.follow(record.pointer, record.span, record.title)
-        for item in prelinked(segment):
+        for item in prelinked_pointers(segment):
             if isinstance(item, Finding):
                 yield item
                 continue
@@ -95,24 +100,24 @@ def check(
     if first is not None:
         yield from _elsewhere(view, host, registrations, sorted(searched_ranges))
         yield from registrations.missing(
-            first, {start for start in registrations.unregistered if not has_nothing(view, start)}
+            first, {start for start in registrations.unregistered if not registers_nothing(view, start)}
         )
 
 
 def _starts_fatbin(view: View, position: int) -> bool:
-    return formats.sniff(view.head(position, 24)) == _FATBIN or _is_cubin(view, position)
+    return formats.format_by_magic(view.head(position, 24)) == _FATBIN or _is_cubin(view, position)
 
 
 def _is_cubin(view: View, position: int) -> bool:
     """Return whether a device image stands where a fat binary should."""
     if view.head(position, 4) != magics.ELF:
         return False
-    return images.recognise(view.slice(position, len(view) - position)).form == "cubin"
+    return images.identify_image(view.slice(position, len(view) - position)).form == "cubin"
 
 
 def _elsewhere(
-    view: View, host: str, registrations: Registrations, searched_ranges: Sequence[tuple[int, int]]
-) -> Iterator[Site | Finding]:
+    view: View, host: str, registrations: ContainerRegistrations, searched_ranges: Sequence[tuple[int, int]]
+) -> Iterator[CodeSection | Finding]:
     """Yield the fat binaries outside the searched ranges, in the order of their bytes; none overlaps another.
 
     One inside of them is damaged, which was reported.
@@ -134,19 +139,21 @@ def _elsewhere(
             continue
         here = view.slice(position, pointer.room)
         # One that is cut short may have entries that are whole, up to the end of the section.
-        size = formats.room(_FATBIN).extent(here, 0) or pointer.room
+        size = formats.get_format(_FATBIN).extent(here, 0) or pointer.room
         reached = position + size
         name = names.get(pointer.section or 0) or None
-        yield Site(view.slice(position, size, name or ""), name, pointer.section)
+        yield CodeSection(view.slice(position, size, name or ""), name, pointer.section)
 
 
 def _cubin(
     view: View, position: int, pointer: Pointer, span: Span, title: str, section: str | None
-) -> Iterator[Site | Finding]:
+) -> Iterator[CodeSection | Finding]:
     """Yield the place of a cubin that a record registers as if it was a fat binary."""
-    size = images.recognise(view.slice(position, pointer.room)).size
+    size = images.identify_image(view.slice(position, pointer.room)).size
     yield finding("FP3034", span, f"{title} points to a cubin without a fat binary around it")
-    yield Site(view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, expects=IMAGE)
+    yield CodeSection(
+        view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, expects=IMAGE
+    )
 
 
 def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
@@ -155,9 +162,9 @@ def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
     return number >= 0 and position < ranges[number][1]
 
 
-def has_nothing(view: View, start: int) -> bool:
+def registers_nothing(view: View, start: int) -> bool:
     """Return whether the fat binary at an absolute offset has no kernel or variable to register, in cubins only."""
-    found = formats.room(_FATBIN).parse(view, start - view.start).images
+    found = formats.get_format(_FATBIN).parse(view, start - view.start).images
     return bool(found) and not any(
         image.form != "cubin" or image.compression or _has_symbols(image.data) for image in found
     )
@@ -166,12 +173,14 @@ def has_nothing(view: View, start: int) -> bool:
 def _has_symbols(cubin: View) -> bool:
     """Return whether a cubin defines anything but sections and files; True where its symbol table is damaged."""
     try:
-        return any(section and info & 15 not in _OF_THE_FILE for _, info, _, section in Symbols(cubin, (SYMTAB,)))
+        return any(
+            section and info & 15 not in _OF_THE_FILE for _, info, _, section in ElfSymbolTable(cubin, (SYMTAB,))
+        )
     except (FormatError, LimitExceeded):
         return True
 
 
-def prelinked(segment: Segment) -> Iterator[tuple[int, Pointer, RegistrationRecord] | Finding]:
+def prelinked_pointers(segment: RecordSection) -> Iterator[tuple[int, Pointer, RegistrationRecord] | Finding]:
     """Yield the pointers to prelinked fat binaries that a program's file has, each with its address and its record."""
     reader = segment.reader
     linked = [record for record in segment.records if record.version == LINKED_VERSION]

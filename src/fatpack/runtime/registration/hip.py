@@ -22,21 +22,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
-    from fatpack.runtime.registration.kpack import Marker
+    from fatpack.runtime.registration.kpack import KpackMarker
 
 #: What linkers call the section: cut to 8 bytes in PE images.
-NAMES = (".hipFatBinSegment", ".hipFatB")
+HIP_NAMES = (".hipFatBinSegment", ".hipFatB")
 
-MAGIC = int.from_bytes(magics.HIP_WRAPPER, "little")
-_VERSION = 1
+HIP_MAGIC = int.from_bytes(magics.HIP_WRAPPER, "little")
+_HIP_VERSION = 1
 
 
 #: What HIP's records have.
-MODEL = records.Model(
-    names=NAMES,
-    versions={MAGIC: (_VERSION,), kpack.MAGIC: (_VERSION,)},
+HIP_MODEL = records.RecordModel(
+    names=HIP_NAMES,
+    versions={HIP_MAGIC: (_HIP_VERSION,), kpack.MAGIC: (_HIP_VERSION,)},
     container="bundle",
     containers="bundles",
     wrong="FP3001",
@@ -45,15 +45,19 @@ MODEL = records.Model(
 )
 
 
-def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int]) -> Iterator[Finding]:
+def check_hip_records(
+    view: View, host: str, tables: Sequence[CodeSection], bundles: Collection[int]
+) -> Iterator[Finding]:
     """Yield what is wrong with the records of a host. ``bundles`` are the absolute offsets at which bundles start.
 
     A host without records is none of our business here: its bundles may be registered in another way.
     """
-    registrations = records.Registrations(view, MODEL, bundles, lambda position: _may_start(view, position))
+    registrations = records.ContainerRegistrations(
+        view, HIP_MODEL, bundles, lambda position: _may_start(view, position)
+    )
     first = None
     is_kpack = False
-    for segment in records.segments(view, host, tables, MODEL):
+    for segment in records.find_record_sections(view, host, tables, HIP_MODEL):
         if isinstance(segment, Finding):
             yield segment
             continue
@@ -63,7 +67,7 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
         if kpacks:
             text = f"{len(kpacks)} of its records say that the device code was moved to a separate archive (kpack)"
             yield finding("FP3004", kpacks[0].span, f"{segment.site.section}: {text}")
-            yield from (item for item in kpack.read(view, segment) if isinstance(item, Finding))
+            yield from (item for item in kpack.read_markers(view, segment) if isinstance(item, Finding))
         for record in segment.records:
             if record.magic != kpack.MAGIC:
                 yield from registrations.follow(record.pointer, record.span, record.title)
@@ -71,7 +75,7 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
         yield from registrations.missing(first, registrations.unregistered)
 
 
-def markers(view: View, host: str) -> Iterator[Marker | Finding]:
+def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
     """Yield what the records of a host say of code objects in kpack archives, and what is wrong with these records.
 
     Of a program whose records lead to bundles there is nothing to yield. Raises FormatError as locating its sections
@@ -79,13 +83,13 @@ def markers(view: View, host: str) -> Iterator[Marker | Finding]:
     """
     if host not in HOSTS:
         return
-    places = hosts.room(host).locate(view)
+    places = hosts.get_host(host).locate(view)
     tables = [site for site in places if not isinstance(site, Finding) and site.expects == hosts.TABLE]
-    for segment in records.segments(view, host, tables, MODEL):
+    for segment in records.find_record_sections(view, host, tables, HIP_MODEL):
         if isinstance(segment, Finding):
             yield segment
         else:
-            yield from kpack.read(view, segment)
+            yield from kpack.read_markers(view, segment)
 
 
 def _may_start(view: View, position: int) -> bool:
@@ -94,4 +98,4 @@ def _may_start(view: View, position: int) -> bool:
     The runtime takes code objects as they are, too.
     """
     head = view.head(position, 24)
-    return bool(formats.sniff(head)) or head.startswith(magics.ELF)
+    return bool(formats.format_by_magic(head)) or head.startswith(magics.ELF)

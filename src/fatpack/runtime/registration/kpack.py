@@ -29,10 +29,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.encoding.messagepack import Reader
-    from fatpack.io.source import View
-    from fatpack.model import Span
-    from fatpack.runtime.registration.records import RegistrationRecord, Segment
+    from fatpack.encoding.messagepack import MessagePackReader
+    from fatpack.io.source import Span, View
+    from fatpack.runtime.registration.records import RecordSection, RegistrationRecord
 
 #: "HIPK", where a record of a bundle has "HIPF"
 MAGIC = 0x4B504948
@@ -48,7 +47,7 @@ FORMAT = "kpack-marker"
 _HINT = "the runtime loads none of its device code: split the program again, from the one that still has its code"
 
 
-class Reference(Record):
+class KpackReference(Record):
     """What a program says of its device code: its name in archives, and where these are, relative to the program.
 
     Both as they are stored; bytes that are no UTF-8 are surrogates. ``span`` are the bytes of the map.
@@ -59,11 +58,11 @@ class Reference(Record):
     span: Span
 
 
-class Marker(Record):
+class KpackMarker(Record):
     """One code object that was moved: which of the program's, and where the record (``span``) says it is."""
 
     co_index: int
-    reference: Reference
+    reference: KpackReference
     span: Span
 
     @property
@@ -72,9 +71,9 @@ class Marker(Record):
         return f"{self.reference.kernel_name}#{self.co_index}"
 
 
-def read(view: View, segment: Segment) -> Iterator[Marker | Finding]:
+def read_markers(view: View, segment: RecordSection) -> Iterator[KpackMarker | Finding]:
     """Yield the markers among the records of a section, and what is wrong with them."""
-    known: dict[int, Reference | None] = {}
+    known: dict[int, KpackReference | None] = {}
     for record in segment.records:
         if record.magic != MAGIC:
             continue
@@ -97,7 +96,7 @@ def read(view: View, segment: Segment) -> Iterator[Marker | Finding]:
         if reference is not None:
             at = record.at + 8 + segment.reader.word
             index = int.from_bytes(segment.site.data.read(at, 4), segment.reader.order)
-            yield Marker(index, reference, record.span)
+            yield KpackMarker(index, reference, record.span)
 
 
 def _leads_nowhere(record: RegistrationRecord) -> str:
@@ -110,11 +109,11 @@ def _leads_nowhere(record: RegistrationRecord) -> str:
     return f"{record.title} {problem} instead of the description of its kpack archives" if problem else ""
 
 
-def _reference(data: View) -> Reference | Finding:
+def _reference(data: View) -> KpackReference | Finding:
     """Return the map that a view starts with, or what is wrong with it."""
-    from fatpack.encoding.messagepack import Reader
+    from fatpack.encoding.messagepack import MessagePackReader
 
-    reader = Reader(data.slice(0, min(len(data), _SIZE)), "description of kpack archives", FORMAT)
+    reader = MessagePackReader(data.slice(0, min(len(data), _SIZE)), "description of kpack archives", FORMAT)
     name: bytes | None = None
     paths: tuple[bytes, ...] | None = None
     try:
@@ -134,10 +133,10 @@ def _reference(data: View) -> Reference | Finding:
         if error.offset is not None:
             span = span.replace(start=error.offset, end=max(span.end, error.offset))
         return finding("FP3005", span, error.describe(), _HINT, field=error.field)
-    return Reference(_text(name), tuple(map(_text, paths)), data.span(0, reader.at))
+    return KpackReference(_text(name), tuple(map(_text, paths)), data.span(0, reader.at))
 
 
-def _strings(reader: Reader) -> Iterator[bytes]:
+def _strings(reader: MessagePackReader) -> Iterator[bytes]:
     """Yield the strings of an array; anything else in it is passed over."""
     for _ in reader.array():
         start = reader.at

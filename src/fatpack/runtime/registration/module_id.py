@@ -22,12 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
 
 #: What the sections are called, by compilers and cut by the linkers of PE images: names, relocatable and linked code.
 #: In Mach-O a segment and a comma come first.
-NAMES = ("__nv_module_id", "__nv_mod")
+MODULE_ID_NAMES = ("__nv_module_id", "__nv_mod")
 _RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
 _LINKED = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
 
@@ -48,7 +48,7 @@ class ModuleIds(Record):
     linked: tuple[str, ...]
     is_whole: bool
 
-    def of(self, site: Site) -> Sequence[tuple[str, str]]:
+    def of(self, site: CodeSection) -> Sequence[tuple[str, str]]:
         """Return what the names say of each fat binary in a section, as attributes; nothing where that is not sure.
 
         ``module_id`` is the unit that one is made from, ``linked_module_ids`` are those it was linked from.
@@ -60,9 +60,9 @@ class ModuleIds(Record):
         return []
 
 
-def read(tables: Sequence[Site]) -> ModuleIds | None:
+def read_module_ids(tables: Sequence[CodeSection]) -> ModuleIds | None:
     """Return the names that sections of a host hold, None if there are none or too many to read."""
-    data = b"\0".join(site.data.head(0, _SIZE + 1) for site in tables if _name(site) in NAMES)
+    data = b"\0".join(site.data.head(0, _SIZE + 1) for site in tables if _name(site) in MODULE_ID_NAMES)
     names = [name for name in data.split(b"\0") if name]
     if not names or len(data) > _SIZE:
         return None
@@ -71,7 +71,7 @@ def read(tables: Sequence[Site]) -> ModuleIds | None:
     return ModuleIds(tuple(map(_text, units)), tuple(map(_text, linked)), _WHOLE in names)
 
 
-def _name(site: Site) -> str:
+def _name(site: CodeSection) -> str:
     return (site.section or "").rpartition(",")[2]
 
 
@@ -81,7 +81,7 @@ def _text(name: bytes) -> str:
 
 def _count(data: View, most: int) -> int:
     """Return how many fat binaries fill a section, by their headers alone; more than ``most`` are not counted."""
-    extent = formats.room("cuda-fatbin").extent
+    extent = formats.get_format("cuda-fatbin").extent
     at = count = 0
     while at < len(data) and count <= most:
         size = extent(data, at)

@@ -18,7 +18,7 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import HOSTS, program
+from fatpack.runtime.pointers.open import HOSTS, open_pointers
 from fatpack.runtime.pointers.pointer import INSIDE, UNDEFINED, UNKNOWN
 from fatpack.runtime.registration import cuda, hip, records
 
@@ -26,10 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.hosts import Site
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import View
-    from fatpack.runtime.pointers.pointer import Pointer, Program
-    from fatpack.runtime.registration.records import Segment
+    from fatpack.runtime.pointers.pointer import Pointer, PointerReader
+    from fatpack.runtime.registration.records import RecordSection
 
 #: SHT_SYMTAB, SHT_DYNSYM
 SYMTAB, DYNSYM = 2, 11
@@ -38,7 +38,7 @@ SYMTAB, DYNSYM = 2, 11
 _BLOCK = 48 * 16384
 
 
-class Pointing(Record):
+class ContainerPointer(Record):
     """A word that leads to a container: the ``word``'s address, and ``target``, the address that it holds.
 
     ``position`` is where that is in the view. ``is_prelinked`` says that it belongs to code that is linked when the
@@ -52,63 +52,63 @@ class Pointing(Record):
     title: str
 
 
-class Pointings(Record):
+class ContainerPointers(Record):
     """All such words of a program, and in words what is wrong with the records; ``is_whole`` if all could be read."""
 
-    items: tuple[Pointing, ...]
+    items: tuple[ContainerPointer, ...]
     problems: tuple[Finding, ...]
     is_whole: bool
 
 
-def pointings(view: View, host: str, sites: Sequence[Site | Finding]) -> Pointings:
+def find_container_pointers(view: View, host: str, sites: Sequence[CodeSection | Finding]) -> ContainerPointers:
     """Return the words of a linked program that lead to containers; ``sites`` is what the host has located."""
     tables = [site for site in sites if not isinstance(site, Finding) and site.expects == hosts.TABLE]
-    items: list[Pointing] = []
+    items: list[ContainerPointer] = []
     problems: list[Finding] = []
     unread = 0
     if host not in HOSTS:
-        return Pointings((), (), False)
-    for model in (cuda.MODEL, hip.MODEL):
-        for segment in records.segments(view, host, tables, model):
+        return ContainerPointers((), (), False)
+    for model in (cuda.CUDA_MODEL, hip.HIP_MODEL):
+        for segment in records.find_record_sections(view, host, tables, model):
             if isinstance(segment, Finding):
                 problems.append(segment)
                 continue
             for word, pointer, is_prelinked, title in _words(segment):
                 unread += pointer.kind in (UNKNOWN, UNDEFINED)
                 if pointer.kind == INSIDE:
-                    items.append(Pointing(word, pointer.address, pointer.position, is_prelinked, title))
-    return Pointings(tuple(items), tuple(problems), not unread and not problems)
+                    items.append(ContainerPointer(word, pointer.address, pointer.position, is_prelinked, title))
+    return ContainerPointers(tuple(items), tuple(problems), not unread and not problems)
 
 
-def _words(segment: Segment) -> Iterator[tuple[int, Pointer, bool, str]]:
+def _words(segment: RecordSection) -> Iterator[tuple[int, Pointer, bool, str]]:
     start = segment.reader.address(segment.site.number)
     is_linked = {record.at for record in segment.records if record.version == cuda.LINKED_VERSION}
     for record in segment.records:
         yield start + record.at + 8, record.pointer, record.at in is_linked, record.title
-    if segment.site.section in cuda.NAMES:
-        for item in cuda.prelinked(segment):
+    if segment.site.section in cuda.CUDA_NAMES:
+        for item in cuda.prelinked_pointers(segment):
             if not isinstance(item, Finding):
                 word, pointer, record = item
                 yield word, pointer, True, f"a prelinked fat binary of {record.title}"
 
 
-def others(view: View, host: str, low: int, high: int) -> list[int] | None:
+def other_references(view: View, host: str, low: int, high: int) -> list[int] | None:
     """Return the addresses from ``low`` to below ``high`` that words of data, relocations and symbols hold, in order.
 
     None if not all could be searched. Reads all data of the program.
     """
-    reader: Program = program(view, host)
+    reader: PointerReader = open_pointers(view, host)
     search = reader.into(low, high - 1)
     if search.unsearched:
         return None
     found = set(search.values.values())
     try:
-        return sorted(found | set(symbols(view, host, low, high)))
+        return sorted(found | set(symbols_between(view, host, low, high)))
     except FormatError:
         return None
 
 
-class Strangers(Record):
+class UnrelatedWords(Record):
     """Where a program's data and its visible symbols lead beside the pointers that are known.
 
     ``words`` are the addresses that words of data hold: pointers if that ``is_exact``, else any may be a number or
@@ -120,23 +120,23 @@ class Strangers(Record):
     is_exact: bool
 
 
-def strangers(view: View, host: str, low: int, high: int, known: Collection[int]) -> Strangers | None:
+def unrelated_words(view: View, host: str, low: int, high: int, known: Collection[int]) -> UnrelatedWords | None:
     """Return what leads to addresses from ``low`` to below ``high``, None if not all could be searched.
 
     ``known`` are the addresses of pointers that are not asked for.
     """
-    search = program(view, host).into(low, high - 1)
+    search = open_pointers(view, host).into(low, high - 1)
     if search.unsearched:
         return None
     try:
-        visible = symbols(view, host, low, high, only_visible=True)
+        visible = symbols_between(view, host, low, high, only_visible=True)
     except FormatError:
         return None
     words = frozenset(value for word, value in search.values.items() if word not in known)
-    return Strangers(words, frozenset(visible), search.is_exact)
+    return UnrelatedWords(words, frozenset(visible), search.is_exact)
 
 
-def symbols(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:
+def symbols_between(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:
     """Return the addresses from ``low`` to below ``high`` that symbols of an ELF program have.
 
     ``only_visible`` asks for those that other files can see alone. Raises FormatError for a damaged table.

@@ -13,17 +13,17 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import HOSTS, program
+from fatpack.runtime.pointers.open import HOSTS, open_pointers
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from fatpack.hosts import Site
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Span
-    from fatpack.runtime.pointers.pointer import Pointer, Program
+    from fatpack.hosts import CodeSection
+    from fatpack.io.source import Span, View
+    from fatpack.model import Finding
+    from fatpack.runtime.pointers.pointer import Pointer, PointerReader
 
 #: LIMIT: records that are read. The library with most bundles that is known to us has 845.
 _MOST = 1 << 16
@@ -49,7 +49,7 @@ class RegistrationRecord(Record):
     pointer: Pointer
 
 
-class Model(Record):
+class RecordModel(Record):
     """What the records of a model have: CUDA's and HIP's differ in this alone.
 
     ``names`` are what their sections are called, ``versions`` the versions by magic (none where any will do; the first
@@ -66,15 +66,17 @@ class Model(Record):
     unregistered: str
 
 
-class Segment(Record):
+class RecordSection(Record):
     """A section of records: where it is, the reader of its host's pointers, and the records in it."""
 
-    site: Site
-    reader: Program
+    site: CodeSection
+    reader: PointerReader
     records: Sequence[RegistrationRecord]
 
 
-def segments(view: View, host: str, tables: Sequence[Site], model: Model) -> Iterator[Segment | Finding]:
+def find_record_sections(
+    view: View, host: str, tables: Sequence[CodeSection], model: RecordModel
+) -> Iterator[RecordSection | Finding]:
     """Yield the sections of a model's records in a host, and what is wrong with them.
 
     What follows a ``$`` in a name only sorts the sections of COFF objects.
@@ -86,17 +88,19 @@ def segments(view: View, host: str, tables: Sequence[Site], model: Model) -> Ite
         text = f"{len(found)} sections of records; only the first {_MOST_TABLES} are read"
         yield finding("FP1005", found[_MOST_TABLES].data.span(), text)
     try:
-        reader = program(view, host)
+        reader = open_pointers(view, host)
     except FormatError as error:
         yield finding(model.wrong, view.span(), error.describe(), error.hint)
         return
     for site in found[:_MOST_TABLES]:
         records, problems = _read(site, reader, model)
         yield from problems
-        yield Segment(site, reader, records)
+        yield RecordSection(site, reader, records)
 
 
-def _read(site: Site, reader: Program, model: Model) -> tuple[list[RegistrationRecord], list[Finding]]:
+def _read(
+    site: CodeSection, reader: PointerReader, model: RecordModel
+) -> tuple[list[RegistrationRecord], list[Finding]]:
     """Return the records of a section that have one of the magics, in order, and what is wrong with the others."""
     data, step = site.data, 8 + 2 * reader.word
     count, rest = divmod(len(data), step)
@@ -133,11 +137,11 @@ def _read(site: Site, reader: Program, model: Model) -> tuple[list[RegistrationR
     return records, problems
 
 
-def _title(site: Site, at: int, step: int) -> str:
+def _title(site: CodeSection, at: int, step: int) -> str:
     return f"record {at // step} of {site.section}"
 
 
-class Registrations:
+class ContainerRegistrations:
     """Which containers of a host its records register.
 
     ``starts`` are the absolute offsets at which containers were found; ``starts_container`` says whether one may start
@@ -145,7 +149,7 @@ class Registrations:
     """
 
     def __init__(
-        self, view: View, model: Model, starts: Collection[int], starts_container: Callable[[int], bool]
+        self, view: View, model: RecordModel, starts: Collection[int], starts_container: Callable[[int], bool]
     ) -> None:
         self._view = view
         self._model = model
@@ -175,7 +179,7 @@ class Registrations:
             else:
                 yield finding(model.leads, span, f"{title} points to {start:#x}, where no {model.container} starts")
 
-    def missing(self, site: Site, unregistered: Collection[int]) -> Iterator[Finding]:
+    def missing(self, site: CodeSection, unregistered: Collection[int]) -> Iterator[Finding]:
         """Yield the finding that containers are not registered, if that is sure; ``site`` has records."""
         model, count = self._model, len(self._starts)
         if not unregistered or (self._unresolved and self._registered >= count):

@@ -12,8 +12,8 @@ from itertools import islice
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
-from fatpack.hosts import Site
-from fatpack.runtime.pointers.elf import ElfProgram
+from fatpack.hosts import CodeSection
+from fatpack.runtime.pointers.elf import ElfPointers
 from fatpack.runtime.pointers.pointer import INSIDE
 from fatpack.runtime.registration import cuda, hip
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 #: magic → versions, and what the pointer of such a record leads to
-_RECORDS = {cuda.MAGIC: ((1, 2), "cuda-fatbin"), hip.MAGIC: ((1,), "clang-offload-bundle")}
+_RECORDS = {cuda.CUDA_MAGIC: ((1, 2), "cuda-fatbin"), hip.HIP_MAGIC: ((1,), "clang-offload-bundle")}
 
 #: LIMIT: records that are followed, true or false ones. The library with most bundles that is known to us has 845.
 _MOST = 1 << 16
 
 
-def containers(view: View, sites: Sequence[Site]) -> Iterator[Site | Finding]:
+def containers_without_sections(view: View, sites: Sequence[CodeSection]) -> Iterator[CodeSection | Finding]:
     """Yield where containers are that records in some parts of an ELF program lead to, in the order of their bytes.
 
     None overlaps another.
     """
     try:
-        reader = ElfProgram(view)
+        reader = ElfPointers(view)
     except FormatError:
         return  # the host has reported it
     places = list(islice((place for site in sites for place in _records(reader, site.data)), _MOST + 1))
@@ -47,17 +47,17 @@ def containers(view: View, sites: Sequence[Site]) -> Iterator[Site | Finding]:
     held = reader.held([place + 8 for place, _ in places])
     found: dict[int, tuple[str, int]] = {}
     for (_, format), pointer in zip(places, held, strict=True):
-        if pointer.kind == INSIDE and formats.sniff(view.head(pointer.position, 24)) == format:
+        if pointer.kind == INSIDE and formats.format_by_magic(view.head(pointer.position, 24)) == format:
             found[pointer.position] = (format, pointer.room)
     reached = 0
     for position, (format, room) in sorted(found.items()):
         if position >= reached:
             size = _size(view.slice(position, room), format)
             reached = position + size
-            yield Site(view.slice(position, size))
+            yield CodeSection(view.slice(position, size))
 
 
-def _records(reader: ElfProgram, data: View) -> Iterator[tuple[int, str]]:
+def _records(reader: ElfPointers, data: View) -> Iterator[tuple[int, str]]:
     """Yield the address of what looks like a record, and the format that it should lead to."""
     start = reader.address_of(data.start - reader.view.start)
     for magic, (versions, format) in _RECORDS.items():
@@ -72,7 +72,7 @@ def _records(reader: ElfProgram, data: View) -> Iterator[tuple[int, str]]:
 
 def _size(data: View, format: str) -> int:
     """Return how many bytes a container takes, all there are where it does not say so."""
-    room = formats.room(format)
+    room = formats.get_format(format)
     try:
         return room.extent(data, 0) or room.parse(data, 0).span.size
     except (FormatError, Unsupported):

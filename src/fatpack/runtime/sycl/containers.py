@@ -10,10 +10,10 @@ from fatpack import hosts
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.formats.clang_bundle.sections import linked
-from fatpack.formats.clang_bundle.target_symbols import Symbols
-from fatpack.hosts import Site
-from fatpack.runtime.assembled import Assembled
-from fatpack.runtime.pointers.open import HOSTS, program
+from fatpack.formats.clang_bundle.target_symbols import TargetSymbols
+from fatpack.hosts import CodeSection
+from fatpack.runtime.assembled import CombinedContainer
+from fatpack.runtime.pointers.open import HOSTS, open_pointers
 from fatpack.runtime.sycl import image_record, image_table
 from fatpack.runtime.sycl.property_sets import PropertySets
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.runtime.sycl.image_record import ImageRecord
-    from fatpack.runtime.sycl.image_table import Row
+    from fatpack.runtime.sycl.image_table import ImageTableRow
 
 #: What precedes the kind and the target in the name of a section.
 _PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
@@ -33,9 +33,9 @@ _PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 _SEARCHES = 16
 
 
-def containers(
-    view: View, host: str, sites: Sequence[Site], tables: Sequence[Site]
-) -> Iterator[Assembled | Site | Finding]:
+def sycl_containers(
+    view: View, host: str, sites: Sequence[CodeSection], tables: Sequence[CodeSection]
+) -> Iterator[CombinedContainer | CodeSection | Finding]:
     """Yield the containers of linked images in a host, in the order of their bytes, and what is wrong with them.
 
     ``sites`` are the sections that hold nothing else, and such as may; ``tables`` all those that say something about
@@ -46,18 +46,20 @@ def containers(
         yield from sites
         return
     try:
-        reader = program(view, host)
+        reader = open_pointers(view, host)
     except FormatError as error:
         yield finding("FP3011", view.span(), error.describe(), error.hint)
         yield from sites
         return
     searches = _SEARCHES
-    table = image_table.read(reader, [site for site in tables if site.section == image_table.NAME])
+    table = image_table.read_image_table(
+        reader, [site for site in tables if site.section == image_table.IMAGE_TABLE_NAME]
+    )
     yield from table.findings
-    rows: dict[int, list[Row]] = {}
+    rows: dict[int, list[ImageTableRow]] = {}
     for row in table.rows:
         rows.setdefault(row.section, []).append(row)
-    symbols = Symbols(tuple(site.data for site in tables if site.section == ".tgtsym"), tuple(map(_id, sites)))
+    symbols = TargetSymbols(tuple(site.data for site in tables if site.section == ".tgtsym"), tuple(map(_id, sites)))
     yield from symbols.unread()
     by_section = {site.index: site for site in sites}
     others = _others(view, host, {number for number in rows if number not in by_section})
@@ -67,7 +69,7 @@ def containers(
         if not extents or not id:
             if searches:
                 searches -= 1
-                records, unsearched = image_record.read(reader, site.index or 0, site.data)
+                records, unsearched = image_record.read_image_records(reader, site.index or 0, site.data)
                 extents = _with_targets(extents, records)
                 yield from (unsearched,) if unsearched is not None else ()
             elif reader.is_linked:
@@ -77,8 +79,10 @@ def containers(
             if site.expects != hosts.IMAGES:
                 yield from _registered(view, host, site)
                 continue
-            extents = linked.by_frames(site.data)
-            text = f"no row of {image_table.NAME} leads into {site.section}: where one image ends is a guess"
+            extents = linked.split_by_frames(site.data)
+            text = (
+                f"no row of {image_table.IMAGE_TABLE_NAME} leads into {site.section}: where one image ends is a guess"
+            )
             yield finding("FP3013", site.data.span(), text)
         data = site.data
         if site.expects != hosts.IMAGES:
@@ -86,66 +90,70 @@ def containers(
         properties = None
         if reader.is_linked:
             properties = PropertySets(view, host, site.index or 0, site.data, data.start - site.data.start)
-        container = linked.container(id, site.index or 0, data, extents, symbols.replace(only=id), properties)
-        yield Assembled(container, data, site.section, site.index)
+        container = linked.linked_container(id, site.index or 0, data, extents, symbols.replace(only=id), properties)
+        yield CombinedContainer(container, data, site.section, site.index)
 
 
-def _registered(view: View, host: str, site: Site) -> Iterator[Assembled | Site]:
+def _registered(view: View, host: str, site: CodeSection) -> Iterator[CombinedContainer | CodeSection]:
     """Yield the images in a section that records lead to; the section as it is if they lead to none."""
     from fatpack.runtime.evidence import descriptors, judging
 
     try:
-        file = judging.laid_out(view, host)
+        file = judging.open_host_memory(view, host)
     except FormatError:
         file = None  # the host has reported it
-    found = [] if file is None else descriptors.images_at(file, site.data.start - view.start)
+    found = [] if file is None else descriptors.device_images_at(file, site.data.start - view.start)
     if file is None or not found:
         yield site
         return
-    of_sycl: list[linked.Extent] = []
+    of_sycl: list[linked.LinkedImageRange] = []
     for image in found:
         at, size = file.place(image.begin) - (site.data.start - view.start), image.end - image.begin
         if image.version:
-            of_sycl.append(linked.Extent(at, size, image.target))
+            of_sycl.append(linked.LinkedImageRange(at, size, image.target))
         else:
-            yield Site(site.data.slice(at, size), site.section, site.index, expects=hosts.IMAGE)
+            yield CodeSection(site.data.slice(at, size), site.section, site.index, expects=hosts.IMAGE)
     if of_sycl:
         data, extents = _narrowed(site.data, of_sycl)
-        yield Assembled(linked.container(_id(site), site.index or 0, data, extents), data, site.section, site.index)
+        yield CombinedContainer(
+            linked.linked_container(_id(site), site.index or 0, data, extents), data, site.section, site.index
+        )
 
 
-def _extents(view: View, site: Site, rows: Sequence[Row]) -> list[linked.Extent]:
+def _extents(view: View, site: CodeSection, rows: Sequence[ImageTableRow]) -> list[linked.LinkedImageRange]:
     """Return where the images of a section are by the table."""
     start = site.data.start - view.start
-    extents = [linked.Extent(row.position - start, row.size) for row in rows if start <= row.position]
+    extents = [linked.LinkedImageRange(row.position - start, row.size) for row in rows if start <= row.position]
     return [extent for extent in extents if extent.at < len(site.data) or not extent.size]
 
 
-def _with_targets(extents: Sequence[linked.Extent], records: Sequence[ImageRecord]) -> list[linked.Extent]:
+def _with_targets(
+    extents: Sequence[linked.LinkedImageRange], records: Sequence[ImageRecord]
+) -> list[linked.LinkedImageRange]:
     """Return the extents with the targets that the program's records have; those of the records if there are none."""
     if not extents:
-        return [linked.Extent(record.offset, record.size, record.target) for record in records]
+        return [linked.LinkedImageRange(record.offset, record.size, record.target) for record in records]
     targets = {record.offset: record.target for record in records}
     return [extent.replace(target=targets.get(extent.at, "")) for extent in extents]
 
 
-def _id(site: Site) -> str:
+def _id(site: CodeSection) -> str:
     name = site.section or ""
     return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
 
 
-def _others(view: View, host: str, numbers: Collection[int]) -> list[Site]:
+def _others(view: View, host: str, numbers: Collection[int]) -> list[CodeSection]:
     """Return the sections of those numbers, whatever they are called."""
     if not numbers:
         return []
     return [
-        Site(view.slice(start, end - start, name), name, number)
+        CodeSection(view.slice(start, end - start, name), name, number)
         for start, end, name, number in hosts.sections(host, view)
         if number in numbers
     ]
 
 
-def _narrowed(data: View, extents: Sequence[linked.Extent]) -> tuple[View, list[linked.Extent]]:
+def _narrowed(data: View, extents: Sequence[linked.LinkedImageRange]) -> tuple[View, list[linked.LinkedImageRange]]:
     """Return the part of a section from its first image to the end of its last, and the images in it.
 
     The rest of the section is the program's own.

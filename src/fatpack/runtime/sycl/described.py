@@ -14,7 +14,7 @@ and how long, and no record does.
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.open import open_pointers
 from fatpack.runtime.pointers.pointer import INSIDE
 from fatpack.runtime.sycl import image_record
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from fatpack.io.source import View
-    from fatpack.runtime.pointers.pointer import Program
+    from fatpack.runtime.pointers.pointer import PointerReader
 
 #: LIMIT: images of one descriptor. Programs have one for each target.
 _MOST = 1 << 12
 
 
-class Described(Record):
+class DescribedImages(Record):
     """The images of a section that records describe.
 
     ``images`` are their bounds: begin and end, as addresses. ``others`` are the addresses of all other words that lead
@@ -41,27 +41,27 @@ class Described(Record):
     others: Mapping[int, int]
 
 
-def described(view: View, host: str, low: int, high: int) -> Described | None:
+def find_described_images(view: View, host: str, low: int, high: int) -> DescribedImages | None:
     """Return what records of a linked program describe between two addresses, both included.
 
     None if not all of its data could be searched. Raises FormatError for a damaged header.
     """
-    reader = program(view, host)
+    reader = open_pointers(view, host)
     search = reader.into(low, high)
     if search.unsearched:
         return None
     into, word = search.values, reader.word
     begins = {place for place in into if place + word in into and into[place] <= into[place + word]}
-    found = {place for place in begins if image_record.head_of(reader, place) is not None}
+    found = {place for place in begins if image_record.target_pointer_address(reader, place) is not None}
     found |= set(_openmp(reader, begins - found))
     words = found | {place + word for place in found}
     images = frozenset((into[place], into[place + word]) for place in found)
     starts = {begin for begin, _ in images}
     others = {place: value for place, value in into.items() if place not in words}
-    return Described(images, {place: to for place, to in others.items() if search.is_exact or to in starts})
+    return DescribedImages(images, {place: to for place, to in others.items() if search.is_exact or to in starts})
 
 
-def _openmp(reader: Program, begins: Collection[int]) -> Iterator[int]:
+def _openmp(reader: PointerReader, begins: Collection[int]) -> Iterator[int]:
     """Yield those of some places at which records of a descriptor of OpenMP begin."""
     if not begins:
         return

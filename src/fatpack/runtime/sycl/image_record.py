@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.runtime.pointers.pointer import Pointer, Program
+    from fatpack.runtime.pointers.pointer import Pointer, PointerReader
 
 #: The kind of offloading that means SYCL: DPC++ counts them, LLVM has a bit for each.
 _KINDS = (4, 8)
@@ -44,7 +44,7 @@ class ImageRecord(Record):
     target: str
 
 
-class Place(Record):
+class ImagePointer(Record):
     """Where a pointer to an image may be: its address, where the image is in its section, and its size as stored."""
 
     address: int
@@ -52,7 +52,7 @@ class Place(Record):
     size: int
 
 
-def places(program: Program, section: int, data: View) -> tuple[list[Place], Finding | None]:
+def find_image_pointers(program: PointerReader, section: int, data: View) -> tuple[list[ImagePointer], Finding | None]:
     """Return where begin and end of something in a section follow each other, by address; none for objects.
 
     ``data`` are the section's bytes. With a finding, a limit kept some from being found.
@@ -71,15 +71,15 @@ def places(program: Program, section: int, data: View) -> tuple[list[Place], Fin
         text = f"{len(begins)} records of images; only the first {limits.IMAGES} are read"
         unsearched = finding("FP1005", data.span(), text, limits.advice("IMAGES"))
         del begins[limits.IMAGES :]
-    return [Place(place, into[place] - low, into[place + word] - into[place]) for place in begins], unsearched
+    return [ImagePointer(place, into[place] - low, into[place + word] - into[place]) for place in begins], unsearched
 
 
-def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord], Finding | None]:
+def read_image_records(program: PointerReader, section: int, data: View) -> tuple[list[ImageRecord], Finding | None]:
     """Return the records of the images in a section, in the order of the images' bytes; none for objects.
 
     ``data`` are the section's bytes. With a finding, a limit kept some from being found.
     """
-    found, unsearched = places(program, section, data)
+    found, unsearched = find_image_pointers(program, section, data)
     records = []
     for place, target in zip(found, _targets(program, [place.address for place in found]), strict=True):
         if target is not None:
@@ -87,9 +87,9 @@ def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord],
     return sorted(set(records), key=lambda record: (record.offset, record.size)), unsearched
 
 
-def _targets(program: Program, places: list[int]) -> list[str | None]:
+def _targets(program: PointerReader, places: list[int]) -> list[str | None]:
     """Return the targets of the records whose pointers to an image are at some addresses; None for what is none."""
-    heads = [head_of(program, place) for place in places]
+    heads = [target_pointer_address(program, place) for place in places]
     wanted = [head for head in heads if head is not None]
     pointers = dict(zip(wanted, program.held(wanted), strict=True))
     return [None if head is None else _text(program.view, pointers[head]) for head in heads]
@@ -102,7 +102,7 @@ def _text(view: View, pointer: Pointer) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
-def head_of(program: Program, place: int) -> int | None:
+def target_pointer_address(program: PointerReader, place: int) -> int | None:
     """Return the address of the pointer to the target in the record whose pointer to an image is at an address.
 
     None if there is no record.

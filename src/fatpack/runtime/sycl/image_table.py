@@ -6,7 +6,7 @@ fill with zeros between. clang-offload-extract is the reader that the table is m
 
 from __future__ import annotations
 
-from fatpack.findings import Tally, finding
+from fatpack.findings import FindingTally, finding
 from fatpack.io import limits
 from fatpack.record import Record
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, UNDEFINED, UNKNOWN
@@ -15,17 +15,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts import Site
-    from fatpack.model import Finding, Span
-    from fatpack.runtime.pointers.pointer import Pointer, Program
+    from fatpack.hosts import CodeSection
+    from fatpack.io.source import Span
+    from fatpack.model import Finding
+    from fatpack.runtime.pointers.pointer import Pointer, PointerReader
 
-NAME = ".tgtimg"
+IMAGE_TABLE_NAME = ".tgtimg"
 
 #: LIMIT: tables of one host. Linkers make one, and the relocations are read for each.
 _MOST_TABLES = 64
 
 
-class Row(Record):
+class ImageTableRow(Record):
     """An image in the table: its ``position`` in the host's view, the section's number there, and its size."""
 
     position: int
@@ -36,15 +37,15 @@ class Row(Record):
 class ImageTable(Record):
     """All rows that lead to bytes of the file, in the order of the table, and what is wrong with the others."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ImageTableRow, ...]
     findings: tuple[Finding, ...]
 
 
-def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
+def read_image_table(reader: PointerReader, tables: Sequence[CodeSection]) -> ImageTable:
     """Return the rows of all tables of a host. Never raises for damaged tables."""
-    rows: list[Row] = []
+    rows: list[ImageTableRow] = []
     findings: list[Finding] = []
-    tally = Tally(limits.FINDINGS)
+    tally = FindingTally(limits.FINDINGS)
     if len(tables) > _MOST_TABLES:
         text = f"{len(tables)} tables of images; only the first {_MOST_TABLES} are read"
         findings.append(finding("FP1005", tables[_MOST_TABLES].data.span(), text))
@@ -62,7 +63,7 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
         for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):
             size = int.from_bytes(data.read(offset + word, word), reader.order)
             if pointer.kind == INSIDE and pointer.section is not None:
-                rows.append(Row(pointer.position, pointer.section, size))
+                rows.append(ImageTableRow(pointer.position, pointer.section, size))
             elif problem := _problem(pointer, number):
                 wrong = finding("FP3011", data.span(offset, 2 * word), problem)
                 if tally.keeps(wrong):
@@ -70,7 +71,7 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
     return ImageTable(tuple(rows), (*findings, *tally.rest()))
 
 
-def wrong_row(place: Span, text: str) -> Finding:
+def image_row_finding(place: Span, text: str) -> Finding:
     """Return the finding about a row whose image is not where it says."""
     return finding("FP3011", place, text)
 

@@ -13,10 +13,10 @@ stand in SYCLBIN files, and are shown alike: :mod:`fatpack.formats.syclbin.prope
 
 from __future__ import annotations
 
-from fatpack.formats.syclbin.properties import BYTES, NUMBER, plain
+from fatpack.formats.syclbin.properties import BYTES, NUMBER, to_plain_value
 from fatpack.io import limits
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.open import open_pointers
 from fatpack.runtime.pointers.pointer import INSIDE, NULL
 from fatpack.runtime.sycl import image_record
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.runtime.pointers.pointer import Pointer, Program
+    from fatpack.runtime.pointers.pointer import Pointer, PointerReader
 
 #: SYCL has 64-bit hosts only.
 _WORD = 8
@@ -59,14 +59,14 @@ class PropertySets(Record):
 
         ``properties_unread`` says why some are missing. Raises ``OSError`` when reading fails.
         """
-        reader = program(self.view, self.host)
+        reader = open_pointers(self.view, self.host)
         if reader.word != _WORD:
             return {}
-        found, _ = image_record.places(reader, self.section, self.data)
-        found = [place for place in found if image_record.head_of(reader, place.address) is not None]
+        found, _ = image_record.find_image_pointers(reader, self.section, self.data)
+        found = [place for place in found if image_record.target_pointer_address(reader, place.address) is not None]
         # Behind begin and end of the image are those of its entries, then those of its sets.
         bounds = reader.held([place.address + step * _WORD for place in found for step in (4, 5)])
-        reading = _Reading(reader)
+        reading = _PropertySetReader(reader)
         sets = reading.sets(bounds)
         return {
             place.offset - self.start: facts
@@ -75,10 +75,10 @@ class PropertySets(Record):
         }
 
 
-class _Reading:
+class _PropertySetReader:
     """The sets of all images of a section: tables may share their bytes, so what is read of them all is bounded."""
 
-    def __init__(self, reader: Program) -> None:
+    def __init__(self, reader: PointerReader) -> None:
         self._reader = reader
         self._rows = limits.IMAGES
         self._bytes = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(reader.view))
@@ -164,4 +164,4 @@ class _Reading:
         if not self._takes(size, wrong):
             return None
         stored = view.read(pointer.position, size)
-        return plain(bytes(stored[_BITS:] if kind == BYTES else stored.rstrip(b"\0")))
+        return to_plain_value(bytes(stored[_BITS:] if kind == BYTES else stored.rstrip(b"\0")))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack import hosts
-from fatpack.hosts import TABLE, Site
-from fatpack.runtime.pointers.open import program
+from fatpack.hosts import TABLE, CodeSection
+from fatpack.runtime.pointers.open import open_pointers
 from fatpack.runtime.sycl import image_table
 
 TYPE_CHECKING = False
@@ -13,19 +13,21 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-def stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[Finding, ...]] | None:
+def read_stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[Finding, ...]] | None:
     """Return the images that the table leads to, and what is wrong with other rows; None where there is no table.
 
     Nothing is copied, and nothing inflated. A row that leads out of its section has a view that ends with the section,
     and so fewer bytes than it says: that is a finding, too. Raises FormatError for a damaged host.
     """
-    places = hosts.room(host).locate(view)
+    places = hosts.get_host(host).locate(view)
     tables = [
-        site for site in places if isinstance(site, Site) and site.expects == TABLE and site.section == image_table.NAME
+        site
+        for site in places
+        if isinstance(site, CodeSection) and site.expects == TABLE and site.section == image_table.IMAGE_TABLE_NAME
     ]
     if not tables:
         return None
-    table = image_table.read(program(view, host), tables)
+    table = image_table.read_image_table(open_pointers(view, host), tables)
     ends = {number: end for _, end, _, number in hosts.sections(host, view)}
     images: list[View] = []
     findings = list(table.findings)
@@ -33,6 +35,6 @@ def stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[Findin
         left = ends.get(row.section, len(view)) - row.position
         if row.size > left:
             text = f"row {number} has {row.size} bytes, and {left} are left in its section"
-            findings.append(image_table.wrong_row(view.span(row.position, max(left, 0)), text))
+            findings.append(image_table.image_row_finding(view.span(row.position, max(left, 0)), text))
         images.append(view.slice(row.position, max(min(row.size, left), 0)))
     return tuple(images), tuple(findings)

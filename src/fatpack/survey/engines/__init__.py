@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol, Self
 
-    from fatpack.survey.task import Result, Task, TaskOptions
+    from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
 
     class Engine(Protocol):
         """What runs tasks; a context manager."""
 
-        def results(self, tasks: Iterator[Task]) -> Iterator[Result]:
+        def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
             """Yield one result for each task, in any order, and take tasks only as fast as they are done.
 
             A task whose worker is lost runs again, some times; then its result is a row with the reason.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ENGINES = ("local", "dask", "ray")
 
 
-def engine_of(name: str, options: TaskOptions, *, address: str = "", workers: int = 0) -> Engine:
+def make_engine(name: str, options: TaskOptions, *, address: str = "", workers: int = 0) -> Engine:
     """Return an engine by name: ``address`` is that of a scheduler, ``workers`` the number of processes for ``local``.
 
     Raises UsageError for what cannot be meant, Unsupported without the engine's library, ``OSError`` if nobody answers.
@@ -38,18 +38,18 @@ def engine_of(name: str, options: TaskOptions, *, address: str = "", workers: in
     if name == "local":
         if address:
             raise UsageError("the engine local has no address", hint="add --engine dask or ray, or leave --address out")
-        from fatpack.survey.engines.local import Local
+        from fatpack.survey.engines.local import LocalEngine
 
-        return Local(options, workers)
+        return LocalEngine(options, workers)
     if workers:
         raise UsageError(f"the engine {name} has the workers of its cluster", hint="leave --workers out")
     if not address:
         hint = "--address tcp://HOST:8786" if name == "dask" else "--address auto, or ray://HOST:10001"
         raise UsageError(f"the engine {name} needs an address", hint=hint)
     if name == "dask":
-        from fatpack.survey.engines.dask import Dask
+        from fatpack.survey.engines.dask import DaskEngine
 
-        return Dask(options, address)
-    from fatpack.survey.engines.ray import Ray
+        return DaskEngine(options, address)
+    from fatpack.survey.engines.ray import RayEngine
 
-    return Ray(options, address)
+    return RayEngine(options, address)

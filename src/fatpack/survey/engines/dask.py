@@ -11,7 +11,7 @@ import os
 import time
 
 from fatpack.errors import Unsupported
-from fatpack.survey.task import lost, work
+from fatpack.survey.task import failed_task_row, run_in_worker
 
 try:
     import distributed
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Self
 
-    from fatpack.survey.task import Result, Task, TaskOptions
+    from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
 
 #: Tasks that the cluster has at a time, for each thread of its workers: one runs, others wait beside it.
-_AHEAD = 4
+_DASK_AHEAD = 4
 
 #: Seconds until a scheduler must have answered.
-_PATIENCE = 20
+_DASK_PATIENCE = 20
 
 #: Seconds after which the workers are counted again.
 _LOOK = 5
 
 
-class Dask:
+class DaskEngine:
     """The workers of a scheduler."""
 
     def __init__(self, options: TaskOptions, address: str) -> None:
         self._options = options
         self._threads, self._looked = 0, -math.inf
         try:
-            self._client: Any = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
+            self._client: Any = distributed.Client(address, timeout=_DASK_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             text = f"no scheduler of Dask answers ({error})"
             raise ConnectionRefusedError(errno.ECONNREFUSED, text, address) from error
@@ -53,16 +53,16 @@ class Dask:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def results(self, tasks: Iterator[Task]) -> Iterator[Result]:
+    def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
         """Yield the result of each task as it is done; Dask gives the tasks of lost workers to others."""
         # Keys name tasks in the whole cluster: another survey must not get our results for its own.
         survey = os.urandom(8).hex()
         done = distributed.as_completed(loop=self._client.loop)
-        waiting: dict[str, Task] = {}
+        waiting: dict[str, SurveyTask] = {}
         while True:
             while len(waiting) < self._most() and (task := next(tasks, None)) is not None:
                 future = self._client.submit(
-                    work, task, self._options, key=f"fatpack-{survey}-{task.number}", pure=False
+                    run_in_worker, task, self._options, key=f"fatpack-{survey}-{task.number}", pure=False
                 )
                 waiting[future.key] = task
                 done.add(future)
@@ -77,15 +77,15 @@ class Dask:
         if time.monotonic() >= self._looked + _LOOK:
             self._threads = sum(self._client.nthreads().values())
             self._looked = time.monotonic()
-        return _AHEAD * max(1, self._threads)
+        return _DASK_AHEAD * max(1, self._threads)
 
-    def _result(self, future: Any, task: Task) -> Result:
+    def _result(self, future: Any, task: SurveyTask) -> TaskResult:
         if future.status == "cancelled":
             text = f"the scheduler of Dask gave {task.path} up; run again to go on"
             raise ConnectionAbortedError(errno.ECONNABORTED, text)
         # Of a worker that is lost after it was done, the result is made again: this waits for it.
         error = future.exception()
         if error is not None:
-            return lost(task, self._options, f"no worker could read it ({type(error).__name__}: {error})")
-        result: Result = future.result()
+            return failed_task_row(task, self._options, f"no worker could read it ({type(error).__name__}: {error})")
+        result: TaskResult = future.result()
         return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.machine.parallel import core_count
 from fatpack.record import Record
-from fatpack.survey.task import lost, work
+from fatpack.survey.task import failed_task_row, run_in_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from typing import Self
 
-    from fatpack.survey.task import Result, Task, TaskOptions
+    from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
 
 #: So often a file is read by processes that end over it.
 ATTEMPTS = 2
@@ -28,14 +28,14 @@ class _Worker(Record):
     connection: Connection
 
 
-class Local:
+class LocalEngine:
     """Processes of this machine; ``workers`` of them, by default as many as there are cores for this process."""
 
     def __init__(self, options: TaskOptions, workers: int = 0) -> None:
         self._options = options
         self._most = workers or core_count()
         self._idle: list[_Worker] = []
-        self._busy: dict[Connection, tuple[_Worker, Task]] = {}
+        self._busy: dict[Connection, tuple[_Worker, SurveyTask]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -46,11 +46,11 @@ class Local:
             worker.process.terminate()
             worker.process.join()
 
-    def results(self, tasks: Iterator[Task]) -> Iterator[Result]:
+    def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
         """Yield the result of each task as it is done."""
         from multiprocessing.connection import Connection, wait
 
-        again: list[Task] = []
+        again: list[SurveyTask] = []
         attempts: dict[int, int] = {}
         while True:
             while len(self._busy) < self._most:
@@ -64,7 +64,7 @@ class Local:
                 assert isinstance(connection, Connection)
                 worker, task = self._busy.pop(connection)
                 try:
-                    result: Result = connection.recv()
+                    result: TaskResult = connection.recv()
                 except (EOFError, OSError):
                     connection.close()
                     worker.process.join()
@@ -72,12 +72,12 @@ class Local:
                     if attempts[task.number] < ATTEMPTS:
                         again.append(task)
                     else:
-                        yield lost(task, self._options, _reason(worker.process.exitcode))
+                        yield failed_task_row(task, self._options, _reason(worker.process.exitcode))
                     continue
                 self._idle.append(worker)
                 yield result
 
-    def _start(self, task: Task) -> None:
+    def _start(self, task: SurveyTask) -> None:
         """Give a task to a process; one that ended while it had nothing to do is replaced."""
         while True:
             worker = self._idle.pop() if self._idle else self._new()
@@ -116,7 +116,7 @@ def _serve(connection: Connection, options: TaskOptions) -> None:
             task = connection.recv()
         except (EOFError, OSError):
             return
-        result = work(task, options)
+        result = run_in_worker(task, options)
         try:
             connection.send(result)
         except OSError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 
 from fatpack.errors import Unsupported
-from fatpack.survey.task import lost, work
+from fatpack.survey.task import failed_task_row, run_in_worker
 
 try:
     import ray
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Self
 
-    from fatpack.survey.task import Result, Task, TaskOptions
+    from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
 
 #: Tasks that the cluster has at a time, for each of its cores.
-_AHEAD = 4
+_RAY_AHEAD = 4
 
 #: Seconds until a cluster must have answered.
-_PATIENCE = 20
+_RAY_PATIENCE = 20
 
 #: So often a task runs again whose worker is lost.
 _RETRIES = 3
@@ -39,10 +39,10 @@ def _greet(address: str) -> None:
 
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdecimal():
-        socket.create_connection((host, int(port)), _PATIENCE).close()
+        socket.create_connection((host, int(port)), _RAY_PATIENCE).close()
 
 
-class Ray:
+class RayEngine:
     """The workers of a cluster; a Ray that this process has started already is used as it is."""
 
     def __init__(self, options: TaskOptions, address: str) -> None:
@@ -63,11 +63,11 @@ class Ray:
         if self._is_ours:
             ray.shutdown()
 
-    def results(self, tasks: Iterator[Task]) -> Iterator[Result]:
+    def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
         """Yield the result of each task as it is done; Ray gives the tasks of lost workers to others."""
-        remote = ray.remote(max_retries=_RETRIES, num_cpus=1)(work)
-        most = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        waiting: dict[Any, Task] = {}
+        remote = ray.remote(max_retries=_RETRIES, num_cpus=1)(run_in_worker)
+        most = _RAY_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        waiting: dict[Any, SurveyTask] = {}
         while True:
             while len(waiting) < most and (task := next(tasks, None)) is not None:
                 waiting[remote.remote(task, self._options)] = task
@@ -78,10 +78,12 @@ class Ray:
             for reference in ready:
                 yield self._result(reference, waiting.pop(reference))
 
-    def _result(self, reference: Any, task: Task) -> Result:
+    def _result(self, reference: Any, task: SurveyTask) -> TaskResult:
         try:
-            result: Result = ray.get(reference)
+            result: TaskResult = ray.get(reference)
         except RayError as error:
             reason = str(error).strip().splitlines()
-            return lost(task, self._options, f"no worker could read it ({reason[0] if reason else 'RayError'})")
+            return failed_task_row(
+                task, self._options, f"no worker could read it ({reason[0] if reason else 'RayError'})"
+            )
         return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.record import Record
 
 
-class Candidate(Record):
+class CandidateImage(Record):
     """An image as a runtime sees it: what its container states, in stored order.
 
     ``form`` is a form of images (cubin, ptx, ltoir, code-object, …) or the kind of an entry that no driver takes
@@ -26,7 +26,7 @@ class Candidate(Record):
     bytes_are: str = ""
 
 
-class Answer(Record):
+class SelectionResult(Record):
     """What a runtime does with a container.
 
     ``outcome`` is ``runs``, ``compiles`` (PTX or SPIR-V, when it is loaded) or ``fails``. ``image`` is the position of
@@ -44,7 +44,7 @@ class Answer(Record):
     code: int | None = None
 
 
-class Judgement(Record):
+class Fit(Record):
     """Whether one image fits a device, whatever lies beside it: ``rule`` is the name of the rule that says so.
 
     ``reason`` says it in words. ``is_certain`` is False where nobody has documented or observed it.

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from fatpack.record import Record
 from fatpack.target.choice import cuda, hip, kpack, openmp, sycl
-from fatpack.target.choice.answer import Answer, Judgement
-from fatpack.target.nvidia import cuda_of_ptx
-from fatpack.target.target_id import signs
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.choice.answer import Fit, SelectionResult
+from fatpack.target.nvidia import first_cuda_for_ptx
+from fatpack.target.target_id import feature_signs
+from fatpack.target.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.target.choice.answer import Candidate
-    from fatpack.target.choice.settings import Settings
+    from fatpack.target.choice.answer import CandidateImage
+    from fatpack.target.choice.settings import RuntimeSettings
     from fatpack.target.devices import Device
     from fatpack.target.nvidia import NvidiaArch
 
@@ -33,7 +33,7 @@ _NEWEST_BUNDLE, _WRITTEN_SINCE = 3, (7, 2)
 _ARE = {"damaged": "is damaged", "unknown": "is nothing that is known"}
 
 
-class Images(Record):
+class CandidateSet(Record):
     """Images of one vendor among which a runtime chooses, in stored order.
 
     ``offload`` is the programming model. ``bundle_version`` is that of a compressed bundle, None for all else.
@@ -41,7 +41,7 @@ class Images(Record):
     that they are an abstract module of a SYCLBIN file.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateImage, ...]
     offload: str = ""
     bundle_version: int | None = None
     is_kpack: bool = False
@@ -49,7 +49,7 @@ class Images(Record):
     is_module: bool = False
 
 
-class Choice(Record):
+class DeviceSelection(Record):
     """What becomes of images on a device.
 
     ``outcome`` is runs, compiles (what is taken is compiled when it is loaded, and runs then), fails, or unknown.
@@ -65,25 +65,25 @@ class Choice(Record):
     may: tuple[int, ...]
     rule: str
     reason: str
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[Fit, ...]
     is_certain: bool = True
     error: tuple[str, int] | None = None
     text: str = ""
     state: str = ""
 
 
-def ask(images: Images, device: Device, settings: Settings) -> tuple[Choice, ...]:
+def select_image(images: CandidateSet, device: Device, settings: RuntimeSettings) -> tuple[DeviceSelection, ...]:
     """Return what a device gets: one choice, or for AMD one for every setting of the features that was left open."""
     if device.vendor == "nvidia":
-        found: tuple[Choice, ...] = (_nvidia(images, device, settings),)
+        found: tuple[DeviceSelection, ...] = (_nvidia(images, device, settings),)
     elif device.vendor == "amd":
-        found = tuple(_amd(images, state, settings) for state in states(device, settings))
+        found = tuple(_amd(images, state, settings) for state in target_id_states(device, settings))
     else:
         found = (_intel(images, device),)
     return tuple(_by_bytes(choice, images) for choice in found)
 
 
-def _by_bytes(choice: Choice, images: Images) -> Choice:
+def _by_bytes(choice: DeviceSelection, images: CandidateSet) -> DeviceSelection:
     """Return a choice by what the bytes of what may be taken are: labels decide what is taken, and bytes what loads.
 
     Observed are cubins in CUDA fat binaries: those that are nothing, or damaged, are refused (C10). Of all else nobody
@@ -102,32 +102,34 @@ def _by_bytes(choice: Choice, images: Images) -> Choice:
     return choice.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None)
 
 
-def states(device: Device, settings: Settings) -> tuple[str, ...]:
+def target_id_states(device: Device, settings: RuntimeSettings) -> tuple[str, ...]:
     """Return the target IDs that an AMD device may report, as HSA_XNACK and an override leave them open."""
     if settings.override:
         device = device.replace(arch=settings.override)
     found = device.states
-    if settings.xnack and "xnack" not in signs(device.arch):
-        found = tuple(state for state in found if signs(state).get("xnack", settings.xnack) == settings.xnack)
+    if settings.xnack and "xnack" not in feature_signs(device.arch):
+        found = tuple(state for state in found if feature_signs(state).get("xnack", settings.xnack) == settings.xnack)
     return found or (device.arch,)
 
 
-def _nvidia(images: Images, device: Device, settings: Settings) -> Choice:
+def _nvidia(images: CandidateSet, device: Device, settings: RuntimeSettings) -> DeviceSelection:
     arch = device.nvidia
     assert arch is not None
     candidates = images.candidates
     if images.offload == "sycl":
-        judgements = tuple(sycl.judge(image, device.arch, "cuda") for image in candidates)
-        answer = sycl.choose(candidates, device.arch, "cuda", is_module=images.is_module)
+        judgements = tuple(sycl.sycl_fit(image, device.arch, "cuda") for image in candidates)
+        answer = sycl.select_sycl_image(candidates, device.arch, "cuda", is_module=images.is_module)
         return _of_driver(_of_answer(answer, judgements), images, device, settings)
     if images.offload == "openmp":
-        judgements = tuple(openmp.judge(image, device.arch) for image in candidates)
-        answer = openmp.choose(candidates, device.arch)
+        judgements = tuple(openmp.openmp_fit(image, device.arch) for image in candidates)
+        answer = openmp.select_openmp_image(candidates, device.arch)
         return _of_driver(_of_answer(answer, judgements, _cuda_error(answer)), images, device, settings)
     return _of_driver(_cuda(images, device, arch, settings), images, device, settings)
 
 
-def _of_driver(choice: Choice, images: Images, device: Device, settings: Settings) -> Choice:
+def _of_driver(
+    choice: DeviceSelection, images: CandidateSet, device: Device, settings: RuntimeSettings
+) -> DeviceSelection:
     """Return a choice by what is known of the driver, which loads what OpenMP's plugin and SYCL's adapter take, too."""
     if choice.outcome in ("runs", "compiles") and images.offload in ("openmp", "sycl"):
         form = "" if choice.image is None else images.candidates[choice.image].form
@@ -136,16 +138,16 @@ def _of_driver(choice: Choice, images: Images, device: Device, settings: Setting
         if name:
             reason = f"{choice.reason}; what {name} makes of an image without a fat binary is not known"
             return choice.replace(outcome="unknown", rule="C13", reason=reason, is_certain=False, error=None)
-    first = first_cuda(device)
+    first = first_cuda_for_device(device)
     if settings.driver is None or first is None or settings.driver >= first or choice.outcome == "fails":
         return choice
     reason = f"the driver is of CUDA {_dotted(settings.driver)}, and CUDA first knows {device.arch} in {_dotted(first)}"
     return choice.replace(outcome="unknown", rule="C18", reason=reason, is_certain=False, error=None)
 
 
-def first_cuda(device: Device) -> tuple[int, int] | None:
+def first_cuda_for_device(device: Device) -> tuple[int, int] | None:
     """Return the first CUDA version that names an NVIDIA device's architecture; None for others, and if unknown."""
-    line = vocabulary().nvidia.get(device.arch) if device.vendor == "nvidia" else None
+    line = load_vocabulary().nvidia.get(device.arch) if device.vendor == "nvidia" else None
     major, _, minor = (line.since if line else "").partition(".")
     return (int(major), int(minor or 0)) if major else None
 
@@ -154,12 +156,12 @@ def _dotted(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def _cuda(images: Images, device: Device, arch: NvidiaArch, settings: Settings) -> Choice:
+def _cuda(images: CandidateSet, device: Device, arch: NvidiaArch, settings: RuntimeSettings) -> DeviceSelection:
     candidates = images.candidates
     driver, forces = settings.driver, settings.forces_ptx
-    judgements = tuple(cuda.judge(image, arch, driver, forces_ptx=forces) for image in candidates)
-    answer = cuda.choose(candidates, arch, driver, forces_ptx=forces, disables_ptx=settings.disables_ptx)
-    may = cuda.possible(candidates, arch, driver, forces_ptx=forces)
+    judgements = tuple(cuda.cuda_fit(image, arch, driver, forces_ptx=forces) for image in candidates)
+    answer = cuda.select_cuda_image(candidates, arch, driver, forces_ptx=forces, disables_ptx=settings.disables_ptx)
+    may = cuda.possible_images(candidates, arch, driver, forces_ptx=forces)
     if images.is_bare and answer.image is None and candidates and candidates[0].form == "ptx":
         # No entry says what it is for: the compiler refuses its target.
         return _of_answer(answer.replace(rule="C7", error=""), judgements, ("cuda", 218))
@@ -176,12 +178,12 @@ def _cuda(images: Images, device: Device, arch: NvidiaArch, settings: Settings) 
     return _doubted(base, candidates, device) if may else base
 
 
-def _doubted(choice: Choice, candidates: Sequence[Candidate], device: Device) -> Choice:
+def _doubted(choice: DeviceSelection, candidates: Sequence[CandidateImage], device: Device) -> DeviceSelection:
     """Return a choice among images of which nobody knows whether they fit."""
     number = choice.may[0] if choice.image is None else choice.image
     judged, name = choice.judgements[number], _name(candidates[number])
     arch = device.nvidia
-    if arch is not None and cuda.contradicted(candidates[number], arch) is not None:
+    if arch is not None and cuda.mislabelled_arch(candidates[number], arch) is not None:
         reason = f"{name} holds code for {candidates[number].holds}, and what a driver makes of that is not known"
         return choice.replace(outcome="unknown", rule="C10", reason=reason, is_certain=False, error=None)
     reason = f"whether {name} {judged.reason} is not known"
@@ -194,57 +196,57 @@ def _doubted(choice: Choice, candidates: Sequence[Candidate], device: Device) ->
     return choice.replace(outcome="unknown", rule=judged.rule, reason=reason, is_certain=False, error=None)
 
 
-def _name(image: Candidate) -> str:
+def _name(image: CandidateImage) -> str:
     return f"{'the PTX' if image.form == 'ptx' else 'the cubin'} for {image.arch}"
 
 
-def _end(image: Candidate, judged: Judgement, device: Device, settings: Settings) -> Answer:
+def _end(image: CandidateImage, judged: Fit, device: Device, settings: RuntimeSettings) -> SelectionResult:
     """Return what becomes of one image if it is taken."""
     arch = device.nvidia
     assert arch is not None
     if not judged.fits:  # nobody knows whether it fits; if it is taken, it does
-        return Answer("runs", 0, judged.rule, judged.reason, is_certain=False)
-    return cuda.choose(
+        return SelectionResult("runs", 0, judged.rule, judged.reason, is_certain=False)
+    return cuda.select_cuda_image(
         [image], arch, settings.driver, forces_ptx=settings.forces_ptx, disables_ptx=settings.disables_ptx
     )
 
 
-def _cuda_error(answer: Answer) -> tuple[str, int] | None:
+def _cuda_error(answer: SelectionResult) -> tuple[str, int] | None:
     if answer.code is not None:
         return "cuda", answer.code
     return next((("cuda", code) for code, words in cuda.ERRORS.items() if words == answer.error), None)
 
 
 def _of_answer(
-    answer: Answer, judgements: tuple[Judgement, ...], error: tuple[str, int] | None = None, state: str = ""
-) -> Choice:
+    answer: SelectionResult, judgements: tuple[Fit, ...], error: tuple[str, int] | None = None, state: str = ""
+) -> DeviceSelection:
     may = () if answer.image is None else (answer.image,)
     text = "" if error else answer.error
     outcome = answer.outcome
     if outcome != "fails" and not answer.is_certain and not any(judgements[number].is_certain for number in may):
         outcome = "unknown"
-    return Choice(
+    return DeviceSelection(
         outcome, answer.image, may, answer.rule, answer.reason, judgements, answer.is_certain, error, text, state
     )
 
 
-def _amd(images: Images, state: str, settings: Settings) -> Choice:
+def _amd(images: CandidateSet, state: str, settings: RuntimeSettings) -> DeviceSelection:
     candidates = images.candidates
     if images.offload == "openmp":
-        judgements = tuple(openmp.judge(image, state) for image in candidates)
-        choice = _of_answer(openmp.choose(candidates, state), judgements, None, state)
+        judgements = tuple(openmp.openmp_fit(image, state) for image in candidates)
+        choice = _of_answer(openmp.select_openmp_image(candidates, state), judgements, None, state)
     elif images.is_kpack:
         archs = [image.arch for image in candidates]
-        listed = {arch for name in kpack.asked(state) for arch in kpack.subsets(name)}
+        listed = {arch for name in kpack.requested_target_ids(state) for arch in kpack.feature_subsets(name)}
         judgements = tuple(
-            Judgement(arch in listed, "K4", f"{'is' if arch in listed else 'is not'} a name that the loader asks for")
+            Fit(arch in listed, "K4", f"{'is' if arch in listed else 'is not'} a name that the loader asks for")
             for arch in archs
         )
-        found = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
-        answer: Answer = found
+        found = kpack.select_kpack_archive(kpack.candidate_archives([archs], state), lambda _, arch: arch in archs)
+        answer: SelectionResult = found
         if found.outcome == "runs":
             taken = archs.index(found.arch)
-            answer = hip.loaded(candidates[taken], found.replace(image=taken), state, settings.rocm)
+            answer = hip.load_result(candidates[taken], found.replace(image=taken), state, settings.rocm)
         code = 200 if answer.code is None else answer.code
         choice = _of_answer(answer, judgements, ("hip", code) if answer.outcome == "fails" else None, state)
     else:
@@ -255,10 +257,10 @@ def _amd(images: Images, state: str, settings: Settings) -> Choice:
     return choice
 
 
-def _hip(images: Images, state: str, settings: Settings) -> Choice:
+def _hip(images: CandidateSet, state: str, settings: RuntimeSettings) -> DeviceSelection:
     candidates = images.candidates
-    judgements = tuple(hip.judge(image, state, forces_spirv=settings.forces_spirv) for image in candidates)
-    answer = hip.choose(candidates, state, settings.rocm, forces_spirv=settings.forces_spirv)
+    judgements = tuple(hip.hip_fit(image, state, forces_spirv=settings.forces_spirv) for image in candidates)
+    answer = hip.select_hip_image(candidates, state, settings.rocm, forces_spirv=settings.forces_spirv)
     if images.is_bare:
         judgements = tuple(one.replace(rule="H6") for one in judgements)
     if answer.image is None:
@@ -276,20 +278,20 @@ def _hip(images: Images, state: str, settings: Settings) -> Choice:
     return choice
 
 
-def _intel(images: Images, device: Device) -> Choice:
+def _intel(images: CandidateSet, device: Device) -> DeviceSelection:
     if images.offload == "openmp":
-        judgements = tuple(openmp.judge_intel(image) for image in images.candidates)
-        return _of_answer(openmp.choose_intel(images.candidates, device.arch), judgements)
-    line = vocabulary().intel.get(device.arch)
+        judgements = tuple(openmp.openmp_intel_fit(image) for image in images.candidates)
+        return _of_answer(openmp.select_openmp_intel_image(images.candidates, device.arch), judgements)
+    line = load_vocabulary().intel.get(device.arch)
     adapter = "opencl-cpu" if line is not None and line.kind == "cpu" else "level-zero"
-    judgements = tuple(sycl.judge(image, device.arch, adapter) for image in images.candidates)
-    answer = sycl.choose(images.candidates, device.arch, adapter, is_module=images.is_module)
+    judgements = tuple(sycl.sycl_fit(image, device.arch, adapter) for image in images.candidates)
+    answer = sycl.select_sycl_image(images.candidates, device.arch, adapter, is_module=images.is_module)
     if answer.image is not None and not judgements[answer.image].is_certain:
         answer = answer.replace(rule="Y2", reason=judgements[answer.image].reason, is_certain=False)
     return _of_answer(answer, judgements)
 
 
-def needs(image: Candidate) -> tuple[int, int] | None:
+def required_cuda(image: CandidateImage) -> tuple[int, int] | None:
     """Return the CUDA version of the first driver that takes an image's compression and compiles its PTX.
 
     None where every driver does, or where nobody knows.
@@ -298,5 +300,5 @@ def needs(image: Candidate) -> tuple[int, int] | None:
     if image.compression == "zstd" and image.form in ("cubin", "ptx"):
         found.append(cuda.ZSTD_SINCE)
     if image.form == "ptx" and image.ptx_version is not None:
-        found += filter(None, [cuda_of_ptx(image.ptx_version)])
+        found += filter(None, [first_cuda_for_ptx(image.ptx_version)])
     return max(found, default=None)

@@ -1,7 +1,7 @@
 """Which entry of a fat binary the CUDA driver takes.
 
 =====  ==================================================================================================
-C2-C7   what fits: :func:`fatpack.target.nvidia.loads`
+C2-C7   what fits: :func:`fatpack.target.nvidia.can_load`
 C8      PTX whose version is above the driver's is taken all the same, and then fails. A forward-compatibility package
         beside the driver lifts the limit on some parts, and gives error 804 on all others
 C9      a fitting cubin before PTX; of PTX the highest number; ``a`` before plain; the first of equals
@@ -20,14 +20,22 @@ lower minor versions is taken, and such a cubin against PTX for the device's own
 
 from __future__ import annotations
 
-from fatpack.target.choice.answer import Answer, Judgement
-from fatpack.target.nvidia import ALONE, RENAMED, NvidiaArch, Ruling, cuda_of_ptx, loads, parse_nvidia
+from fatpack.target.choice.answer import Fit, SelectionResult
+from fatpack.target.nvidia import (
+    RENAMED,
+    TEGRA_ARCHS,
+    LoadRule,
+    NvidiaArch,
+    can_load,
+    first_cuda_for_ptx,
+    parse_nvidia,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.target.choice.answer import Candidate
+    from fatpack.target.choice.answer import CandidateImage
 
 #: names of errors → the texts that programs print
 ERRORS = {
@@ -48,17 +56,17 @@ ZSTD_SINCE = (12, 4)
 LINKED = frozenset(("ltoir", "tileir"))
 
 #: position, architecture, why it fits
-_Fit = tuple[int, NvidiaArch, Ruling]
+_Fit = tuple[int, NvidiaArch, LoadRule]
 
 
-def choose(
-    images: Sequence[Candidate],
+def select_cuda_image(
+    images: Sequence[CandidateImage],
     device: NvidiaArch,
     driver: tuple[int, int] | None = None,
     *,
     forces_ptx: bool = False,
     disables_ptx: bool = False,
-) -> Answer:
+) -> SelectionResult:
     """Return what the driver takes from one fat binary for a device, and what comes of it.
 
     ``driver`` is the driver's CUDA version, (13, 0); without it nothing is said of versions of PTX and of zstd.
@@ -73,7 +81,7 @@ def choose(
         rule = "C13" if forces_ptx and not texts else "C12" if _holds_linker_code(images) else "C2"
         hides = "CUDA_FORCE_PTX_JIT hides cubins, and no PTX" if rule == "C13" else "no image"
         reason = f"{hides} fits compute capability {device.capability}"
-        return Answer("fails", None, rule, reason, ERRORS[209], is_certain=not doubtful)
+        return SelectionResult("fails", None, rule, reason, ERRORS[209], is_certain=not doubtful)
     taken = images[answer.image]
     if answer.outcome == "compiles" and doubtful:
         reason = f"{answer.reason}; whether the cubin for {doubtful[0].arch} fits is not known"
@@ -85,44 +93,44 @@ def choose(
     return _of_label(taken, answer, device) or _loaded(taken, answer, driver)
 
 
-def judge(
-    image: Candidate, device: NvidiaArch, driver: tuple[int, int] | None = None, *, forces_ptx: bool = False
-) -> Judgement:
+def cuda_fit(
+    image: CandidateImage, device: NvidiaArch, driver: tuple[int, int] | None = None, *, forces_ptx: bool = False
+) -> Fit:
     """Return whether one image fits a device; the arguments are those of :func:`choose`."""
     arch = parse_nvidia(image.arch)
     if image.form in LINKED:
-        return Judgement(False, "C12", f"{image.form} is for linkers and compilers")
+        return Fit(False, "C12", f"{image.form} is for linkers and compilers")
     if image.form not in ("cubin", "ptx"):
         is_for_link = image.form == "relocatable-ptx"
         words = "relocatable PTX is for the device link" if is_for_link else image.form or "an unknown kind"
-        return Judgement(False, "C11", f"{words}: no driver takes it" if is_for_link else f"{words} is no candidate")
+        return Fit(False, "C11", f"{words}: no driver takes it" if is_for_link else f"{words} is no candidate")
     if arch is None:
-        return Judgement(False, "C11", f"{image.arch or 'no architecture'} is no name of a compute capability")
+        return Fit(False, "C11", f"{image.arch or 'no architecture'} is no name of a compute capability")
     if forces_ptx and image.form == "cubin":
-        return Judgement(False, "C13", "CUDA_FORCE_PTX_JIT hides cubins")
-    ruling = loads(arch, device, image.form, driver)
-    if ruling.answer and driver is not None and image.form == "ptx" and is_unknown_text(image):
-        return Judgement(True, "C8", f"is PTX {_dotted(image)}, of which nobody knows the driver", False)
+        return Fit(False, "C13", "CUDA_FORCE_PTX_JIT hides cubins")
+    ruling = can_load(arch, device, image.form, driver)
+    if ruling.answer and driver is not None and image.form == "ptx" and is_unknown_ptx(image):
+        return Fit(True, "C8", f"is PTX {_dotted(image)}, of which nobody knows the driver", False)
     rule = _rule_of(arch, is_text=image.form == "ptx")
-    if rule == "C2" and (arch.number in ALONE or (device.number in ALONE and arch.major == device.major)):
+    if rule == "C2" and (arch.number in TEGRA_ARCHS or (device.number in TEGRA_ARCHS and arch.major == device.major)):
         rule = "C3"
     if not ruling.is_certain and not RENAMED.keys().isdisjoint((arch.number, device.number)):
         rule = "C6"
-    is_certain = ruling.is_certain and contradicted(image, device) is None
-    return Judgement(ruling.answer, rule, f"runs on {ruling.rule}", is_certain)
+    is_certain = ruling.is_certain and mislabelled_arch(image, device) is None
+    return Fit(ruling.answer, rule, f"runs on {ruling.rule}", is_certain)
 
 
-def is_unknown_text(image: Candidate) -> bool:
+def is_unknown_ptx(image: CandidateImage) -> bool:
     """Return whether an image is PTX of a version of which nobody knows the first driver."""
-    return image.ptx_version is not None and cuda_of_ptx(image.ptx_version) is None
+    return image.ptx_version is not None and first_cuda_for_ptx(image.ptx_version) is None
 
 
-def _dotted(image: Candidate) -> str:
+def _dotted(image: CandidateImage) -> str:
     return ".".join(map(str, image.ptx_version or ()))
 
 
-def possible(
-    images: Sequence[Candidate],
+def possible_images(
+    images: Sequence[CandidateImage],
     device: NvidiaArch,
     driver: tuple[int, int] | None = None,
     *,
@@ -152,7 +160,7 @@ def possible(
 
 
 def _fitting(
-    images: Sequence[Candidate], device: NvidiaArch, driver: tuple[int, int] | None
+    images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None
 ) -> tuple[list[_Fit], list[_Fit]]:
     """Return the cubins and the PTX texts that fit, in stored order."""
     found: dict[str, list[_Fit]] = {"cubin": [], "ptx": []}
@@ -160,20 +168,22 @@ def _fitting(
         arch = parse_nvidia(image.arch)
         if arch is None or image.form not in found:
             continue
-        ruling = loads(arch, device, image.form, driver)
+        ruling = can_load(arch, device, image.form, driver)
         if ruling.answer:
             found[image.form].append((number, arch, ruling))
     return found["cubin"], found["ptx"]
 
 
-def _doubtful(images: Sequence[Candidate], device: NvidiaArch, driver: tuple[int, int] | None) -> list[Candidate]:
+def _doubtful(
+    images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None
+) -> list[CandidateImage]:
     """Return the cubins that are reported not to fit, without anybody knowing it for sure."""
     cubins = ((image, parse_nvidia(image.arch)) for image in images if image.form == "cubin")
-    rulings = ((image, loads(arch, device, image.form, driver)) for image, arch in cubins if arch)
+    rulings = ((image, can_load(arch, device, image.form, driver)) for image, arch in cubins if arch)
     return [image for image, ruling in rulings if not ruling.answer and not ruling.is_certain]
 
 
-def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch) -> Answer | None:
+def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch) -> SelectionResult | None:
     """Return the cubin that is taken: ``a`` before plain; the other preferences are what is usually believed."""
     if not cubins:
         return None
@@ -182,7 +192,7 @@ def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch
     is_exact = arch.number == device.number
     has_exact_text = any(text.number == device.number for _, text, _ in texts)
     is_open = bool(others) or (has_exact_text and not is_exact)
-    return Answer(
+    return SelectionResult(
         "runs",
         number,
         "C9" if len(cubins) + len(texts) > 1 else _rule_of(arch),
@@ -191,13 +201,13 @@ def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch
     )
 
 
-def _of_texts(texts: Sequence[_Fit]) -> Answer | None:
+def _of_texts(texts: Sequence[_Fit]) -> SelectionResult | None:
     """Return the PTX that is compiled: the highest number, ``a`` before plain, the first of equals."""
     if not texts:
         return None
     number, arch, ruling = max(texts, key=lambda fit: (_rank(fit[1]), -fit[0]))
     has_family = any(other.suffix == "f" and other.name != arch.name for _, other, _ in texts)
-    return Answer(
+    return SelectionResult(
         "compiles",
         number,
         "C9" if len(texts) > 1 else _rule_of(arch, is_text=True),
@@ -214,19 +224,19 @@ def _rule_of(arch: NvidiaArch, *, is_text: bool = False) -> str:
     return {"a": "C4", "f": "C5"}.get(arch.suffix, "C7" if is_text else "C2")
 
 
-def _holds_linker_code(images: Sequence[Candidate]) -> bool:
+def _holds_linker_code(images: Sequence[CandidateImage]) -> bool:
     return any(image.form in LINKED for image in images)
 
 
-def _of_label(image: Candidate, answer: Answer, device: NvidiaArch) -> Answer | None:
+def _of_label(image: CandidateImage, answer: SelectionResult, device: NvidiaArch) -> SelectionResult | None:
     """Return what comes of an image that was taken for its label, and is for another architecture; None for others."""
-    held = contradicted(image, device)
+    held = mislabelled_arch(image, device)
     if held is None:
         return None
     is_text = image.form == "ptx"
     reason = f"the {'PTX' if is_text else 'cubin'} labelled {image.arch} is for {held.name}"
     stored = parse_nvidia(image.arch)
-    if not loads(held, device, image.form).answer and (stored is None or held.number != stored.number):
+    if not can_load(held, device, image.form).answer and (stored is None or held.number != stored.number):
         code = 218 if is_text else _CONTRADICTS
         return answer.replace(
             outcome="fails", rule="C10", reason=reason, error=ERRORS.get(code, ERRORS[200]), code=code
@@ -234,7 +244,7 @@ def _of_label(image: Candidate, answer: Answer, device: NvidiaArch) -> Answer | 
     return answer.replace(rule="C10", reason=reason, is_certain=False)
 
 
-def contradicted(image: Candidate, device: NvidiaArch) -> NvidiaArch | None:
+def mislabelled_arch(image: CandidateImage, device: NvidiaArch) -> NvidiaArch | None:
     """Return what an image is for whose label says something else that matters to a device; None for others.
 
     A suffix that only one of them has does not matter where the bytes are for the device; PTX for a lower number never.
@@ -242,11 +252,11 @@ def contradicted(image: Candidate, device: NvidiaArch) -> NvidiaArch | None:
     held, stored = parse_nvidia(image.holds), parse_nvidia(image.arch)
     if held is None or stored is None:
         return None
-    is_for_device = loads(held, device, image.form).answer
+    is_for_device = can_load(held, device, image.form).answer
     return None if is_for_device and (image.form == "ptx" or held.number == stored.number) else held
 
 
-def _loaded(image: Candidate, answer: Answer, driver: tuple[int, int] | None) -> Answer:
+def _loaded(image: CandidateImage, answer: SelectionResult, driver: tuple[int, int] | None) -> SelectionResult:
     """Return what comes of an image that was taken: the driver tries no other."""
     if driver is None:
         return answer
@@ -255,7 +265,7 @@ def _loaded(image: Candidate, answer: Answer, driver: tuple[int, int] | None) ->
         return answer.replace(outcome="fails", rule="C15", reason=reason, error=ERRORS[200])
     if answer.outcome == "compiles" and image.ptx_version is not None:
         text = f"PTX {_dotted(image)}"
-        needed = cuda_of_ptx(image.ptx_version)
+        needed = first_cuda_for_ptx(image.ptx_version)
         if needed is None:
             return answer.replace(reason=f"{answer.reason}; nobody knows which driver {text} needs", is_certain=False)
         if needed > driver:

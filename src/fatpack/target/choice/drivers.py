@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from fatpack.errors import UsageError, in_both
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -28,20 +28,20 @@ class DriverBranch(Record):
     windows: tuple[int, ...] = ()
 
 
-_loaded: list[tuple[DriverBranch, ...]] = []
+_loaded_branches: list[tuple[DriverBranch, ...]] = []
 
 
-def branches() -> tuple[DriverBranch, ...]:
+def driver_branches() -> tuple[DriverBranch, ...]:
     """Return all lines of ``drivers.toml``, oldest first; it is read by the first call."""
-    if not _loaded:
+    if not _loaded_branches:
         path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "drivers.toml")
         with open(path, "rb") as file:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
-        _loaded.append(
+        _loaded_branches.append(
             tuple(
                 DriverBranch(
                     row["branch"],
-                    version(row["cuda"]),
+                    parse_version(row["cuda"]),
                     row["first"],
                     data["sources"][row["source"]],
                     tuple(row.get("windows", ())),
@@ -49,10 +49,10 @@ def branches() -> tuple[DriverBranch, ...]:
                 for row in data["drivers"]
             )
         )
-    return _loaded[0]
+    return _loaded_branches[0]
 
 
-def version(text: str, what: str = "CUDA version") -> tuple[int, int]:
+def parse_version(text: str, what: str = "CUDA version") -> tuple[int, int]:
     """Return a version as numbers: (12, 2) for ``12.2`` and ``12.2.140``, (13, 0) for ``13``. Raises UsageError."""
     parts = text.strip().split(".")
     if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() and len(part) <= 4 for part in parts):
@@ -60,23 +60,23 @@ def version(text: str, what: str = "CUDA version") -> tuple[int, int]:
     return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
 
 
-def cuda_of(text: str) -> tuple[int, int]:
+def driver_cuda(text: str) -> tuple[int, int]:
     """Return the CUDA version of a driver: (12, 2) for ``535`` and ``535.104.05``.
 
     Raises UsageError for a branch that is in no list: nobody knows what a new one has.
     """
     number = text.strip().partition(".")[0]
     if number.isascii() and number.isdigit() and len(number) <= 4:
-        for row in branches():
+        for row in driver_branches():
             if int(number) in (row.branch, *row.windows):
                 return row.cuda
-    known = ", ".join(str(row.branch) for row in branches()[-6:])
+    known = ", ".join(str(row.branch) for row in driver_branches()[-6:])
     raise UsageError(
         f"driver {text[:40]!r} is of no branch that is known ({known} are the last)",
-        hint="nvidia-smi prints the CUDA version of a driver: name that, " + in_both("--cuda 12.2", "cuda='12.2'"),
+        hint="nvidia-smi prints the CUDA version of a driver: name that, " + cli_or_api("--cuda 12.2", "cuda='12.2'"),
     )
 
 
-def first_with(cuda: tuple[int, int]) -> DriverBranch | None:
+def first_branch_with(cuda: tuple[int, int]) -> DriverBranch | None:
     """Return the first branch whose drivers have a CUDA version or a newer one; None if there is none yet."""
-    return next((row for row in branches() if row.cuda >= cuda), None)
+    return next((row for row in driver_branches() if row.cuda >= cuda), None)

@@ -16,8 +16,8 @@ rocm-systems#9874; ``hip_fatbin.cpp`` there for K1. SPIR-V, which a bundle is as
 
 from __future__ import annotations
 
-from fatpack.target.choice.answer import Answer
-from fatpack.target.compatibility import HIP_SPIRV, hip_names
+from fatpack.target.choice.answer import SelectionResult
+from fatpack.target.compatibility import HIP_SPIRV, hip_target_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,18 +33,18 @@ _ERROR = "hipErrorInvalidImage"
 _MOST_FEATURES = 6
 
 
-class KpackAnswer(Answer):
+class KpackSelection(SelectionResult):
     """What the loader does: of what it took, ``image`` is the position of the archive and ``arch`` the name there."""
 
     arch: str = ""
 
 
-def asked(device: str) -> tuple[str, ...]:
+def requested_target_ids(device: str) -> tuple[str, ...]:
     """Return the target IDs that the runtime hands to the loader (K1); ``device`` names every feature it has."""
-    return tuple(name for name in hip_names(device) if name != HIP_SPIRV)
+    return tuple(name for name in hip_target_ids(device) if name != HIP_SPIRV)
 
 
-def subsets(target_id: str) -> tuple[str, ...]:
+def feature_subsets(target_id: str) -> tuple[str, ...]:
     """Return a target ID with every subset of its features, most specific first (K2).
 
     What is dropped first is the last feature: of two it is the first that stays longer.
@@ -59,46 +59,46 @@ def subsets(target_id: str) -> tuple[str, ...]:
     )
 
 
-def expanded(place: str, device: str) -> tuple[str, ...]:
+def expand_path(place: str, device: str) -> tuple[str, ...]:
     """Return what a place of archives stands for on a device, in the order in which it is looked at (K3).
 
     Only the first placeholder is one, as the loader has it.
     """
     if PLACEHOLDER not in place:
         return (place,)
-    names = dict.fromkeys(target for name in asked(device) for target in subsets(name))
+    names = dict.fromkeys(target for name in requested_target_ids(device) for target in feature_subsets(name))
     return tuple(place.replace(PLACEHOLDER, name, 1) for name in names)
 
 
-def candidates(archives: Sequence[Collection[str]], device: str) -> list[list[tuple[int, str]]]:
+def candidate_archives(archives: Sequence[Collection[str]], device: str) -> list[list[tuple[int, str]]]:
     """Return which archives the loader looks into for a device, and for which architecture there (K4).
 
     ``archives`` are the architectures that each lists, in the order of their places. There is a list for each name of
     K1 that one of them lists, in the order in which they are looked into.
     """
     found = []
-    for name in asked(device):
-        rows = [(at, arch) for arch in subsets(name) for at, archs in enumerate(archives) if arch in archs]
+    for name in requested_target_ids(device):
+        rows = [(at, arch) for arch in feature_subsets(name) for at, archs in enumerate(archives) if arch in archs]
         if rows:
             found.append(rows)
     return found
 
 
-def choose(
+def select_kpack_archive(
     candidates: Sequence[Sequence[tuple[int, str]]], holds: Callable[[int, str], bool], *, tries_all: bool = True
-) -> KpackAnswer:
+) -> KpackSelection:
     """Return which of the :func:`candidates` a code object comes from.
 
     ``holds`` says whether an archive holds it for an architecture. Without ``tries_all`` it is the older loader (K6).
     """
     if not candidates:
-        return KpackAnswer("fails", None, "K4", "no archive lists the device", _ERROR)
+        return KpackSelection("fails", None, "K4", "no archive lists the device", _ERROR)
     for rows in candidates:
         for number, arch in rows:
             if holds(number, arch):
-                return KpackAnswer("runs", number, "K5", "the archive lists the device and holds it", arch=arch)
+                return KpackSelection("runs", number, "K5", "the archive lists the device and holds it", arch=arch)
             if not tries_all:
-                return KpackAnswer(
+                return KpackSelection(
                     "fails", number, "K6", "the first archive that lists the device does not hold it", _ERROR
                 )
-    return KpackAnswer("fails", None, "K5", "none of the archives that list the device holds it", _ERROR)
+    return KpackSelection("fails", None, "K5", "none of the archives that list the device holds it", _ERROR)

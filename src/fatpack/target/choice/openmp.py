@@ -17,20 +17,20 @@ offload, 2026. What the driver then says of a taken image is CUDA's business.
 from __future__ import annotations
 
 from fatpack.target.choice import cuda, hip
-from fatpack.target.choice.answer import Answer, Judgement
-from fatpack.target.compatibility import hip_names, serves_hip
+from fatpack.target.choice.answer import Fit, SelectionResult
+from fatpack.target.compatibility import can_serve_hip, hip_target_ids
 from fatpack.target.nvidia import parse_nvidia
-from fatpack.target.target_id import signs
+from fatpack.target.target_id import feature_signs
 from fatpack.target.triple import is_nvptx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.target.choice.answer import Candidate
+    from fatpack.target.choice.answer import CandidateImage
 
 #: what programs print if they must not fall back to the host
-ERROR = "No images found compatible with the installed hardware"
+OPENMP_ERROR = "No images found compatible with the installed hardware"
 
 
 _BITCODE = (
@@ -39,67 +39,69 @@ _BITCODE = (
 )
 
 
-def choose(images: Sequence[Candidate], device: str) -> Answer:
+def select_openmp_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
     """Return what happens to a target region: ``device`` is ``sm_89``, or a target ID with every feature."""
     for number, image in enumerate(images):
         if image.form == "bitcode" and is_nvptx(image.triple) == (parse_nvidia(device) is not None):
-            return Answer("compiles", number, "M4", _BITCODE, is_certain=False)
+            return SelectionResult("compiles", number, "M4", _BITCODE, is_certain=False)
         if is_nvptx(image.triple):
             if _nvidia_accepts(image.arch, device):
                 return _loaded(number, image, device)
         elif _amd_accepts(image, device):
-            if image.holds and not any(serves_hip(image.holds, name).answer for name in hip_names(device)):
+            if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
                 reason = f"the plugin takes {image.arch}, and the code object in it is for {image.holds}"
-                return Answer("fails", number, "H5", reason)
-            return Answer("runs", number, "M3", f"the plugin takes {image.arch}, the first that fits")
-    return Answer("fails", None, "M6", f"no image fits {device}; the region runs on the host", ERROR)
+                return SelectionResult("fails", number, "H5", reason)
+            return SelectionResult("runs", number, "M3", f"the plugin takes {image.arch}, the first that fits")
+    return SelectionResult("fails", None, "M6", f"no image fits {device}; the region runs on the host", OPENMP_ERROR)
 
 
-def choose_intel(images: Sequence[Candidate], device: str) -> Answer:
+def select_openmp_intel_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
     """Return what happens to a target region on an Intel device: the first image is taken, whatever it is for.
 
     SPIR-V is compiled for the device; whether anything else runs nobody knows before it is loaded.
     """
     if not images:
-        return Answer("fails", None, "M6", f"no image is for {device}; the region runs on the host", ERROR)
+        return SelectionResult(
+            "fails", None, "M6", f"no image is for {device}; the region runs on the host", OPENMP_ERROR
+        )
     if _is_portable(images[0]):
-        return Answer("compiles", 0, "M5", "SPIR-V is compiled for the device")
+        return SelectionResult("compiles", 0, "M5", "SPIR-V is compiled for the device")
     name = images[0].arch or images[0].triple or "the first image"
-    return Answer("runs", 0, "M5", f"the plugin takes {name} without a look at the device", is_certain=False)
+    return SelectionResult("runs", 0, "M5", f"the plugin takes {name} without a look at the device", is_certain=False)
 
 
-def judge_intel(image: Candidate) -> Judgement:
+def openmp_intel_fit(image: CandidateImage) -> Fit:
     """Return that the plugin accepts an image: it accepts all, and of SPIR-V it is known that it runs."""
-    return Judgement(True, "M5", "the plugin does not compare the device", _is_portable(image))
+    return Fit(True, "M5", "the plugin does not compare the device", _is_portable(image))
 
 
-def _is_portable(image: Candidate) -> bool:
+def _is_portable(image: CandidateImage) -> bool:
     return image.triple.partition("-")[0] in ("spir64", "spirv64", "spirv")
 
 
-def judge(image: Candidate, device: str) -> Judgement:
+def openmp_fit(image: CandidateImage, device: str) -> Fit:
     """Return whether the plugin accepts one image for a device; the arguments are those of :func:`choose`."""
     if image.form == "bitcode" and is_nvptx(image.triple) == (parse_nvidia(device) is not None):
-        return Judgement(True, "M4", "compiled where the plugin has a compiler", is_certain=False)
+        return Fit(True, "M4", "compiled where the plugin has a compiler", is_certain=False)
     if is_nvptx(image.triple):
         fits = _nvidia_accepts(image.arch, device)
-        return Judgement(fits, "M2", f"{image.arch} is {'' if fits else 'not '}of its major version and no newer")
+        return Fit(fits, "M2", f"{image.arch} is {'' if fits else 'not '}of its major version and no newer")
     processor, own = image.arch.partition(":")[0], device.partition(":")[0]
     if processor != own:
-        return Judgement(False, "M3", f"the processors differ: {processor or 'none'} and {own}")
+        return Fit(False, "M3", f"the processors differ: {processor or 'none'} and {own}")
     if _is_none(image):
-        return Judgement(False, "M3", f"what is stored for {image.arch} {hip.is_none(image)}")
+        return Fit(False, "M3", f"what is stored for {image.arch} {hip.not_code_object_words(image)}")
     fits = _has_features(image.arch, device)
-    return Judgement(fits, "M3", f"both are for {own}" if fits else f"the device has not all features of {image.arch}")
+    return Fit(fits, "M3", f"both are for {own}" if fits else f"the device has not all features of {image.arch}")
 
 
-def _amd_accepts(image: Candidate, device: str) -> bool:
+def _amd_accepts(image: CandidateImage, device: str) -> bool:
     """Return whether the plugin takes an image: an ELF file, or bitcode, for the processor; anything else it passes."""
     is_for = image.arch.partition(":")[0] == device.partition(":")[0] and _has_features(image.arch, device)
     return is_for and not _is_none(image)
 
 
-def _is_none(image: Candidate) -> bool:
+def _is_none(image: CandidateImage) -> bool:
     return image.bytes_are not in ("", "damaged")
 
 
@@ -109,13 +111,15 @@ def _nvidia_accepts(image: str, device: str) -> bool:
 
 
 def _has_features(image: str, device: str) -> bool:
-    return signs(image).items() <= signs(device).items()
+    return feature_signs(image).items() <= feature_signs(device).items()
 
 
-def _loaded(number: int, image: Candidate, device: str) -> Answer:
+def _loaded(number: int, image: CandidateImage, device: str) -> SelectionResult:
     arch = parse_nvidia(device)
-    answer = cuda.choose([image], arch) if arch else None
+    answer = cuda.select_cuda_image([image], arch) if arch else None
     if answer is None or answer.outcome == "fails":
         error = answer.error if answer else ""
-        return Answer("fails", number, "M2", f"the plugin takes {image.arch}, and the driver refuses it", error)
-    return Answer(answer.outcome, number, "M1", f"the plugin takes {image.arch}, the first that fits")
+        return SelectionResult(
+            "fails", number, "M2", f"the plugin takes {image.arch}, and the driver refuses it", error
+        )
+    return SelectionResult(answer.outcome, number, "M1", f"the plugin takes {image.arch}, the first that fits")

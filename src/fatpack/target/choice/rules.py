@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Rule(Record):
+class SelectionRule(Record):
     """A line of ``data/rules.toml``.
 
     ``mark`` says what the rule rests on: S the runtime's source, D a vendor's document, F reports, O observed on a
@@ -26,7 +26,7 @@ class Rule(Record):
     source: str
 
 
-class Failure(Record):
+class RuntimeFailure(Record):
     """What a program is told: ``code`` is the number, ``names`` what interfaces call it, ``text`` the message."""
 
     runtime: str
@@ -45,44 +45,45 @@ MARKS = {
     "U": "not known to anybody",
 }
 
-_loaded: list[tuple[dict[str, Rule], tuple[Failure, ...]]] = []
+_loaded_rules: list[tuple[dict[str, SelectionRule], tuple[RuntimeFailure, ...]]] = []
 
 
-def _tables() -> tuple[dict[str, Rule], tuple[Failure, ...]]:
-    if not _loaded:
+def _tables() -> tuple[dict[str, SelectionRule], tuple[RuntimeFailure, ...]]:
+    if not _loaded_rules:
         path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "rules.toml")
         with open(path, "rb") as file:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
         sources = data["sources"]
         rules = {
-            row["rule"]: Rule(row["rule"], row["says"], row["mark"], sources[row["source"]]) for row in data["rules"]
+            row["rule"]: SelectionRule(row["rule"], row["says"], row["mark"], sources[row["source"]])
+            for row in data["rules"]
         }
         errors = tuple(
-            Failure(row["runtime"], row["code"], tuple(row["names"]), row["text"], sources[row["source"]])
+            RuntimeFailure(row["runtime"], row["code"], tuple(row["names"]), row["text"], sources[row["source"]])
             for row in data["errors"]
         )
-        _loaded.append((rules, errors))
-    return _loaded[0]
+        _loaded_rules.append((rules, errors))
+    return _loaded_rules[0]
 
 
-def rule(name: str) -> Rule:
+def rule_named(name: str) -> SelectionRule:
     """Return the rule of a name, ``C2``. Raises KeyError for a name that no answer has."""
     return _tables()[0][name]
 
 
-def rules() -> tuple[Rule, ...]:
+def all_rules() -> tuple[SelectionRule, ...]:
     """Return all rules, in the order of the table."""
     return tuple(_tables()[0].values())
 
 
-def failures() -> tuple[Failure, ...]:
+def all_failures() -> tuple[RuntimeFailure, ...]:
     """Return all errors, in the order of the table."""
     return _tables()[1]
 
 
-def failure(runtime: str, code: int) -> Failure:
+def failure_with_code(runtime: str, code: int) -> RuntimeFailure:
     """Return the error with a number: of ``cuda`` or ``hip``. Raises KeyError if it is not in the table."""
-    for row in failures():
+    for row in all_failures():
         if (row.runtime, row.code) == (runtime, code):
             return row
     raise KeyError((runtime, code))

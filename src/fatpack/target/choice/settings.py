@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Settings(Record):
+class RuntimeSettings(Record):
     """What a runtime finds.
 
     ``driver`` is the CUDA version of NVIDIA's driver, (13, 0), ``rocm`` that of ROCm, (6, 3); None: not said.
@@ -43,7 +43,7 @@ _SWITCHES = {
 VARIABLES = (*_SWITCHES, "HSA_XNACK", "HSA_OVERRIDE_GFX_VERSION")
 
 
-def with_variables(settings: Settings, variables: Iterable[str]) -> Settings:
+def with_variables(settings: RuntimeSettings, variables: Iterable[str]) -> RuntimeSettings:
     """Return settings with variables, each as ``NAME=VALUE``. Raises UsageError for one that no rule knows."""
     for text in variables:
         name, _, value = text.partition("=")

@@ -16,16 +16,16 @@ and 18492 of intel/llvm describe it; Y3 and Y6: ``sycl/source/detail`` of intel/
 
 from __future__ import annotations
 
-from fatpack.target.choice.answer import Answer, Judgement
+from fatpack.target.choice.answer import Fit, SelectionResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.target.choice.answer import Candidate
+    from fatpack.target.choice.answer import CandidateImage
 
 #: what programs print
-ERROR = "No kernel named"
+SYCL_ERROR = "No kernel named"
 
 #: adapter → architectures of triples that it takes, the best first
 _TRIPLES = {
@@ -42,7 +42,9 @@ _SAME = {"spirv64": "spir64"}
 _TAKES_LAST = ("opencl-cpu", "opencl-gpu")
 
 
-def choose(images: Sequence[Candidate], device: str, adapter: str, *, is_module: bool = False) -> Answer:
+def select_sycl_image(
+    images: Sequence[CandidateImage], device: str, adapter: str, *, is_module: bool = False
+) -> SelectionResult:
     """Return what an adapter takes for a device; ``arch`` of an image is its ``compile_target``, "" without one.
 
     With ``is_module`` they are the images of an abstract module of a SYCLBIN file, of which the runtime chooses (Y6).
@@ -57,30 +59,30 @@ def choose(images: Sequence[Candidate], device: str, adapter: str, *, is_module:
             continue
         if kind == "spir64":
             taken = found[-1] if adapter in _TAKES_LAST and not is_module else found[0]
-            return Answer("compiles", taken, "Y6" if is_module else "Y2", "SPIR-V is compiled for the device")
+            return SelectionResult("compiles", taken, "Y6" if is_module else "Y2", "SPIR-V is compiled for the device")
         is_sure = adapter != "cuda" or images[found[0]].arch == device
         rule = "Y6" if is_module else "Y2" if adapter == "cuda" else "Y1"
-        return Answer("runs", found[0], rule, f"the first for {kind}", "", is_sure)
-    return Answer("fails", None, "Y4", f"no image is for {device}", ERROR)
+        return SelectionResult("runs", found[0], rule, f"the first for {kind}", "", is_sure)
+    return SelectionResult("fails", None, "Y4", f"no image is for {device}", SYCL_ERROR)
 
 
-def _kind(image: Candidate) -> str:
+def _kind(image: CandidateImage) -> str:
     """Return the architecture of an image's triple, as DPC++ calls it."""
     kind = image.triple.partition("-")[0]
     return _SAME.get(kind, kind)
 
 
-def judge(image: Candidate, device: str, adapter: str) -> Judgement:
+def sycl_fit(image: CandidateImage, device: str, adapter: str) -> Fit:
     """Return whether an adapter may take one image for a device; the arguments are those of :func:`choose`."""
     kind = _kind(image)
     if kind not in _TRIPLES[adapter]:
-        return Judgement(False, "Y2", f"the adapter takes no {kind or 'image without a triple'}")
+        return Fit(False, "Y2", f"the adapter takes no {kind or 'image without a triple'}")
     if adapter == "cuda":
-        return Judgement(True, "Y2", "the adapter does not look at the architecture", image.arch == device)
+        return Fit(True, "Y2", "the adapter does not look at the architecture", image.arch == device)
     if image.arch not in ("", device):
-        return Judgement(False, "Y1", f"it is for {image.arch} alone")
+        return Fit(False, "Y1", f"it is for {image.arch} alone")
     if kind == "spir64":
-        return Judgement(True, "Y2", "SPIR-V is compiled for any device")
+        return Fit(True, "Y2", "SPIR-V is compiled for any device")
     is_for_device = bool(image.arch)
     text = f"it is for {image.arch}" if is_for_device else "what it was compiled for is not stated"
-    return Judgement(True, "Y1" if is_for_device else "Y2", text, is_for_device)
+    return Fit(True, "Y1" if is_for_device else "Y2", text, is_for_device)

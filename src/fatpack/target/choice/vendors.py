@@ -7,7 +7,7 @@ from fatpack.target.nvidia import parse_nvidia
 from fatpack.target.triple import is_amdgpu, is_nvptx
 
 
-def vendor_of(triple: str, arch: str) -> str:
+def image_vendor(triple: str, arch: str) -> str:
     """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
     if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
         return "nvidia"

@@ -10,7 +10,7 @@ import pytest
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.answers.policy.metadata.declared import MOST
+from fatpack.answers.policy.metadata.declared import MAX_DECLARATION_SIZE
 
 HEAD = b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n"
 
@@ -74,7 +74,7 @@ def test_a_conda_package_in_a_folder() -> None:
 
 
 @pytest.mark.parametrize("name", ["RECORD", "variant.json"])
-@pytest.mark.parametrize("data", [b" " * (MOST + 1), b'"' + b"x" * 200_000, None])
+@pytest.mark.parametrize("data", [b" " * (MAX_DECLARATION_SIZE + 1), b'"' + b"x" * 200_000, None])
 def test_what_cannot_be_read_fails_closed(name: str, data: bytes | None) -> None:
     path = installed("demo", "80", for_archs("80_real")) / name
     path.unlink()

@@ -16,7 +16,7 @@ from tests.builders.policy_files import library
 import fatpack
 from fatpack.answers.policy.metadata import classifiers, conda, extras, variant
 from fatpack.answers.policy.metadata import debian as control
-from fatpack.answers.policy.metadata.declared import MOST, MOST_CLAIMS, Unreadable
+from fatpack.answers.policy.metadata.declared import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
 
 HEAD = b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n"
 
@@ -169,7 +169,7 @@ def test_a_variant_that_cannot_be_read_fails_closed() -> None:
     made = fatpack.check(wheel({"variant.json": b"no JSON"}), metadata=True)
     assert made.exit_code == 3
     assert [item.code for item in made.violations] == ["FP3301"]
-    assert fatpack.check(wheel({"variant.json": b" " * (MOST + 1)}), metadata=True).exit_code == 3
+    assert fatpack.check(wheel({"variant.json": b" " * (MAX_DECLARATION_SIZE + 1)}), metadata=True).exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,12 @@ def test_a_variant_that_cannot_be_read_fails_closed() -> None:
         of_variant(nvidia={"sm_arch": ["90_imaginary"]}),
         of_variant(nvidia={"cuda_version_lower_bound": ["twelve"]}),
         of_variant(amd={"gfx_arch": ["x" * 1000]}),
-        of_variant(amd={"gfx_arch": [f"gfx{number}" for number in range(MOST_CLAIMS + 1)]}),
+        of_variant(amd={"gfx_arch": [f"gfx{number}" for number in range(MAX_CLAIMS + 1)]}),
     ],
 )
 def test_hostile_variants(data: bytes) -> None:
-    with pytest.raises(Unreadable) as caught:
-        variant.declaration(data)
+    with pytest.raises(UnreadableDeclaration) as caught:
+        variant.variant_declaration(data)
     assert len(str(caught.value)) < 200
 
 
@@ -210,20 +210,25 @@ def test_hostile_variants(data: bytes) -> None:
     ],
 )
 def test_hostile_indexes(data: bytes) -> None:
-    with pytest.raises(Unreadable):
-        conda.declaration(data)
+    with pytest.raises(UnreadableDeclaration):
+        conda.conda_declaration(data)
 
 
 @pytest.mark.parametrize("data", [b"\xff", b" continued\n", b"no field\n", b"x" * 100_000])
 def test_hostile_fields(data: bytes) -> None:
-    for read in (extras.declaration, classifiers.declaration, control.declaration, extras.needs):
-        with pytest.raises(Unreadable):
+    for read in (
+        extras.extras_declaration,
+        classifiers.classifier_declaration,
+        control.debian_declaration,
+        extras.required_distributions,
+    ):
+        with pytest.raises(UnreadableDeclaration):
             read(data)
 
 
 def test_a_classifier_without_a_version_is_refused() -> None:
-    with pytest.raises(Unreadable, match="has no version"):
-        classifiers.declaration(b"Classifier: Environment :: GPU :: NVIDIA CUDA :: new\n")
+    with pytest.raises(UnreadableDeclaration, match="has no version"):
+        classifiers.classifier_declaration(b"Classifier: Environment :: GPU :: NVIDIA CUDA :: new\n")
 
 
 def test_metadata_that_is_damaged_in_its_package() -> None:

@@ -101,5 +101,7 @@ def test_uris_come_from_standard_input(tool: Fatpack, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("path", ["a b", "100%", "%zz", "é#?&,", "\udcff"])
 def test_paths_come_back_from_uris(path: str) -> None:
-    assert uri.decoded(uri.encoded(path)) == path
-    assert uri.parse(f"file://{uri.encoded(path)}#offset=1&size=2") == uri.Range("file", uri.encoded(path), "1", "2")
+    assert uri.decode_path(uri.encode_path(path)) == path
+    assert uri.parse_uri(f"file://{uri.encode_path(path)}#offset=1&size=2") == uri.UriRange(
+        "file", uri.encode_path(path), "1", "2"
+    )

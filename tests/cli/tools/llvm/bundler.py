@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.laws.rooms import image, joined
 from tests.reference import run
 
 from fatpack.cli import main
 from fatpack.formats import clang_bundle
-from fatpack.model import Container, Span
+from fatpack.io.source import Span
+from fatpack.model import Container
+from fatpack.testing.making import join_pieces, make_image
 
 NAME = "clang-offload-bundler"
 
@@ -140,8 +141,8 @@ def _make_archives(folder: Path) -> None:
 
 def written(ids: list[str], contents: list[bytes]) -> bytes:
     """Return a binary bundle with IDs as they are."""
-    images = tuple(image(content, attrs={"id": spelling}) for spelling, content in zip(ids, contents, strict=True))
-    return joined(clang_bundle.write(Container("", 0, images, Span(0, 0), {"flavour": "binary"})))
+    images = tuple(make_image(content, attrs={"id": spelling}) for spelling, content in zip(ids, contents, strict=True))
+    return join_pieces(clang_bundle.write(Container("", 0, images, Span(0, 0), {"flavour": "binary"})))
 
 
 def patched(data: bytes, at: int, new: bytes) -> bytes:

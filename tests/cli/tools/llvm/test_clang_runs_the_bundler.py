@@ -12,7 +12,7 @@ from tests.formats.clang_bundle.test_reference import libzstd_of_the_tool
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 pytestmark = pytest.mark.reference
 
@@ -109,7 +109,7 @@ def test_objects_are_byte_identical(options: list[str], folder: Path) -> None:
 
 def inflated(data: bytes) -> tuple[bytes, list[tuple[str, bytes]]]:
     """Return an object without its compressed bundle, which must be its last section but one, and what is in that."""
-    (found,) = (item for item in fatpack.scan(data) if isinstance(item, Found))
+    (found,) = (item for item in fatpack.scan(data) if isinstance(item, FoundContainer))
     images = [(image.attrs["id"], image.data.tobytes()) for image in found.images]
     return data[0x40 : found.container.span.start], images
 

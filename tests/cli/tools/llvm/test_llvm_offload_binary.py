@@ -233,9 +233,9 @@ def _folder(path: Path, inputs: Path) -> Path:
 
     hip = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
     members = [(b"one.o", packed), (b"two.o", hip.read_bytes()), (b"no-code.o", b"text"), (b"odd name", packed)]
-    inner = b"".join(_bytes(archive.build([(name, BytesSource(data).view()) for name, data in members])))
+    inner = b"".join(_bytes(archive.build_archive([(name, BytesSource(data).view()) for name, data in members])))
     (path / "lib.a").write_bytes(inner)
-    outer = archive.build([(b"lib.a", BytesSource(inner).view()), (b"one.o", BytesSource(packed).view())])
+    outer = archive.build_archive([(b"lib.a", BytesSource(inner).view()), (b"one.o", BytesSource(packed).view())])
     (path / "outer.a").write_bytes(b"".join(_bytes(outer)))
     _nest(path / "nested.bin", path / "pkg.bin")
     _nest(path / "bad-nested.bin", path / "cut.bin")
@@ -428,17 +428,19 @@ def test_damaged_headers_get_llvms_verdict_where_it_survives(
 @pytest.mark.reference
 def test_yaml2obj_writes_what_we_write(tmp_path: Path) -> None:
     """Arbitrary key order, kinds and flags: yaml2obj 22 stores them as given."""
-    from tests.laws.rooms import image, joined
-
     from fatpack.formats import offload_binary
-    from fatpack.formats.offload_binary import Entry
-    from fatpack.model import Container, Span
+    from fatpack.formats.offload_binary import OffloadBinaryEntry
+    from fatpack.io.source import Span
+    from fatpack.model import Container
+    from fatpack.testing.making import join_pieces, make_image
 
     source = random.Random(5)
     for number in range(60):
         keys = source.sample([key for key in KEYS if key.isidentifier()], source.randrange(6))
         strings = tuple((key.encode(), source.choice(["", "v1", "sm_80", "80"]).encode()) for key in keys)
-        entry = Entry(source.randrange(6), source.choice([0, 1, 2, 4, 8]), source.choice([0, 1, 0xDEAD]), strings)
+        entry = OffloadBinaryEntry(
+            source.randrange(6), source.choice([0, 1, 2, 4, 8]), source.choice([0, 1, 0xDEAD]), strings
+        )
         content = source.randbytes(source.randrange(20))
         text = "--- !Offload\nMembers:\n"
         text += f"  - ImageKind: {entry.image_kind:#06x}\n    OffloadKind: {entry.offload_kind:#06x}\n"
@@ -451,7 +453,7 @@ def test_yaml2obj_writes_what_we_write(tmp_path: Path) -> None:
         (tmp_path / "x.yaml").write_text(text)
         done = run("yaml2obj", tmp_path / "x.yaml", "-o", tmp_path / "x.bin")
         assert not done.stderr
-        ours = joined(offload_binary.write(Container("", 1, (image(content, record=entry),), Span(0, 0))))
+        ours = join_pieces(offload_binary.write(Container("", 1, (make_image(content, record=entry),), Span(0, 0))))
         assert ours == (tmp_path / "x.bin").read_bytes(), (number, text)
 
 

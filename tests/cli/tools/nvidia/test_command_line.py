@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli.tools.nvidia.command_line import CommandLineError, Option, parse, split_list
+from fatpack.cli.tools.nvidia.command_line import (
+    NvidiaCommandLineError,
+    NvidiaOption,
+    parse_nvidia_options,
+    split_list,
+)
 
 
 def number(text: str) -> str:
-    return parse([f"--level={text}"], [Option("level", "l", "number")], lambda _: None).last("level")
+    return parse_nvidia_options([f"--level={text}"], [NvidiaOption("level", "l", "number")], lambda _: None).last(
+        "level"
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,13 +41,13 @@ def test_numbers_are_read_as_c_reads_them(text: str, meaning: str) -> None:
     "text", ["x", "-", " ", "5 ", "1_0", "08", "0x", "0xg", "- 5", "+-5", "\u0663", "1" * 5000 + "x"]
 )
 def test_what_is_no_number(text: str) -> None:
-    with pytest.raises(CommandLineError, match=r"': expected a number$"):
+    with pytest.raises(NvidiaCommandLineError, match=r"': expected a number$"):
         number(text)
 
 
 @pytest.mark.parametrize("text", ["2147483648", "-2147483649", "1" * 5000, "-0x" + "f" * 40])
 def test_numbers_of_more_than_32_bits(text: str) -> None:
-    with pytest.raises(CommandLineError, match=r"^32-bit integer value \(.*\) out of range$"):
+    with pytest.raises(NvidiaCommandLineError, match=r"^32-bit integer value \(.*\) out of range$"):
         number(text)
 
 
@@ -64,5 +71,5 @@ def test_brackets_are_characters_elsewhere() -> None:
 
 @pytest.mark.parametrize(("text", "stray"), [("[a", r"\["), ("[[a]", r"\["), ('["a]', '"')])
 def test_what_is_opened_has_to_be_closed(text: str, stray: str) -> None:
-    with pytest.raises(CommandLineError, match=f"^Stray '{stray}' character$"):
+    with pytest.raises(NvidiaCommandLineError, match=f"^Stray '{stray}' character$"):
         split_list(text, has_brackets=True)

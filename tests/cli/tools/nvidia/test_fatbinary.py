@@ -12,7 +12,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__
 from fatpack.api import reading
-from fatpack.cli.tools.nvidia.command_line import CommandLineError, split_list, words_of
+from fatpack.cli.tools.nvidia.command_line import NvidiaCommandLineError, split_list, split_options_file
 
 Fatpack = Callable[..., Ran]
 CUBIN = "--image3=kind=elf,sm=90,file=k1.cuda13.0.sm_90.cubin"
@@ -169,12 +169,12 @@ def test_an_options_file_is_read_in_its_place(folder: Path, fatpack: Fatpack) ->
     ],
 )
 def test_words_of_options_files(text: str, words: list[str]) -> None:
-    assert words_of(text) == words
+    assert split_options_file(text) == words
 
 
 def test_lists_are_split_outside_of_quotes() -> None:
     assert split_list('a,"b,c" , d,,') == ["a", "b,c", "d"]
-    with pytest.raises(CommandLineError, match="Stray"):
+    with pytest.raises(NvidiaCommandLineError, match="Stray"):
         split_list('a"')
 
 

@@ -17,8 +17,8 @@ from tests.laws.rooms import FIXTURES
 from fatpack import __version__
 from fatpack.cli.tools.nvidia.nvprune.options import OPTIONS
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.slim.choosing.rows import spelled
-from fatpack.scanner import Found, scan
+from fatpack.ops.slim.choosing.rows import arch_label
+from fatpack.scanner import FoundContainer, scan
 
 Fatpack = Callable[..., Ran]
 
@@ -56,8 +56,8 @@ def host(**sections: bytes) -> bytes:
 def left(path: str | Path = "out") -> list[list[str]]:
     """Return what is in each fat binary of a file."""
     with open_source(path) as source:
-        found = [item for item in scan(source.view()) if isinstance(item, Found)]
-        return [[spelled(image) for image in item.images] for item in found]
+        found = [item for item in scan(source.view()) if isinstance(item, FoundContainer)]
+        return [[arch_label(image) for image in item.images] for item in found]
 
 
 @pytest.mark.parametrize("arguments", [[], ["a", "b"], ["--help"], ["-h", "-V"]])

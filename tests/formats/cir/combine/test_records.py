@@ -23,7 +23,7 @@ def renames(*files: str) -> list[dict[str, str]]:
     images = [image_of(text, spelling) for text, spelling in zip(files, (HOST, SM_80, SM_90), strict=False)]
     return [
         {f"{item.kind} {item.old}": item.new for item in part.records}
-        for part in cir.combine(container_of(*images)).report
+        for part in cir.combine_container(container_of(*images)).report
     ]
 
 
@@ -175,8 +175,8 @@ def test_renaming_can_be_refused_and_names_the_records() -> None:
         for kind, spelling in (("i1", HOST), ("i2", SM_80))
     ]
     with pytest.raises(UsageError, match=r"records that .*sm_80 defines differently: struct 'S'"):
-        cir.combine(container_of(*images), rename_records=False)
-    cir.combine(
+        cir.combine_container(container_of(*images), rename_records=False)
+    cir.combine_container(
         container_of(images[0], image_of(module('!s = !cir.struct<"S" {data i1}>'), SM_80)), rename_records=False
     )
 

@@ -7,7 +7,7 @@ from tests.builders.cir import HOST, SM_80, SM_90, combined, parsed
 
 from fatpack.errors import UsageError
 from fatpack.formats import cir
-from fatpack.formats.cir.bundle_id import fits, id_for, parse_id, problem
+from fatpack.formats.cir.bundle_id import fits, id_for, parse_id, refusal_reason
 from fatpack.model import Container, Target
 
 GFX = "hip-amdgcn-amd-amdhsa--gfx90a"
@@ -73,8 +73,8 @@ def test_an_id_is_taken_apart(spelling: str, kind: str, triple: str, arch: str, 
     ],
 )
 def test_a_wrong_id_is_explained(spelling: str, what: str) -> None:
-    assert what in problem(spelling)
-    assert bool(problem(spelling)) is bool(what)
+    assert what in refusal_reason(spelling)
+    assert bool(refusal_reason(spelling)) is bool(what)
 
 
 def test_an_id_that_is_spelled_somewhere_is_kept() -> None:
@@ -86,16 +86,16 @@ def container(*ids: str) -> Container:
 
 
 def test_every_target_gets_its_module_and_others_are_passed_over() -> None:
-    found = cir.route(container(HOST, SM_80, SM_90), [SM_90, HOST])
+    found = cir.assign_targets(container(HOST, SM_80, SM_90), [SM_90, HOST])
     assert [image.attrs["id"] for image in found] == [SM_90, HOST]
 
 
 def test_an_exact_id_beats_one_that_only_fits() -> None:
     both = container(HOST, GFX, f"{GFX}:xnack+")
-    found = cir.route(both, [f"{GFX}:xnack+", GFX])
+    found = cir.assign_targets(both, [f"{GFX}:xnack+", GFX])
     assert [image.attrs["id"] for image in found] == [f"{GFX}:xnack+", GFX]
-    assert [image.attrs["id"] for image in cir.route(both, [f"{GFX}:xnack+"])] == [f"{GFX}:xnack+"]
-    assert [image.attrs["id"] for image in cir.route(container(HOST, GFX), [f"{GFX}:xnack+"])] == [GFX]
+    assert [image.attrs["id"] for image in cir.assign_targets(both, [f"{GFX}:xnack+"])] == [f"{GFX}:xnack+"]
+    assert [image.attrs["id"] for image in cir.assign_targets(container(HOST, GFX), [f"{GFX}:xnack+"])] == [GFX]
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_what_cannot_be_routed_is_refused_in_the_words_of_the_tool(
     ids: tuple[str, ...], targets: tuple[str, ...], sentence: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        cir.route(container(*ids), targets)
+        cir.assign_targets(container(*ids), targets)
     assert caught.value.problem == sentence
 
 
 def test_the_rule_of_the_tool_takes_an_exact_id_for_ambiguous() -> None:
     both = container(HOST, GFX, f"{GFX}:xnack+")
     with pytest.raises(UsageError, match="matches multiple requested targets"):
-        cir.route(both, [GFX, f"{GFX}:xnack+"], exact_first=False)
+        cir.assign_targets(both, [GFX, f"{GFX}:xnack+"], exact_first=False)
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_the_rule_of_the_tool_takes_an_exact_id_for_ambiguous() -> None:
 def test_modules_without_a_usable_id_are_refused(change: tuple[str, str], sentence: str) -> None:
     text = combined(*(("module {\n}\n", spelling) for spelling in (HOST, SM_80, SM_90))).decode()
     with pytest.raises(UsageError) as caught:
-        cir.route(parsed(text.replace(*change)), [HOST])
+        cir.assign_targets(parsed(text.replace(*change)), [HOST])
     assert caught.value.problem == sentence

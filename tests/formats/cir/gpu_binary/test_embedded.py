@@ -9,10 +9,10 @@ from tests.reference import run
 
 import fatpack
 from fatpack.errors import FormatError
-from fatpack.formats.cir.gpu_binary.embedded import DeviceBinary, device_binaries
-from fatpack.formats.cir.gpu_binary.find import binaries_in
+from fatpack.formats.cir.gpu_binary.embedded import EmbeddedBinary, text_binaries
+from fatpack.formats.cir.gpu_binary.find import find_binaries
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.text.strings import escaped
+from fatpack.formats.cir.text.strings import escape_string
 from fatpack.io.sources.memory import BytesSource
 
 DATA = b"\x50\xed\x55\xba" + bytes(range(256)) + b'\\"}{//'
@@ -20,12 +20,12 @@ DATA = b"\x50\xed\x55\xba" + bytes(range(256)) + b'\\"}{//'
 
 def binaries(text: bytes) -> list[tuple[str, bytes]]:
     outline = Outliner(BytesSource(text, "x").view()).outline()
-    return [(item.holder, item.data.tobytes()) for item in device_binaries(outline)]
+    return [(item.holder, item.data.tobytes()) for item in text_binaries(outline)]
 
 
 def test_the_attribute_of_a_module() -> None:
     text = b"module attributes {cir.cu.device_binary = %s : !cir.array<!u8i x %d>, a.b} {\n}\n" % (
-        escaped(DATA),
+        escape_string(DATA),
         len(DATA),
     )
     assert binaries(text) == [("cir.cu.device_binary", DATA)]
@@ -35,7 +35,7 @@ def test_the_attribute_of_a_module() -> None:
 @pytest.mark.parametrize("zeros", [0, 40])
 def test_the_global_of_a_lowered_module(symbol: str, zeros: int) -> None:
     tail = ", trailing_zeros" if zeros else ""
-    value = f"{escaped(DATA).decode('latin-1')} : !cir.array<!cir.int<u, 8> x {len(DATA) + zeros}>{tail}"
+    value = f"{escape_string(DATA).decode('latin-1')} : !cir.array<!cir.int<u, 8> x {len(DATA) + zeros}>{tail}"
     pretty = f'cir.global "private" constant internal @{symbol} = #cir.const_array<{value}> : !t section(".nv_fatbin")'
     generic = f'"cir.global"() <{{initial_value = #cir.const_array<{value}>, sym_name = "{symbol}"}}> : () -> ()'
     for line in (pretty, generic):
@@ -63,14 +63,14 @@ def test_a_module_without_one_has_none() -> None:
     ("version", "opener", "closer"), [(0, "{", "}"), (4, "{", "}"), (6, "{", "}"), (6, "<{", "}>")]
 )
 def test_the_global_of_a_lowered_module_in_bytecode(version: int, opener: str, closer: str, tmp_path: Path) -> None:
-    value = f"{escaped(DATA).decode('latin-1')} : !cir.array<!cir.int<u, 8> x {len(DATA) + 9}>, trailing_zeros"
+    value = f"{escape_string(DATA).decode('latin-1')} : !cir.array<!cir.int<u, 8> x {len(DATA) + 9}>, trailing_zeros"
     attrs = f'{opener}initial_value = #cir.const_array<{value}>, sym_name = "__hip_fatbin_str"{closer}'
     path = tmp_path / "in.mlir"
     path.write_text(f'module {{\n  "cir.global"() {attrs} : () -> ()\n}}\n')
     options = ["--allow-unregistered-dialect", "--emit-bytecode", f"--emit-bytecode-version={version}"]
     run("mlir-opt", *options, path, "-o", tmp_path / "in.mlirbc")
-    found = binaries_in(BytesSource((tmp_path / "in.mlirbc").read_bytes(), "x").view())
-    assert [(item.holder, item.data.tobytes()) for item in found if isinstance(item, DeviceBinary)] == [
+    found = find_binaries(BytesSource((tmp_path / "in.mlirbc").read_bytes(), "x").view())
+    assert [(item.holder, item.data.tobytes()) for item in found if isinstance(item, EmbeddedBinary)] == [
         ("@__hip_fatbin_str", DATA + bytes(9))
     ]
 
@@ -78,7 +78,7 @@ def test_the_global_of_a_lowered_module_in_bytecode(version: int, opener: str, c
 @pytest.mark.parametrize("version", [0, 4, 6])
 def test_the_attribute_of_a_module_in_bytecode(version: int, tmp_path: Path) -> None:
     offload = b"\x10\xff\x10\xad" + bytes(60)
-    literal = escaped(offload).decode("latin-1")
+    literal = escape_string(offload).decode("latin-1")
     text = (
         f"module attributes {{cir.cu.device_binary = {literal} : !cir.array<!cir.int<u, 8> x {len(offload)}>}} {{\n}}\n"
     )
@@ -87,7 +87,7 @@ def test_the_attribute_of_a_module_in_bytecode(version: int, tmp_path: Path) -> 
     options = ["--allow-unregistered-dialect", "--emit-bytecode", f"--emit-bytecode-version={version}"]
     run("mlir-opt", *options, path, "-o", tmp_path / "in.mlirbc")
     data = (tmp_path / "in.mlirbc").read_bytes()
-    found = [item for item in binaries_in(BytesSource(data, "x").view()) if isinstance(item, DeviceBinary)]
+    found = [item for item in find_binaries(BytesSource(data, "x").view()) if isinstance(item, EmbeddedBinary)]
     assert [(item.holder, item.data.tobytes()) for item in found] == [("cir.cu.device_binary", offload)]
     assert data[found[0].span.start : found[0].span.end] == offload
     # The scan looks into it, as into that of the text.

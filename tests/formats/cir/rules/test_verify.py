@@ -7,11 +7,11 @@ from tests.builders.cir import HOST, SM_80, parsed
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.container.from_text import MOST_FINDINGS
+from fatpack.formats.cir.container.from_text import MAX_FINDINGS
 from fatpack.formats.cir.modules.facts import ModuleFacts
 from fatpack.formats.cir.rules import verify
 from fatpack.io.sources.memory import BytesSource
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 OP = "'builtin.module' op "
 
@@ -169,9 +169,9 @@ def test_the_words_of_rules_in_strings_comments_and_deeper_modules_break_none() 
 
 
 def test_findings_of_one_container_are_bounded() -> None:
-    modules = [DEVICE.replace("@d", f"@d{number}") for number in range(3 * MOST_FINDINGS)]
+    modules = [DEVICE.replace("@d", f"@d{number}") for number in range(3 * MAX_FINDINGS)]
     findings = parsed(container(module(), *modules)).findings
-    assert len(findings) == MOST_FINDINGS + 1
+    assert len(findings) == MAX_FINDINGS + 1
     # All modules but the first have its ID; the last finding stands for those that are not listed.
     assert sum(item.count for item in findings) == len(modules) - 1
 
@@ -200,7 +200,7 @@ def test_damage_behind_the_first_module_does_not_hide_it() -> None:
     with pytest.raises(FormatError):
         parsed(cut, strict=True)
     items = list(scan(BytesSource(cut.encode(), "x").view()))
-    assert isinstance(items[0], Found)
+    assert isinstance(items[0], FoundContainer)
     assert len(items[0].images) == 1
 
 
@@ -245,5 +245,5 @@ def test_every_style_of_kind_has_a_form_that_takes_it() -> None:
     for form, style in (("attribute", "enum"), ("op", "draft"), ("op-string", "string")):
         roles = ((1, "host"), (2, "device"))
         modules = tuple(ModuleFacts(at, None, kind, style, None, "", {}) for at, kind in roles)
-        facts = verify.Facts(0, form.startswith("op"), form, None, 1, None, modules)
-        assert [breach.code for breach in verify.breaches(facts)] == ["FP1503"]
+        facts = verify.ContainerFacts(0, form.startswith("op"), form, None, 1, None, modules)
+        assert [breach.code for breach in verify.check_rules(facts)] == ["FP1503"]

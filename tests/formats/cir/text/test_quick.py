@@ -11,8 +11,8 @@ from fatpack.errors import FormatError
 from fatpack.formats import cir
 from fatpack.formats.cir.modules import aliases
 from fatpack.formats.cir.text import header
-from fatpack.formats.cir.text.definitions import definition_at, definitions, run_end
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.text.definitions import definition_at, read_definitions, run_end
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.io.sources.memory import BytesSource
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -48,8 +48,8 @@ VALUES = [
 ]
 
 
-def text_of(data: str) -> Text:
-    return Text(BytesSource(data.encode(), "in.mlir").view())
+def text_of(data: str) -> Lexer:
+    return Lexer(BytesSource(data.encode(), "in.mlir").view())
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -63,7 +63,7 @@ def test_a_definition_ends_where_the_grammar_ends_it(value: str, behind: str) ->
     text = f"{sigil}a = {value}{behind}"
     exact = definition_at(text_of(text), 0)
     end = run_end(text_of(text), 0)
-    assert next(definitions(text_of(text), 0, end)) == exact
+    assert next(read_definitions(text_of(text), 0, end)) == exact
     assert text[exact.value : exact.end] == value
 
 
@@ -85,9 +85,9 @@ HEADERS = [
 
 @pytest.mark.parametrize("written", HEADERS)
 def test_a_header_is_the_same_by_one_expression(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = header.custom_header(text_of(written + "\n}"), 0)
+    quick = header.read_custom_header(text_of(written + "\n}"), 0)
     monkeypatch.setattr(header, "_plain_header", lambda *_: None)
-    exact = header.custom_header(text_of(written + "\n}"), 0)
+    exact = header.read_custom_header(text_of(written + "\n}"), 0)
     assert quick.replace(attrs=tuple(attr.replace(literal=None) for attr in quick.attrs)) == exact
     for attr in quick.attrs:
         if attr.literal is not None and attr.value is not None:
@@ -97,7 +97,7 @@ def test_a_header_is_the_same_by_one_expression(written: str, monkeypatch: pytes
 @pytest.mark.parametrize("written", [" attributes {b.c, b.c} {", ' attributes {b.c, "b.c"} {'])
 def test_a_key_that_is_given_twice_is_refused(written: str) -> None:
     with pytest.raises(FormatError, match="given twice"):
-        header.custom_header(text_of(written), 0)
+        header.read_custom_header(text_of(written), 0)
 
 
 def test_a_word_is_found_whatever_was_asked_before() -> None:
@@ -113,7 +113,7 @@ def test_aliases_of_all_modules_are_looked_up_in_one_go(monkeypatch: pytest.Monk
     made = combined(("module {\n}\n", HOST), *(("module {\n}\n", SM_80 + str(n)) for n in range(30))).decode()
     text = "#role = #other\n#other = #cir.offload<device>\n" + made.replace("= #cir.offload<device>", "= #role")
     calls = []
-    monkeypatch.setattr(aliases, "definitions", lambda *given: calls.append(given) or definitions(*given))
+    monkeypatch.setattr(aliases, "read_definitions", lambda *given: calls.append(given) or read_definitions(*given))
     container = parsed(text.encode())
     assert [module["role"] for module in cir.describe(container)["modules"]] == ["host", *["device"] * 30]  # type: ignore[attr-defined]
     assert len(calls) == 1

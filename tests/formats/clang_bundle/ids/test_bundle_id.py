@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.ids import llvm_words
 from fatpack.formats.clang_bundle.ids.bundle_id import (
-    compatible,
-    compatible_llvm22,
     conflict_llvm22,
-    conflicts,
+    find_id_conflicts,
     id_for,
+    is_compatible_id,
+    is_compatible_id_llvm22,
     parse_id,
     refusal_llvm22,
     stored_by_llvm22,
     stored_id,
 )
-from fatpack.formats.clang_bundle.ids.llvm_triple import normalise
+from fatpack.formats.clang_bundle.ids.llvm_triple import normalize_triple
 from fatpack.model import Target
-from fatpack.target.vocabulary import vocabulary
+from fatpack.target.vocabulary import load_vocabulary
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_our_normal_form_is_its_own(parts: list[str]) -> None:
 
 
 def test_normal_forms_have_the_parts_asked_for() -> None:
-    assert normalise("x86_64", 3) == "x86_64-unknown-unknown"
-    assert normalise("arm-none-eabi-", 4) == "arm-unknown-none-eabi"
-    assert normalise("armv7-suse-linux-gnueabi") == "armv7-suse-linux-gnueabihf"
-    assert normalise("aarch64-unknown-linux-androideabi21") == "aarch64-unknown-linux-android21"
-    assert normalise("x86_64-pc-win32-macho") == "x86_64-pc-windows-macho"
+    assert normalize_triple("x86_64", 3) == "x86_64-unknown-unknown"
+    assert normalize_triple("arm-none-eabi-", 4) == "arm-unknown-none-eabi"
+    assert normalize_triple("armv7-suse-linux-gnueabi") == "armv7-suse-linux-gnueabihf"
+    assert normalize_triple("aarch64-unknown-linux-androideabi21") == "aarch64-unknown-linux-android21"
+    assert normalize_triple("x86_64-pc-win32-macho") == "x86_64-pc-windows-macho"
 
 
 @pytest.mark.parametrize(
@@ -175,19 +175,19 @@ HIP = "hip-amdgcn-amd-amdhsa--"
     ],
 )
 def test_which_entries_serve_which_requests(entry: str, request_: str, llvm: bool, ours: bool) -> None:
-    assert (compatible_llvm22(entry, request_), compatible(entry, request_)) == (llvm, ours)
+    assert (is_compatible_id_llvm22(entry, request_), is_compatible_id(entry, request_)) == (llvm, ours)
 
 
 def test_openmp_may_take_hip_when_asked_to() -> None:
     entry, request_ = f"{HIP}gfx906", f"openmp-{HIP[4:]}gfx906"
-    assert compatible(entry, request_, hip_openmp=True)
-    assert compatible_llvm22(request_, entry, hip_openmp=True)
+    assert is_compatible_id(entry, request_, hip_openmp=True)
+    assert is_compatible_id_llvm22(request_, entry, hip_openmp=True)
 
 
 def test_old_ids_are_compared_by_us_and_stop_llvm_22() -> None:
-    assert compatible("host-x86_64-unknown-linux", "host-x86_64-unknown-linux--")
+    assert is_compatible_id("host-x86_64-unknown-linux", "host-x86_64-unknown-linux--")
     with pytest.raises(UsageError, match="fewer than five parts"):
-        compatible_llvm22("host-x86_64-unknown-linux", "host-x86_64-unknown-linux--")
+        is_compatible_id_llvm22("host-x86_64-unknown-linux", "host-x86_64-unknown-linux--")
 
 
 @pytest.mark.parametrize(
@@ -206,13 +206,13 @@ def test_conflicts_from_one_side_and_from_both(
     ids = [HIP + arch for arch in arches]
     expected = (HIP + llvm[0], HIP + llvm[1]) if llvm else None
     assert conflict_llvm22(ids) == expected
-    assert [conflict.feature for conflict in conflicts(ids)] == ours
+    assert [conflict.feature for conflict in find_id_conflicts(ids)] == ours
 
 
 def test_hip_and_hipv4_do_not_conflict() -> None:
     ids = [f"{HIP}gfx906", f"hipv4-{HIP[4:]}gfx906:xnack+"]
     assert conflict_llvm22(ids) is None
-    assert conflicts(ids) == []
+    assert find_id_conflicts(ids) == []
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_refusals_are_worded_as_llvm_22_words_them(target: str, message: str) ->
 
 
 def test_the_words_agree_with_the_vocabulary_of_targets() -> None:
-    known = vocabulary()
+    known = load_vocabulary()
     accepted = {name for name, line in known.nvidia.items() if line.clang22 and name.startswith("sm_")}
     accepted |= {line.name for line in known.amd.values() if line.clang22}
     accepted |= {name for name, line in known.intel.items() if line.clang22}

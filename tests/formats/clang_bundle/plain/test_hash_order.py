@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from fatpack.formats.clang_bundle.plain.hash_order import listed, llvm_order
+from fatpack.formats.clang_bundle.plain.hash_order import llvm_order, positions_in_llvm_order
 from fatpack.formats.xxh3 import xxh3
 
 
@@ -42,7 +42,7 @@ def test_hashes_of_every_length_equal_those_of_xxhash() -> None:
 
 
 def test_duplicates_are_listed_once_where_the_last_one_is() -> None:
-    assert sorted(listed([b"a", b"b", b"a"])) == [1, 2]
+    assert sorted(positions_in_llvm_order([b"a", b"b", b"a"])) == [1, 2]
 
 
 def test_the_map_grows_and_keeps_every_key() -> None:

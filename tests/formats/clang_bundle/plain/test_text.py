@@ -7,11 +7,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadMagic, BadValue
 from fatpack.formats import clang_bundle
-from fatpack.model import Container, Span
+from fatpack.io.source import Span
+from fatpack.model import Container
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 TEXT = FIXTURES / "clang_bundle" / "text"
 DEVICE, HOST = "hip-amdgcn-amd-amdhsa--gfx906", "host-x86_64-unknown-linux-gnu-"
@@ -28,35 +30,35 @@ def entry(name: str, text: bytes, end: str | None = None) -> bytes:
 
 
 def texts(data: bytes) -> dict[str, bytes]:
-    return {item.attrs["id"]: item.data.tobytes() for item in clang_bundle.parse(view_of(data)).images}
+    return {item.attrs["id"]: item.data.tobytes() for item in clang_bundle.parse(make_view(data)).images}
 
 
 def codes(data: bytes) -> list[str]:
-    return [finding.code for finding in clang_bundle.parse(view_of(data)).findings]
+    return [finding.code for finding in clang_bundle.parse(make_view(data)).findings]
 
 
 def check(data: bytes) -> None:
     """Every byte is labelled once, and an unchanged bundle is written as it was."""
-    view = view_of(data)
+    view = make_view(data)
     container = clang_bundle.parse(view)
     reached = 0
     for label in clang_bundle.labels(view, container):
         assert label.span.start == reached < label.span.end
         reached = label.span.end
     assert reached == len(data) == container.span.size
-    assert joined(clang_bundle.write(container)) == data
+    assert join_pieces(clang_bundle.write(container)) == data
 
 
 @pytest.mark.parametrize(("type", "comment"), [("i", "//"), ("s", "#"), ("ll", ";")])
 def test_the_bundles_of_llvm_hold_what_was_put_in(type: str, comment: str) -> None:
     data = (TEXT / f"llvm-22.{type}").read_bytes()
-    assert clang_bundle.detect(view_of(data))
-    assert clang_bundle.extent(view_of(data)) == len(data)
-    container = clang_bundle.parse(view_of(data), strict=True)
+    assert clang_bundle.detect(make_view(data))
+    assert clang_bundle.extent(make_view(data)) == len(data)
+    container = clang_bundle.parse(make_view(data), strict=True)
     assert container.attrs == {"flavour": "text", "comment": comment}
     assert (container.findings, container.unknown) == ((), ())
     assert texts(data) == {DEVICE: NUMBERS, HOST: LINE}
-    assert joined(clang_bundle.write(container.replace(record=None))) == data
+    assert join_pieces(clang_bundle.write(container.replace(record=None))) == data
     check(data)
 
 
@@ -70,14 +72,14 @@ def test_any_text_comes_back(parts: list[bytes]) -> None:
 
 def test_without_a_newline_before_it_the_first_marker_counts_too() -> None:
     data = entry(DEVICE, b"x")[1:] + entry(HOST, b"y")
-    assert clang_bundle.detect(view_of(data))
+    assert clang_bundle.detect(make_view(data))
     assert texts(data) == {DEVICE: b"x", HOST: b"y"}
     check(data)
 
 
 def test_a_licence_in_front_and_a_comment_behind_are_kept() -> None:
     data = b"// licence\n" * 50 + entry(DEVICE, b"x") + b"// between" + entry(HOST, b"y") + b"// done\n"
-    assert clang_bundle.detect(view_of(data))
+    assert clang_bundle.detect(make_view(data))
     assert texts(data) == {DEVICE: b"x", HOST: b"y"}
     assert codes(data) == ["FP1308"] * 3
     check(data)
@@ -85,9 +87,9 @@ def test_a_licence_in_front_and_a_comment_behind_are_kept() -> None:
 
 def test_a_marker_far_into_a_file_is_not_looked_for() -> None:
     data = b"x" * 4096 + entry(DEVICE, b"x")
-    assert not clang_bundle.detect(view_of(data))
+    assert not clang_bundle.detect(make_view(data))
     with pytest.raises(BadMagic):
-        clang_bundle.parse(view_of(data))
+        clang_bundle.parse(make_view(data))
 
 
 def test_markers_of_another_comment_token_are_text() -> None:
@@ -102,7 +104,7 @@ def test_a_missing_end_gives_the_text_up_to_the_end_of_the_file(end: bytes) -> N
     assert texts(data) == {HOST: b"host", DEVICE: b"device" + end}
     assert codes(data) == ["FP1311"]
     with pytest.raises(BadValue, match="no END line before the end of the file"):
-        clang_bundle.parse(view_of(data), strict=True)
+        clang_bundle.parse(make_view(data), strict=True)
     check(data)
 
 
@@ -137,7 +139,7 @@ def test_windows_line_ends_are_seen_through_and_reported() -> None:
 
 def test_entries_of_one_id_are_kept_in_order_and_reported() -> None:
     data = entry(DEVICE, b"first", "x") + entry("hip-b", b"b") + entry(DEVICE, b"second", "x")
-    container = clang_bundle.parse(view_of(data))
+    container = clang_bundle.parse(make_view(data))
     assert [item.data.tobytes() for item in container.images] == [b"first", b"b", b"second"]
     assert codes(data) == ["FP1312", "FP1312", "FP1307"]
 
@@ -157,7 +159,7 @@ def test_marker_lines_in_a_row_may_share_their_newline() -> None:
 
 def test_very_many_markers_take_linear_time() -> None:
     data = marker("START", DEVICE) * 4000 + marker("END", HOST) * 4000
-    assert len(clang_bundle.parse(view_of(data)).images) == 4000
+    assert len(clang_bundle.parse(make_view(data)).images) == 4000
     # Of every code a thousand are listed, and one more stands for all others.
     assert max(Counter(codes(data)).values()) == 1001
 
@@ -176,7 +178,7 @@ def test_every_truncation_and_every_flipped_byte_gives_a_result_or_no_bundle(typ
     damaged = [data[:size] for size in range(len(data))]
     damaged += [data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :] for at in range(len(data))]
     for variant in damaged:
-        if clang_bundle.detect(view_of(variant)):
+        if clang_bundle.detect(make_view(variant)):
             check(variant)
 
 
@@ -184,7 +186,7 @@ def test_every_truncation_and_every_flipped_byte_gives_a_result_or_no_bundle(typ
 def test_ids_with_line_ends_are_refused(spelling: str) -> None:
     from fatpack.errors import UsageError
 
-    stored = image(b"", attrs={"id": spelling})
+    stored = make_image(b"", attrs={"id": spelling})
     model = Container("", 0, (stored,), Span(0, 0), attrs={"flavour": "text", "comment": "#"})
     with pytest.raises(UsageError, match="line end"):
-        joined(clang_bundle.write(model))
+        join_pieces(clang_bundle.write(model))

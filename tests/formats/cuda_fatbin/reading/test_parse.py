@@ -24,14 +24,14 @@ from tests.builders.fatbin import (
     padded,
     ptx,
 )
-from tests.laws.rooms import joined, view_of
 
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats.cuda_fatbin import describe, detect, extent, labels, parse, write
 from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.model import Container
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
+from fatpack.testing.making import join_pieces, make_view
 
 CUBIN = cubin(80)
 TEXT = ptx("// a text\n")
@@ -39,7 +39,7 @@ GOOD = entry(cubin(90), sm=90, identifier=b"intact")
 
 
 def parsed(*entries: bytes, **header: int) -> Container:
-    return parse(view_of(fatbin(*entries, **header)))
+    return parse(make_view(fatbin(*entries, **header)))
 
 
 def codes(container: Container) -> list[str]:
@@ -62,11 +62,11 @@ def intact(container: Container) -> list[bytes]:
 
 def test_the_header_tells_where_a_fat_binary_ends() -> None:
     data = fatbin(GOOD)
-    assert detect(view_of(data))
-    assert extent(view_of(data + b"rest")) == len(data)
-    assert extent(view_of(data[:-1])) is None
-    assert detect(view_of(fatbin(GOOD, header_size=24)))
-    assert not detect(view_of(fatbin(b"no entry" * 20, header_size=24)))
+    assert detect(make_view(data))
+    assert extent(make_view(data + b"rest")) == len(data)
+    assert extent(make_view(data[:-1])) is None
+    assert detect(make_view(fatbin(GOOD, header_size=24)))
+    assert not detect(make_view(fatbin(b"no entry" * 20, header_size=24)))
 
 
 def test_a_fat_binary_without_entries_is_one() -> None:
@@ -85,7 +85,7 @@ def test_a_fat_binary_without_entries_is_one() -> None:
 )
 def test_what_has_no_header_is_refused(data: bytes, error: type[FormatError]) -> None:
     with pytest.raises(error) as raised:
-        parse(view_of(data))
+        parse(make_view(data))
     assert raised.value.format == "cuda-fatbin"
 
 
@@ -174,12 +174,12 @@ def test_a_compressed_text_without_nul_is_damaged() -> None:
 
 def test_unknown_kinds_and_versions_are_listed_and_kept() -> None:
     data = fatbin(entry(b"whatever", 0x200), entry(CUBIN, version=0x0102), entry(b"index..", INDEX, sm=0), version=2)
-    container = parse(view_of(data))
+    container = parse(make_view(data))
     assert [image.form for image in container.images] == ["", "cubin", ""]
     assert [image.attrs.get("kind") for image in container.images] == ["0x200", None, "index"]
     assert container.images[2].target.arch == ""
     assert codes(container) == ["FP1407"] * 4
-    assert joined(write(container)) == data
+    assert join_pieces(write(container)) == data
 
 
 @pytest.mark.parametrize("kind", [0x04, 0x10, 0x20])
@@ -202,18 +202,18 @@ def test_obfuscated_images_are_named_and_never_read() -> None:
     for image in container.images[:2]:
         with pytest.raises(Unsupported, match="obfuscated by its producer"):
             image.data.tobytes()
-    items = list(scan(view_of(fatbin(entry(b"scramble", 0x200, flags=0x10011)))))
-    assert any(isinstance(item, Found) for item in items)
+    items = list(scan(make_view(fatbin(entry(b"scramble", 0x200, flags=0x10011)))))
+    assert any(isinstance(item, FoundContainer) for item in items)
 
 
 def test_what_was_cut_off_is_named_by_the_header_that_is_left() -> None:
     whole = fatbin(entry(CUBIN), entry(cubin(90), sm=90))
-    cut = list(parse(view_of(whole[:-8])).findings)
+    cut = list(parse(make_view(whole[:-8])).findings)
     assert [(item.code, item.hint) for item in cut] == [
         ("FP1402", "the file looks cut short"),
         ("FP1401", "the cubin for sm_90 is cut short"),
     ]
-    (wrong,) = parse(view_of(fatbin(entry(CUBIN[:-8], padded_size=1 << 20)))).findings
+    (wrong,) = parse(make_view(fatbin(entry(CUBIN[:-8], padded_size=1 << 20)))).findings
     assert (wrong.code, wrong.hint) == ("FP1401", "")
 
 
@@ -254,19 +254,19 @@ def test_damage_to_one_entry_costs_no_other(name: str) -> None:
     damaged, expected = DAMAGED[name]
     first = entry(cubin(75), sm=75)
     data = fatbin(first, damaged, GOOD)
-    container = parse(view_of(data))
+    container = parse(make_view(data))
     assert codes(container) == expected
     whole = intact(container)
     assert whole[0] == cubin(75)
     assert whole[-1] == cubin(90)
     assert container.images[-1].attrs["identifier"] == "intact"
-    assert joined(write(container)) == data
+    assert join_pieces(write(container)) == data
 
 
 @pytest.mark.parametrize("name", [name for name, (_, found) in DAMAGED.items() if set(found) - {"FP1404", "FP1405"}])
 def test_strict_reading_raises_for_the_first_damage(name: str) -> None:
     with pytest.raises(FormatError) as raised:
-        parse(view_of(fatbin(DAMAGED[name][0], GOOD)), strict=True)
+        parse(make_view(fatbin(DAMAGED[name][0], GOOD)), strict=True)
     assert raised.value.offset is not None
     assert raised.value.format == "cuda-fatbin"
 
@@ -291,7 +291,7 @@ def test_an_lz4_block_never_costs_more_memory_than_it_can_fill() -> None:
 
 def test_a_bomb_is_named_with_its_limit() -> None:
     with pytest.raises(LimitExceeded, match="claim to inflate to 1152921504606846976"):
-        parse(view_of(fatbin(DAMAGED["bomb"][0])), strict=True)
+        parse(make_view(fatbin(DAMAGED["bomb"][0])), strict=True)
 
 
 @pytest.mark.parametrize("size", [1 << 60, (1 << 64) - 1])
@@ -305,7 +305,7 @@ def test_what_a_limit_keeps_from_being_inflated_has_its_stated_size(size: int) -
 @pytest.mark.parametrize("size", [1, 40, 63, 64, 100])
 def test_a_cut_file_lists_what_is_whole(size: int) -> None:
     data = fatbin(entry(CUBIN), GOOD)
-    container = parse(view_of(data[: len(data) - len(GOOD) + size]))
+    container = parse(make_view(data[: len(data) - len(GOOD) + size]))
     assert codes(container) == ["FP1402", "FP1401"]
     assert intact(container) == [CUBIN]
     assert container.span.size == len(data) - len(GOOD) + size
@@ -314,8 +314,8 @@ def test_a_cut_file_lists_what_is_whole(size: int) -> None:
 def test_a_size_that_is_too_large_ends_where_the_next_fat_binary_starts() -> None:
     first = fatbin(entry(CUBIN), size=1 << 12)
     for gap in (b"", bytes(8), bytes(200)):
-        items = list(scan(view_of(first + gap + fatbin(GOOD))))
-        found = [item for item in items if isinstance(item, Found)]
+        items = list(scan(make_view(first + gap + fatbin(GOOD))))
+        found = [item for item in items if isinstance(item, FoundContainer)]
         assert [image.target.arch for item in found for image in item.container.images] == ["sm_80", "sm_90"]
         assert found[1].view.start == len(first + gap)
         assert "FP1402" in codes(found[0].container)
@@ -323,8 +323,8 @@ def test_a_size_that_is_too_large_ends_where_the_next_fat_binary_starts() -> Non
 
 @pytest.mark.parametrize(("count", "expected"), [(0, []), (15, []), (16, ["FP1410"]), (4096, ["FP1410"])])
 def test_zeros_behind_the_last_fat_binary_of_a_file_are_told(count: int, expected: list[str]) -> None:
-    items = list(scan(view_of(fatbin(GOOD) + bytes(count))))
-    assert [item.code for item in items if not isinstance(item, Found)] == expected
+    items = list(scan(make_view(fatbin(GOOD) + bytes(count))))
+    assert [item.code for item in items if not isinstance(item, FoundContainer)] == expected
 
 
 def test_an_entry_is_found_again_only_where_all_of_it_holds() -> None:
@@ -336,8 +336,8 @@ def test_an_entry_is_found_again_only_where_all_of_it_holds() -> None:
 
 
 def test_the_container_of_long_ago_is_recognised_and_refused() -> None:
-    items = list(scan(view_of(b"\x01\x5a\xe5\x1e" + bytes(100))))
-    assert [(item.code, item.message) for item in items if not isinstance(item, Found)] == [
+    items = list(scan(make_view(b"\x01\x5a\xe5\x1e" + bytes(100))))
+    assert [(item.code, item.message) for item in items if not isinstance(item, FoundContainer)] == [
         ("FP1008", "cuda-fatbin-old: this version does not read these")
     ]
     assert len(items) == 1
@@ -408,11 +408,11 @@ GROUPS = {
 def test_damage_to_a_group_costs_no_more_than_it_must(name: str) -> None:
     damaged, count, expected = GROUPS[name]
     data = fatbin(damaged, GOOD)
-    container = parse(view_of(data))
+    container = parse(make_view(data))
     assert sorted(set(codes(container))) == sorted(set(expected))
     assert len(intact(container)) == count + 1
     assert container.images[-1].attrs == {"identifier": "intact"}
-    assert joined(write(container)) == data
+    assert join_pieces(write(container)) == data
 
 
 @pytest.mark.parametrize(
@@ -448,5 +448,5 @@ def test_headers_that_all_claim_the_rest_do_not_search_it_each(monkeypatch: pyte
 
     monkeypatch.setattr(View, "find", counted)
     data = fatbin(entry(b"", padded_size=1 << 39), size=1 << 40) * 100 + b"\1" * 100_000
-    assert len(list(scan(view_of(data)))) > 100
+    assert len(list(scan(make_view(data)))) > 100
     assert sum(searched) < 20 * len(data)

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import zstandard
 from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, group, member, padded, ptx
-from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats.cuda_fatbin import Entry, parse, write
-from fatpack.formats.cuda_fatbin.writing.ptx_text import minified, version_of
-from fatpack.model import Container, Image, Span, Target
+from fatpack.formats.cuda_fatbin import CudaEntry, parse, write
+from fatpack.formats.cuda_fatbin.writing.ptx_text import minify_ptx, ptx_version
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions
+from fatpack.testing.making import join_pieces, make_image, make_view
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "cuda_fatbin"
 ENTRIES = entry(cubin(80)), entry(ptx() + b"\0", PTX, options=b"-O1", identifier=b"k.cu", code=(0, 9))
@@ -26,16 +27,16 @@ def target(arch: str = "sm_80", triple: str = "nvptx64-nvidia-cuda", offload: st
 
 
 def new(data: bytes, form: str = "cubin", arch: str = "sm_80", **attrs: str) -> Image:
-    return image(data, form=form, target=target(arch), attrs=attrs)
+    return make_image(data, form=form, target=target(arch), attrs=attrs)
 
 
 def written(images: Sequence[Image], **options: Any) -> bytes:
     chosen = FatbinOptions(**options) if options else None
-    return joined(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0)), chosen))
+    return join_pieces(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0)), chosen))
 
 
 def read(data: bytes) -> Container:
-    return parse(view_of(data))
+    return parse(make_view(data))
 
 
 def test_new_images_make_the_entries_that_the_builder_makes() -> None:
@@ -69,7 +70,7 @@ def test_a_new_label_keeps_the_compressed_bytes() -> None:
     changed = old.replace(target=target("sm_90"), attrs={"identifier": "a longer name", "host": "windows"})
     (again,) = read(written([changed])).images
     record = again.record
-    assert isinstance(record, Entry)
+    assert isinstance(record, CudaEntry)
     assert record.packed.tobytes() == stored
     assert record.head.flags == 0x8041 | 0x4 | 1 << 40
     assert (again.target, again.attrs) == (changed.target, changed.attrs)
@@ -80,8 +81,8 @@ def test_an_obfuscated_image_keeps_bytes_and_key_under_a_new_label() -> None:
     (old,) = read((RECORDED / "v130_ltoir.fatbin").read_bytes()).images
     changed = old.replace(attrs={**old.attrs, "identifier": "k.cu"})
     (again,) = read(written([changed], producer="13.0")).images
-    assert isinstance(old.record, Entry)
-    assert isinstance(again.record, Entry)
+    assert isinstance(old.record, CudaEntry)
+    assert isinstance(again.record, CudaEntry)
     assert again.record.packed.tobytes() == old.record.packed.tobytes()
     assert again.record.head.key == old.record.head.key != 0
     assert again.attrs["identifier"] == "k.cu"
@@ -118,8 +119,8 @@ def test_recompressing_copies_what_cannot_be_inflated() -> None:
 
 def test_other_data_makes_a_new_entry() -> None:
     (old,) = read(fatbin(entry(cubin(80), flags=0x15, identifier=b"k"))).images
-    (again,) = read(written([old.replace(data=view_of(cubin(80, code=b"12345678")))])).images
-    assert isinstance(again.record, Entry)
+    (again,) = read(written([old.replace(data=make_view(cubin(80, code=b"12345678")))])).images
+    assert isinstance(again.record, CudaEntry)
     assert again.record.head.flags == 0x11
     assert again.attrs == {"identifier": "k"}
 
@@ -127,7 +128,7 @@ def test_other_data_makes_a_new_entry() -> None:
 def test_a_cubin_that_can_be_finalized_takes_its_compat_section_along() -> None:
     data = cubin(100, compat=b"compatible")
     (again,) = read(written([new(data, arch="sm_100f", identifier="k")])).images
-    assert isinstance(again.record, Entry)
+    assert isinstance(again.record, CudaEntry)
     assert again.record.area.compat == b"compatible"
     assert again.record.head.flags == 0x1200011
     assert (again.record.head.code_major, again.record.head.code_minor) == (1, 8)
@@ -176,8 +177,8 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "no arch": (lambda: written([new(ptx(), "ptx", "")]), "architecture ''"),
     "another arch": (lambda: written([new(ptx(), "ptx", "gfx90a")]), "architecture 'gfx90a'"),
     "another variant": (lambda: written([new(ptx(), "ptx", "sm_90b")]), "architecture 'sm_90b'"),
-    "triple": (lambda: written([image(ptx(), form="ptx", target=target(triple="amdgcn-amd-amdhsa"))]), "amdgcn"),
-    "offload": (lambda: written([image(ptx(), form="ptx", target=target(offload="hip"))]), "offload model 'hip'"),
+    "triple": (lambda: written([make_image(ptx(), form="ptx", target=target(triple="amdgcn-amd-amdhsa"))]), "amdgcn"),
+    "offload": (lambda: written([make_image(ptx(), form="ptx", target=target(offload="hip"))]), "offload model 'hip'"),
     "PTX without version": (lambda: written([new(b".target sm_80", "ptx")]), "says no version"),
     "PTX with NUL": (lambda: written([new(ptx("\0;"), "ptx")]), "NUL byte"),
     "LTO-IR": (lambda: written([new(b"x" * 20, "ltoir")]), "no LTO-IR"),
@@ -210,7 +211,7 @@ def test_what_an_entry_cannot_say_is_refused(what: str) -> None:
 
 def test_another_version_is_not_written() -> None:
     with pytest.raises(Unsupported, match="version 2"):
-        joined(write(Container("cuda-fatbin", 2, (), Span(0, 0))))
+        join_pieces(write(Container("cuda-fatbin", 2, (), Span(0, 0))))
 
 
 def test_kinds_without_a_form_are_written_by_word_or_number() -> None:
@@ -230,7 +231,7 @@ def test_kinds_without_a_form_are_written_by_word_or_number() -> None:
     ],
 )
 def test_the_version_of_ptx_is_that_behind_the_first_word(text: bytes, version: tuple[int, int]) -> None:
-    assert version_of(text) == version
+    assert ptx_version(text) == version
 
 
 @pytest.mark.parametrize(
@@ -250,4 +251,4 @@ def test_the_version_of_ptx_is_that_behind_the_first_word(text: bytes, version: 
     ],
 )
 def test_comments_and_blanks_are_taken_out_of_ptx(text: bytes, expected: bytes) -> None:
-    assert minified(text) == expected
+    assert minify_ptx(text) == expected

@@ -8,9 +8,9 @@ import pytest
 from tests.builders import elf as build
 from tests.builders.bulk import Untouchable
 
-from fatpack.elf.file import ElfFile, Section
+from fatpack.elf.file import ElfFile, ElfSection
 from fatpack.errors import BadValue, FatpackError, HostError, Truncated, UsageError
-from fatpack.hosts import Site, elf
+from fatpack.hosts import CodeSection, elf
 from fatpack.hosts.elf.editing.append import NewSection, embed_sections
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
@@ -28,7 +28,7 @@ def embedded(data: bytes, content: bytes = CONTENT, **options: object) -> bytes:
     return result
 
 
-def sections(data: bytes) -> list[tuple[str, Section]]:
+def sections(data: bytes) -> list[tuple[str, ElfSection]]:
     opened = ElfFile(build.as_view(data))
     return [(opened.name(section), section) for section in opened.sections()]
 
@@ -143,7 +143,7 @@ def test_the_count_moves_to_section_0_when_it_gets_too_large(count: int, order: 
     assert build.header_field(result, "shnum") == (count + 1 if count + 1 < 0xFF00 else 0)
     assert build.section_field(result, 0, "size") == (count + 1 if count + 1 >= 0xFF00 else 0)
     (site,) = elf.locate(build.as_view(result))
-    assert isinstance(site, Site)
+    assert isinstance(site, CodeSection)
     assert site.data.tobytes() == CONTENT
 
 

@@ -9,7 +9,7 @@ from tests.builders import elf as build
 
 from fatpack.elf.file import ElfFile
 from fatpack.errors import BadValue, HostError, UsageError
-from fatpack.hosts import Site, elf
+from fatpack.hosts import CodeSection, elf
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "elf"
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
@@ -335,8 +335,10 @@ def test_alignment_is_kept_only_where_the_producer_kept_it() -> None:
 @pytest.mark.parametrize("name", ["clang-22-openmp-gfx90a.o", "clang-22-openmp-gfx90a-aarch64.o"])
 def test_openmp_objects_lose_their_device_code(name: str) -> None:
     data = (FIXTURES / name).read_bytes()
-    (site,) = (site for site in elf.locate(build.as_view(data)) if isinstance(site, Site) and site.expects != "table")
-    assert isinstance(site, Site)
+    (site,) = (
+        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.expects != "table"
+    )
+    assert isinstance(site, CodeSection)
     assert site.index is not None
     result = removed(data, site.index)
     assert len(data) - len(result) == len(site.data)
@@ -344,8 +346,10 @@ def test_openmp_objects_lose_their_device_code(name: str) -> None:
 
 def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_points_to_it() -> None:
     data = (FIXTURES / "clang-22-hip.o").read_bytes()
-    (site,) = (site for site in elf.locate(build.as_view(data)) if isinstance(site, Site) and site.expects != "table")
-    assert isinstance(site, Site)
+    (site,) = (
+        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.expects != "table"
+    )
+    assert isinstance(site, CodeSection)
     assert site.index == 7
     for size in (0, 100, 12816, 50000):
         result = replaced(data, b"N" * size, 7)
@@ -355,7 +359,7 @@ def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_point
 
 def test_the_sections_of_the_bundler_go_with_their_headers() -> None:
     data = (FIXTURES / "clang-22-hip-rdc-bundler.o").read_bytes()
-    sites = [site for site in elf.locate(build.as_view(data)) if isinstance(site, Site)]
+    sites = [site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection)]
     indices = [site.index for site in sites if site.expects != "table"]
     result = removed(data, *[index for index in indices if index is not None])
     assert ElfFile(build.as_view(result)).section_count == 18

@@ -23,12 +23,12 @@ from fatpack.elf.file import ElfFile
 from fatpack.hosts import elf
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.slim.plan import plan
-from fatpack.ops.slim.wishes import Wishes
-from fatpack.proof import verify
+from fatpack.ops.slim.plan import plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
+from fatpack.proof import prove
 
 if TYPE_CHECKING:
-    from fatpack.hosts.relaying import Mode, Relayed
+    from fatpack.hosts.relaying import ShrinkMode, ShrinkResult
 
 pytestmark = pytest.mark.reference
 
@@ -84,9 +84,11 @@ def built(folder: Path, command: list[str], layout: Layout = USUAL, *, main: boo
     return path
 
 
-def edited(path: Path, mode: Mode = "auto", kept: int = 64, name: str = "edited/linked") -> tuple[Path, Relayed]:
+def edited(
+    path: Path, mode: ShrinkMode = "auto", kept: int = 64, name: str = "edited/linked"
+) -> tuple[Path, ShrinkResult]:
     """Return the file with less device code, in a folder of its own under the same name, and what was done."""
-    result = elf.relay(open_source(path).view(), smaller(path, kept), mode=mode)
+    result = elf.shrink(open_source(path).view(), smaller(path, kept), mode=mode)
     target = path.parent / name
     target.parent.mkdir(exist_ok=True)
     write_file(target, result.pieces, mode=0o755, force=True)
@@ -123,7 +125,7 @@ def lint(path: Path) -> set[bytes]:
     return found - {b"No errors"}
 
 
-def check(path: Path, tmp_path: Path, *, is_library: bool, after: tuple[tuple[str, ...], ...] = ()) -> Relayed:
+def check(path: Path, tmp_path: Path, *, is_library: bool, after: tuple[tuple[str, ...], ...] = ()) -> ShrinkResult:
     """Fail unless a file does and looks the same with less device code, and after other tools had it."""
     expected = printed(path, is_library=is_library)
     assert expected[0] == 0 and expected[1].count(b"ba55ed50") >= 4
@@ -208,11 +210,11 @@ def proved(folder: Path, linker: str, option: str, more: str = "") -> Path:
     done = subprocess.run([*compiler(linker), *OPTIONS[option], *sources, "-o", path], capture_output=True)
     assert not done.returncode, done.stderr.decode()
     before = open_source(path).view()
-    slimmed = plan(before, Wishes(keep=("sm_90",)))
+    slimmed = plan_slim(before, SlimOptions(keep=("sm_90",)))
     write_file(folder / "slim", slimmed.pieces, mode=0o755)
     assert slimmed.mode == "shrink" and len(slimmed.dropped) == 6
     assert printed(folder / "slim", is_library=is_library)[0] == 0
-    verdict = verify(before, open_source(folder / "slim").view())
+    verdict = prove(before, open_source(folder / "slim").view())
     assert verdict.is_proved, verdict.differences
     return folder / "slim"
 
@@ -361,7 +363,7 @@ def test_zeros_change_no_layout(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["shrink", "zero"])
-def test_what_was_edited_is_edited_again(first: Mode, tmp_path: Path) -> None:
+def test_what_was_edited_is_edited_again(first: ShrinkMode, tmp_path: Path) -> None:
     path = built(tmp_path, [*compiler("lld"), *OPTIONS["library"]], LARGE, main=False)
     expected = printed(path, is_library=True)
     once, _ = edited(path, first, kept=200000)

@@ -22,45 +22,45 @@ from tests.builders.handmade_elf import (
     Section,
     Segment,
 )
-from tests.laws.rooms import joined, view_of
 
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError, HostError, UsageError
 from fatpack.hosts import elf
-from fatpack.hosts.relaying import Move, NewContent, Relay
+from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.making import join_pieces, make_view
 
 if TYPE_CHECKING:
-    from fatpack.hosts.relaying import Mode, Relayed
+    from fatpack.hosts.relaying import ShrinkMode, ShrinkResult
 
 KINDS = list(product((32, 64), ("little", "big")))
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)
 
 #: containers: old address, old size, new address, new size
-FIRST = Move(BASE + CODE, 0x800, BASE + CODE, 0x40)
-SECOND = Move(BASE + CODE + 0x800, CODE_SIZE - 0x800, BASE + CODE + 0x40, 0xC0)
-THIRD = Move(BASE + MORE, MORE_SIZE, BASE + MORE, 0x100)
+FIRST = ContainerMove(BASE + CODE, 0x800, BASE + CODE, 0x40)
+SECOND = ContainerMove(BASE + CODE + 0x800, CODE_SIZE - 0x800, BASE + CODE + 0x40, 0xC0)
+THIRD = ContainerMove(BASE + MORE, MORE_SIZE, BASE + MORE, 0x100)
 NEW = bytes(range(256))
 
 
-def change(file: LinkedElf, **pointers: int) -> Relay:
+def change(file: LinkedElf, **pointers: int) -> ShrinkRequest:
     """Return the usual change: 256 bytes of both sections are left, and the second container moves."""
     contents = [
-        NewContent(file.index(".nv_fatbin"), [NEW]),
-        NewContent(file.index(".hip_fatbin"), [NEW[:128], NEW[128:]]),
+        NewSectionContent(file.index(".nv_fatbin"), [NEW]),
+        NewSectionContent(file.index(".hip_fatbin"), [NEW[:128], NEW[128:]]),
     ]
     usual = {DATA_ADDRESS: BASE + CODE + 0x10, DATA_ADDRESS + 2 * file.word: SECOND.new}
-    return Relay(contents, [FIRST, SECOND, THIRD], usual)
+    return ShrinkRequest(contents, [FIRST, SECOND, THIRD], usual)
 
 
-def relayed(file: LinkedElf, mode: Mode = "auto", **facts: object) -> tuple[bytes, Relayed]:
-    result = elf.relay(view_of(file.build()), change(file).replace(**facts), mode=mode)
-    return joined(result.pieces), result
+def relayed(file: LinkedElf, mode: ShrinkMode = "auto", **facts: object) -> tuple[bytes, ShrinkResult]:
+    result = elf.shrink(make_view(file.build()), change(file).replace(**facts), mode=mode)
+    return join_pieces(result.pieces), result
 
 
 def loads(data: bytes) -> list[tuple[int, ...]]:
     """Return (offset, address, size) of the loaded segments."""
-    file = ElfFile(view_of(data))
+    file = ElfFile(make_view(data))
     places = [file.layouts.program.position(name) for name in ("offset", "address", "file_size")]
     return [tuple(row[place] for place in places) for row in file.programs() if row[0] == PT_LOAD]
 
@@ -76,7 +76,7 @@ def memory(data: bytes) -> dict[int, int]:
 
 def named(data: bytes) -> dict[str, tuple[int, int, bytes]]:
     """Return name → (address, size, bytes) of the sections."""
-    file = ElfFile(view_of(data))
+    file = ElfFile(make_view(data))
     return {
         file.name(section): (section.address, section.size, file.contents(section).tobytes())
         for section in file.sections()
@@ -85,7 +85,7 @@ def named(data: bytes) -> dict[str, tuple[int, int, bytes]]:
 
 @each_kind
 @pytest.mark.parametrize("mode", ["shrink", "zero"])
-def test_memory_is_what_it_was_but_for_device_code_and_its_pointers(bits: int, order: str, mode: Mode) -> None:
+def test_memory_is_what_it_was_but_for_device_code_and_its_pointers(bits: int, order: str, mode: ShrinkMode) -> None:
     file = LinkedElf(bits, order, machine=62 if bits == 64 else 3)
     before = file.build()
     after, result = relayed(file, mode)
@@ -119,7 +119,7 @@ def test_device_code_is_passed_on_unread() -> None:
     file = LinkedElf()
     view = _Guarded(file.build(), "test").view()
     kept = view.slice(MORE + 0x40, 0x300)
-    result = elf.relay(view, Relay([NewContent(file.index(".hip_fatbin"), [kept])], [], {}))
+    result = elf.shrink(view, ShrinkRequest([NewSectionContent(file.index(".hip_fatbin"), [kept])], [], {}))
     assert any(piece is kept for piece in result.pieces)
     assert result.mode == "shrink"
 
@@ -153,7 +153,7 @@ def test_what_stands_behind_the_program_headers_makes_room(bits: int, order: str
         assert new[name][2] == old[name][2]
         assert BASE + CODE + 0x100 <= new[name][0] < BASE + CODE + 0x240
         assert (new[name][0] - old[name][0]) % 16 == 0
-    read = ElfFile(view_of(after))
+    read = ElfFile(make_view(after))
     rows = list(read.programs())
     kind, offset, address, size = (
         read.layouts.program.position(name) for name in ("type", "offset", "address", "file_size")
@@ -273,7 +273,7 @@ def why(file: LinkedElf, **facts: object) -> str:
 
 def test_less_than_a_page_becomes_zeros() -> None:
     file = LinkedElf()
-    content = NewContent(file.index(".nv_fatbin"), [b"x" * (CODE_SIZE - 0xFFF)])
+    content = NewSectionContent(file.index(".nv_fatbin"), [b"x" * (CODE_SIZE - 0xFFF)])
     assert why(file, contents=[content], moves=[], pointers={}) == "no section loses as much as a page of 4096 bytes"
 
 
@@ -319,7 +319,7 @@ def test_segments_that_cannot_be_split(file: LinkedElf, reason: str) -> None:
 def test_physical_addresses_go_round_where_words_end(bits: int, order: str) -> None:
     file = LinkedElf(bits, order)
     data = bytearray(file.build())
-    elf_file = ElfFile(view_of(bytes(data)))
+    elf_file = ElfFile(make_view(bytes(data)))
     layout, start = elf_file.layouts.program, elf_file.header.program_offset
     place, kind = layout.position("physical_address"), layout.position("type")
     largest, rows = elf_file.layouts.largest, list(elf_file.programs())
@@ -327,8 +327,8 @@ def test_physical_addresses_go_round_where_words_end(bits: int, order: str) -> N
         values = list(row)
         values[place] = largest - 0xFFF
         data[start + number * layout.size : start + (number + 1) * layout.size] = layout.pack(*values)
-    result = elf.relay(view_of(bytes(data)), change(file), mode="shrink")
-    after = [row for row in ElfFile(view_of(joined(result.pieces))).programs() if row[kind] == PT_LOAD]
+    result = elf.shrink(make_view(bytes(data)), change(file), mode="shrink")
+    after = [row for row in ElfFile(make_view(join_pieces(result.pieces))).programs() if row[kind] == PT_LOAD]
     assert len(after) > len([row for row in rows if row[kind] == PT_LOAD])
     at = layout.position("address")
     wholes = [row[at] for row in rows if row[kind] == PT_LOAD]
@@ -399,7 +399,7 @@ def test_as_many_program_headers_as_there_can_be(count: int, reason: str) -> Non
         assert reason in why(file)
         return
     after, _ = relayed(file, "shrink")
-    read = ElfFile(view_of(after))
+    read = ElfFile(make_view(after))
     assert read.program_count == 65534 and len(loads(after)) == 4
     assert len(list(read.programs())) == 65534
 
@@ -467,16 +467,16 @@ def test_contents_that_cannot_be() -> None:
     file = LinkedElf()
     code, fixed = file.index(".nv_fatbin"), file.index(".hash")
     for contents, problem in (
-        ([NewContent(0, [])], "there is no section 0"),
-        ([NewContent(99, [])], "there is no section 99"),
-        ([NewContent(code, []), NewContent(code, [])], "section 6 is given twice"),
+        ([NewSectionContent(0, [])], "there is no section 0"),
+        ([NewSectionContent(99, [])], "there is no section 99"),
+        ([NewSectionContent(code, []), NewSectionContent(code, [])], "section 6 is given twice"),
     ):
         with pytest.raises(UsageError, match=problem):
             relayed(file, contents=contents)
     with pytest.raises(HostError, match=r"section 2 \(.hash\) at 0x.* has type hash"):
-        relayed(file, contents=[NewContent(fixed, [])])
+        relayed(file, contents=[NewSectionContent(fixed, [])])
     with pytest.raises(HostError, match="would get 36865 bytes, and has room for 36864"):
-        relayed(file, contents=[NewContent(code, [bytes(CODE_SIZE + 1)])])
+        relayed(file, contents=[NewSectionContent(code, [bytes(CODE_SIZE + 1)])])
     file.section(".nv_fatbin").flags |= 0x400
     with pytest.raises(HostError, match="has flags A"):
         relayed(file)
@@ -488,7 +488,7 @@ def test_objects_and_files_without_sections_are_refused() -> None:
     data = bytearray(LinkedElf().build())
     data[40:48] = data[58:64] = b""
     with pytest.raises((HostError, FormatError)):
-        elf.relay(view_of(bytes(data)), Relay([], [], {}))
+        elf.shrink(make_view(bytes(data)), ShrinkRequest([], [], {}))
 
 
 def test_sections_over_each_other_are_refused() -> None:
@@ -502,7 +502,7 @@ def test_sections_without_an_address_shrink_without_a_split() -> None:
     file = LinkedElf()
     file.sections.append(Section(".llvm.offloading", PROGBITS, -1, b"z" * 0x5000, 0x80000000))
     before = file.build()
-    content = NewContent(file.index(".llvm.offloading"), [b"new"])
+    content = NewSectionContent(file.index(".llvm.offloading"), [b"new"])
     after, result = relayed(file, "shrink", contents=[content], moves=[], pointers={})
     assert len(after) == len(before) - 0x4000 and len(loads(after)) == len(loads(before))
     assert named(after)[".llvm.offloading"] == (0, 3, b"new")
@@ -513,7 +513,7 @@ def test_an_emptied_section_at_a_segments_end_takes_no_header() -> None:
     file = LinkedElf()
     file.sections = [each for each in file.sections if each.name != ".after"]
     file.segments[1].size = AFTER
-    contents = [NewContent(file.index(".hip_fatbin"), [])]
+    contents = [NewSectionContent(file.index(".hip_fatbin"), [])]
     after, _ = relayed(file, "shrink", contents=contents, moves=[], pointers={})
     assert [size for _, _, size in loads(after)] == [MORE, loads(file.build())[1][2]]
 
@@ -525,9 +525,9 @@ def test_thousands_of_sections_and_segments_are_gone_through_once() -> None:
     file.sections += [Section(".note", 7, -1, b"note", align=1, address=number) for number in range(8000)]
     file.segments += [Segment(4, 0x10000, DATA_ADDRESS, 8, align=1)] * 4000
     file.symbol_table(*[(0, 0, 1, number % 40000) for number in range(8000)])
-    result = elf.relay(view_of(file.build()), change(file))
+    result = elf.shrink(make_view(file.build()), change(file))
     assert result.mode == "zero"
-    changes = [NewContent(number, [b""]) for number in range(11, 4000)]
+    changes = [NewSectionContent(number, [b""]) for number in range(11, 4000)]
     for section in file.sections[11:4000]:
         section.type = PROGBITS
-    elf.relay(view_of(file.build()), Relay(changes, [], {}))
+    elf.shrink(make_view(file.build()), ShrinkRequest(changes, [], {}))

@@ -13,12 +13,12 @@ import pytest
 from tests.builders.linked_elf import entry, fatbin
 from tests.reference import package, run, tool
 
-from fatpack.hosts import Site, pe
+from fatpack.hosts import CodeSection, pe
 from fatpack.hosts.pe.read import PeFile
-from fatpack.hosts.relaying import Move, NewContent, Relay
+from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
-from fatpack.proof import verify
+from fatpack.proof import prove
 
 pytestmark = pytest.mark.reference
 
@@ -92,24 +92,24 @@ def slimmed(path: Path, mode: str) -> Path:
     with open_source(path) as source:
         view = source.view()
         image = PeFile(view)
-        sites = {site.section: site for site in pe.locate(view) if isinstance(site, Site)}
+        sites = {site.section: site for site in pe.locate(view) if isinstance(site, CodeSection)}
         starts = {section.number: image.base + section.virtual_address for section in image.sections()}
         fat, records = sites[".nv_fatb"], sites[".nvFatBi"]
         words = _words(records, starts[records.number], image.word)
         new, moves, pointers, old = b"", [], {}, starts[fat.number]
         for whole, reduced in zip(WHOLE, REDUCED, strict=True):
             place = starts[fat.number] + len(new)
-            moves.append(Move(old, len(whole), place, len(reduced)))
+            moves.append(ContainerMove(old, len(whole), place, len(reduced)))
             pointers[words[old]] = place
             new += reduced
             old += len(whole)
-        relayed = pe.relay(view, Relay([NewContent(fat.number, [new])], moves, pointers), mode=mode)
+        relayed = pe.shrink(view, ShrinkRequest([NewSectionContent(fat.number, [new])], moves, pointers), mode=mode)
         assert relayed.mode == mode
         result.write_bytes(b"".join(bytes(p.tobytes() if isinstance(p, View) else p) for p in relayed.pieces))
     return result
 
 
-def _words(records: Site, start: int, word: int) -> dict[int, int]:
+def _words(records: CodeSection, start: int, word: int) -> dict[int, int]:
     """Return what records point to, with the addresses of the pointers."""
     data, found = records.data.tobytes(), {}
     for at in range(0, len(data) - 8 - word + 1, 8):
@@ -135,7 +135,7 @@ def test_other_tools_read_what_is_left(tmp_path: Path, linker: str, mode: str) -
     assert image.optional_header.checksum in (0, image.compute_checksum())
     assert [bytes(item.payload) for item in whole.debug] == [bytes(item.payload) for item in image.debug]
     with open_source(path) as before, open_source(after) as now:
-        verdict = verify(before.view(), now.view())
+        verdict = prove(before.view(), now.view())
     assert verdict.is_proved, verdict.differences
     assert [image.title for image in verdict.kept] == ["cubin sm_90"] * 3
 

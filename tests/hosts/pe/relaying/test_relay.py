@@ -12,13 +12,13 @@ from tests.builders.linked_pe import Image
 
 from fatpack.errors import FormatError, HostError, UsageError
 from fatpack.hosts import pe
-from fatpack.hosts.relaying import Move, NewContent, Relay, Relayed
+from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest, ShrinkResult
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.proof import verify
+from fatpack.proof import prove
 
 if TYPE_CHECKING:
-    from fatpack.hosts.relaying import Mode
+    from fatpack.hosts.relaying import ShrinkMode
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(250)) * 8)
 SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
@@ -30,24 +30,24 @@ def view(data: bytes) -> View:
     return BytesSource(data, "a.dll").view()
 
 
-def change(image: Image, containers: list[bytes] = REDUCED, **facts: Any) -> Relay:
+def change(image: Image, containers: list[bytes] = REDUCED, **facts: Any) -> ShrinkRequest:
     """Return the change by which an image gets other containers."""
     start, new, moves, pointers = image.base + image.places[".nv_fatb"][0], b"", [], {}
     for number, (old, container) in enumerate(zip(image.containers, containers, strict=True)):
         place = start + len(new)
-        moves.append(Move(image.base + old, len(WHOLE[number]), place, len(container)))
+        moves.append(ContainerMove(image.base + old, len(WHOLE[number]), place, len(container)))
         if place != image.base + old:
             pointers[image.base + image.words[number]] = place
         new += container + bytes(-len(container) % 8)
-    return Relay([NewContent(linked_pe.FAT, [new])], moves, pointers, **facts)
+    return ShrinkRequest([NewSectionContent(linked_pe.FAT, [new])], moves, pointers, **facts)
 
 
-def joined(relayed: Relayed) -> bytes:
+def joined(relayed: ShrinkResult) -> bytes:
     return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in relayed.pieces)
 
 
-def relayed(image: Image, mode: Mode = "auto", **facts: Any) -> tuple[Relayed, bytes]:
-    found = pe.relay(view(image.data), change(image, **facts), mode=mode)
+def relayed(image: Image, mode: ShrinkMode = "auto", **facts: Any) -> tuple[ShrinkResult, bytes]:
+    found = pe.shrink(view(image.data), change(image, **facts), mode=mode)
     return found, joined(found)
 
 
@@ -63,12 +63,12 @@ IMAGES = {
 
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize("mode", ["shrink", "zero"])
-def test_the_image_is_the_same_program(name: str, mode: Mode) -> None:
+def test_the_image_is_the_same_program(name: str, mode: ShrinkMode) -> None:
     options: dict[str, Any] = IMAGES[name]
     image = linked_pe.build(WHOLE, **options)
     found, after = relayed(image, mode)
     assert found.mode == mode and not found.why
-    verdict = verify(view(image.data), view(after))
+    verdict = prove(view(image.data), view(after))
     assert verdict.is_proved, verdict.differences
     assert [each.title for each in verdict.kept] == ["cubin sm_90", "cubin sm_90"]
     gone = sum(size for _, size in found.cuts)
@@ -98,15 +98,15 @@ def test_an_edited_image_can_be_edited_again() -> None:
     image = linked_pe.build(WHOLE)
     _, once = relayed(image, "zero")
     _, twice = relayed(image._replace(data=once), "shrink")
-    assert verify(view(image.data), view(twice)).is_proved
+    assert prove(view(image.data), view(twice)).is_proved
     assert len(twice) < len(once)
 
 
 def test_a_small_saving_leaves_zeros_and_says_so() -> None:
     small = [fatbin(SM90, entry(1, 90, b"x")), fatbin(SM90)]
     image = linked_pe.build(small)
-    content = NewContent(linked_pe.FAT, [REDUCED[0]])
-    found = pe.relay(view(image.data), Relay([content], [], {}))
+    content = NewSectionContent(linked_pe.FAT, [REDUCED[0]])
+    found = pe.shrink(view(image.data), ShrinkRequest([content], [], {}))
     assert found.mode == "zero" and "FileAlignment" in found.why and len(joined(found)) == len(image.data)
 
 
@@ -115,10 +115,10 @@ def test_a_signature_is_refused_or_dropped() -> None:
     with pytest.raises(HostError, match="signed"):
         relayed(image)
     for mode in ("shrink", "zero"):
-        found = pe.relay(view(image.data), change(image, drop_signature=True), mode=mode)
+        found = pe.shrink(view(image.data), change(image, drop_signature=True), mode=mode)
         after = joined(found)
         assert b"certificates" not in after and found.cuts[-1] == (len(image.data) - 16, 16)
-        verdict = verify(view(image.data), view(after))
+        verdict = prove(view(image.data), view(after))
         assert verdict.is_proved, verdict.differences
         assert [each.what for each in verdict.changed][-1] == "signature, which is taken out"
 
@@ -127,7 +127,7 @@ def test_certificates_elsewhere_than_at_the_end_are_refused() -> None:
     image = linked_pe.build(WHOLE, signature=b"certificates ...")
     longer = image._replace(data=image.data + b"more")
     with pytest.raises(HostError, match="not at the end"):
-        pe.relay(view(longer.data), change(image, drop_signature=True))
+        pe.shrink(view(longer.data), change(image, drop_signature=True))
 
 
 def test_an_exported_container_does_not_move() -> None:
@@ -164,18 +164,18 @@ def test_wrong_requests_are_named() -> None:
     image = linked_pe.build(WHOLE)
     data, word = view(image.data), image.base + image.words[0]
 
-    def relay(contents: list[NewContent], pointers: dict[int, int] | None = None) -> None:
-        pe.relay(data, Relay(contents, [], pointers or {}))
+    def relay(contents: list[NewSectionContent], pointers: dict[int, int] | None = None) -> None:
+        pe.shrink(data, ShrinkRequest(contents, [], pointers or {}))
 
-    content = NewContent(linked_pe.FAT, [b"x" * 8])
+    content = NewSectionContent(linked_pe.FAT, [b"x" * 8])
     with pytest.raises(UsageError, match="no section 9"):
-        relay([NewContent(9, [b""])])
+        relay([NewSectionContent(9, [b""])])
     with pytest.raises(UsageError, match="twice"):
         relay([content, content])
     with pytest.raises(HostError, match="holds code"):
-        relay([NewContent(1, [b""])])
+        relay([NewSectionContent(1, [b""])])
     with pytest.raises(HostError, match="has room for"):
-        relay([NewContent(linked_pe.FAT, [bytes(0x10000)])])
+        relay([NewSectionContent(linked_pe.FAT, [bytes(0x10000)])])
     with pytest.raises(HostError, match="no bytes of a pointer"):
         relay([content], {image.base + 0x900000: word})
     with pytest.raises(HostError, match="in the device code"):
@@ -192,11 +192,11 @@ def test_damage_gives_an_error_or_an_image_and_nothing_else() -> None:
     for at in [*range(0, 0x400, 3), *range(len(image.data) - 0x600, len(image.data), 31)]:
         damaged = image.data[:at] + bytes([image.data[at] ^ 0xFF]) + image.data[at + 1 :]
         try:
-            joined(pe.relay(view(damaged), wanted))
+            joined(pe.shrink(view(damaged), wanted))
         except (FormatError, HostError):
             pass
     for size in range(0, len(image.data), 97):
         try:
-            joined(pe.relay(view(image.data[:size]), wanted))
+            joined(pe.shrink(view(image.data[:size]), wanted))
         except (FormatError, HostError):
             pass

@@ -7,34 +7,35 @@ from io import BytesIO
 import pytest
 from tests.builders import elf
 from tests.builders.fatbin import of_words as cuda
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack.errors import UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.choosing.refusal import Refused
-from fatpack.ops.slim.choosing.rows import spelled
-from fatpack.ops.slim.choosing.select import select
-from fatpack.ops.slim.plan import plan
-from fatpack.ops.slim.wishes import Wishes
-from fatpack.scanner import Found, scan
-from fatpack.target.machine import devices
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.choosing.refusal import SlimRefused
+from fatpack.ops.slim.choosing.rows import arch_label
+from fatpack.ops.slim.choosing.select import choose_images
+from fatpack.ops.slim.plan import plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
+from fatpack.scanner import FoundContainer, scan
+from fatpack.target.machine import parse_devices
+from fatpack.testing.making import join_pieces
 
 
 def view(data: bytes, name: str = "x.fatbin") -> View:
     return BytesSource(data, name).view()
 
 
-def kept(words: str, wishes: Wishes, *, all_minors: bool = False) -> str:
-    found = select(list(scan(view(cuda(words)))), wishes, all_minors=all_minors)
-    names = [spelled(row.image).removeprefix("sm_") for row in found.kept]
+def kept(words: str, wishes: SlimOptions, *, all_minors: bool = False) -> str:
+    found = choose_images(list(scan(view(cuda(words)))), wishes, all_minors=all_minors)
+    names = [arch_label(row.image).removeprefix("sm_") for row in found.kept]
     return " ".join(names).replace("compute_", "p").replace("lto_", "L")
 
 
-def for_(*names: str, **more: object) -> Wishes:
-    return Wishes(devices=devices(names), **more)  # type: ignore[arg-type]
+def for_(*names: str, **more: object) -> SlimOptions:
+    return SlimOptions(devices=parse_devices(names), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +69,17 @@ def test_ptx_stays_as_asked_for_and_where_nothing_else_serves() -> None:
     assert kept("80 90 p80 p90", for_("sm_90", keep_ptx="none")) == "90"
     assert kept("80 p80 p90", for_("sm_90", keep_ptx="none")) == "p90"
     assert kept("80 90 p80 p90", for_("sm_90", keep_ptx="all")) == "90 p80 p90"
-    assert kept("80 90 p80 p90", Wishes(keep_ptx="none")) == "80 90"
-    assert kept("80 90 p80 p90", Wishes(keep_ptx="newest")) == "80 90 p90"
+    assert kept("80 90 p80 p90", SlimOptions(keep_ptx="none")) == "80 90"
+    assert kept("80 90 p80 p90", SlimOptions(keep_ptx="newest")) == "80 90 p90"
 
 
 def test_patterns_name_what_goes_and_what_stays() -> None:
-    assert kept("52 60 61 70 p70", Wishes(drop=("sm_5*", "sm_6*"))) == "70 p70"
-    assert kept("52 60 61 70 p61", Wishes(drop=("sm_6*",))) == "52 70 p61"  # PTX is compute_61
-    assert kept("52 70 p70", Wishes(drop=("compute_*",))) == "52 70"
-    assert kept("80 90 90a p80", Wishes(keep=("sm_9*",))) == "90 90a p80"
+    assert kept("52 60 61 70 p70", SlimOptions(drop=("sm_5*", "sm_6*"))) == "70 p70"
+    assert kept("52 60 61 70 p61", SlimOptions(drop=("sm_6*",))) == "52 70 p61"  # PTX is compute_61
+    assert kept("52 70 p70", SlimOptions(drop=("compute_*",))) == "52 70"
+    assert kept("80 90 90a p80", SlimOptions(keep=("sm_9*",))) == "90 90a p80"
     assert kept("80 86 90", for_("sm_90", keep=("sm_80",))) == "80 90"
-    assert kept("80 86 90", Wishes()) == "80 86 90"
+    assert kept("80 86 90", SlimOptions()) == "80 86 90"
 
 
 def test_libraries_that_choose_by_name_keep_all_that_fits() -> None:
@@ -87,32 +88,32 @@ def test_libraries_that_choose_by_name_keep_all_that_fits() -> None:
 
 def test_a_container_that_would_be_empty_is_refused_with_its_kernels() -> None:
     with pytest.raises(
-        Refused, match=r"would have no device code left, and has .*compute_90: container 0 .*kernels: k90"
+        SlimRefused, match=r"would have no device code left, and has .*compute_90: container 0 .*kernels: k90"
     ) as caught:
-        plan(view(cuda("90 p90")), Wishes(drop=("sm_*", "compute_*")))
+        plan_slim(view(cuda("90 p90")), SlimOptions(drop=("sm_*", "compute_*")))
     assert caught.value.exit_code == 1
-    with pytest.raises(Refused, match="nothing in the file runs on sm_80: 1 container has sm_90"):
-        plan(view(cuda("90")), for_("sm_80"))
+    with pytest.raises(SlimRefused, match="nothing in the file runs on sm_80: 1 container has sm_90"):
+        plan_slim(view(cuda("90")), for_("sm_80"))
 
 
 def test_a_device_that_was_served_must_still_be() -> None:
-    with pytest.raises(Refused, match="would serve sm_90 no more"):
-        plan(view(cuda("80 90")), for_("sm_80", "sm_90", drop=("sm_90",)))
+    with pytest.raises(SlimRefused, match="would serve sm_90 no more"):
+        plan_slim(view(cuda("80 90")), for_("sm_80", "sm_90", drop=("sm_90",)))
 
 
 def test_code_that_none_of_the_devices_loads_is_refused() -> None:
     with pytest.raises(
-        Refused,
+        SlimRefused,
         match=r"nothing in the file runs on sm_75: 1 container has sm_80, compute_90: container 0 .*kernels: k90",
     ):
-        plan(view(cuda("80 p90")), for_("sm_75"))
+        plan_slim(view(cuda("80 p90")), for_("sm_75"))
     assert kept("80 p90", for_("sm_75", allow_empty=True)) == "p90"
-    assert not select(list(scan(view(cuda("80 p90")))), for_("sm_75", keep=("sm_80",))).refused
-    assert not select(list(scan(view(cuda("80 L75")))), for_("sm_75")).refused
+    assert not choose_images(list(scan(view(cuda("80 p90")))), for_("sm_75", keep=("sm_80",))).refused
+    assert not choose_images(list(scan(view(cuda("80 L75")))), for_("sm_75")).refused
 
 
 def test_what_did_not_serve_a_device_before_is_told_and_not_refused() -> None:
-    found = plan(view(cuda("90a")), for_("sm_86", "sm_90"))
+    found = plan_slim(view(cuda("90a")), for_("sm_86", "sm_90"))
     assert any("sm_86 is not served, and was not before" in note for note in found.notes)
     assert not found.is_changed
 
@@ -122,30 +123,30 @@ def test_an_object_keeps_an_empty_container_of_what_was_for_no_device() -> None:
     made.add(".nv_fatbin", cuda("80 90") + cuda("100 p100"), align=8)
     made.add("other", b"x")
     before = view(made.build(), "x.o")
-    found = plan(before, for_("sm_90"))
-    after = view(joined(found.pieces))
-    check_of(found)(before, after)
-    left = [item for item in scan(after) if isinstance(item, Found)]
+    found = plan_slim(before, for_("sm_90"))
+    after = view(join_pieces(found.pieces))
+    verifier_for(found)(before, after)
+    left = [item for item in scan(after) if isinstance(item, FoundContainer)]
     assert [[image.target.arch for image in item.images] for item in left] == [["sm_90"], []]
     assert [note for note in found.notes if "registered" in note] == [
         "nothing was for sm_90 before: the code goes, and what is registered stays, empty (1 container)"
     ]
-    with pytest.raises(Refused, match="would serve sm_100, sm_90 no more"):
-        plan(before, for_("sm_90", "sm_100", drop=("*_100",)))
+    with pytest.raises(SlimRefused, match="would serve sm_100, sm_90 no more"):
+        plan_slim(before, for_("sm_90", "sm_100", drop=("*_100",)))
 
 
 def test_words_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="keep_ptx"):
-        Wishes(keep_ptx="some")  # type: ignore[arg-type]
+        SlimOptions(keep_ptx="some")  # type: ignore[arg-type]
 
 
 def test_slimming_twice_changes_nothing_more() -> None:
     wishes = for_("sm_86")
-    once = joined(plan(view(cuda("80 86 90 p90")), wishes).pieces)
-    again = plan(view(once), wishes)
+    once = join_pieces(plan_slim(view(cuda("80 86 90 p90")), wishes).pieces)
+    again = plan_slim(view(once), wishes)
     assert not again.is_changed
     assert not again.dropped
-    found = [item for item in scan(view(once)) if isinstance(item, Found)]
+    found = [item for item in scan(view(once)) if isinstance(item, FoundContainer)]
     assert [image.target.arch for image in found[0].images] == ["sm_86", "sm_90"]
 
 
@@ -171,23 +172,23 @@ HOST = "host-x86_64-unknown-linux-gnu-"
     ],
 )
 def test_of_a_bundle_stays_what_hip_takes_and_the_host(ids: str, device: str, left: str) -> None:
-    found = select(list(scan(view(bundle(HOST, *(AMD + one for one in ids.split()))))), for_(device))
+    found = choose_images(list(scan(view(bundle(HOST, *(AMD + one for one in ids.split()))))), for_(device))
     assert [row.image.target.arch for row in found.kept] == ["", *left.split()]
 
 
 def test_code_of_a_vendor_that_is_not_named_stays() -> None:
-    found = plan(view(bundle(HOST, AMD + "gfx90a", AMD + "gfx942")), for_("sm_90"))
+    found = plan_slim(view(bundle(HOST, AMD + "gfx90a", AMD + "gfx942")), for_("sm_90"))
     assert not found.is_changed
     assert found.notes == ("code for AMD devices stays: none of them is named (1 container)",)
 
 
 def test_programs_of_a_kpack_archive_are_chosen_for_apart() -> None:
     data = (FIXTURES / "kpack" / "needs.plain.kpack").read_bytes()
-    programs = {row.image.attrs["binary"] for row in select(list(scan(view(data))), Wishes()).kept}
+    programs = {row.image.attrs["binary"] for row in choose_images(list(scan(view(data))), SlimOptions()).kept}
     assert len(programs) > 1
-    with pytest.raises(Refused, match="no device code left"):
-        plan(view(data), for_("gfx1100"))
-    found = plan(view(data), for_("gfx90a", "gfx906"))
+    with pytest.raises(SlimRefused, match="no device code left"):
+        plan_slim(view(data), for_("gfx1100"))
+    found = plan_slim(view(data), for_("gfx90a", "gfx906"))
     assert [row.image.target.arch for row in found.kept] == ["gfx90a", "gfx906:xnack+"]
 
 
@@ -215,37 +216,37 @@ def side_by_side(*archs: str, offload: str = "hip", within: str = "") -> bytes:
 @pytest.mark.parametrize("within", ["", ".llvm.offloading"], ids=["file", "object"])
 def test_of_offload_binaries_side_by_side_whole_ones_go(within: str) -> None:
     before = view(side_by_side("gfx906", "gfx90a", within=within))
-    for wishes in (for_("gfx90a"), Wishes(drop=("gfx906",))):
-        found = plan(before, wishes)
-        after = view(joined(found.pieces))
-        check_of(found)(before, after)
-        left = [item for item in scan(after) if isinstance(item, Found)]
+    for wishes in (for_("gfx90a"), SlimOptions(drop=("gfx906",))):
+        found = plan_slim(before, wishes)
+        after = view(join_pieces(found.pieces))
+        verifier_for(found)(before, after)
+        left = [item for item in scan(after) if isinstance(item, FoundContainer)]
         assert [image.target.arch for item in left for image in item.images] == ["gfx90a"]
-    with pytest.raises(Refused, match=r"2 containers .*: container 0 .*; container 1 ") as caught:
-        plan(before, for_("gfx1100"))
+    with pytest.raises(SlimRefused, match=r"2 containers .*: container 0 .*; container 1 ") as caught:
+        plan_slim(before, for_("gfx1100"))
     assert [one.number for one in caught.value.containers] == [0, 1]
 
 
 def test_of_offload_binaries_each_vendor_keeps_something() -> None:
     before = view(side_by_side("sm_80", "gfx90a", "gfx906", offload="openmp"))
-    with pytest.raises(Refused, match=r"1 container would have no device code left.*: container 0 ") as caught:
-        plan(before, Wishes(drop=("sm_*",)))
+    with pytest.raises(SlimRefused, match=r"1 container would have no device code left.*: container 0 ") as caught:
+        plan_slim(before, SlimOptions(drop=("sm_*",)))
     assert [one.number for one in caught.value.containers] == [0]
-    assert [row.position for row in plan(before, for_("sm_80", "gfx906")).kept] == ["0.0", "2.0"]
+    assert [row.position for row in plan_slim(before, for_("sm_80", "gfx906")).kept] == ["0.0", "2.0"]
 
 
 def test_code_of_offload_binaries_that_no_device_loads_is_refused_wherever_it_lies() -> None:
     before = view(side_by_side("sm_80", "compute_90", offload="cuda"))
-    with pytest.raises(Refused, match=r"sm_75.*: container 1 ") as caught:
-        plan(before, for_("sm_75"))
+    with pytest.raises(SlimRefused, match=r"sm_75.*: container 1 ") as caught:
+        plan_slim(before, for_("sm_75"))
     assert [one.number for one in caught.value.containers] == [1]
-    assert [row.position for row in plan(before, for_("sm_80")).kept] == ["0.0", "1.0"]
+    assert [row.position for row in plan_slim(before, for_("sm_80")).kept] == ["0.0", "1.0"]
 
 
 def test_a_pattern_that_means_nothing_does_not_let_all_go() -> None:
-    with pytest.raises(Refused, match=r"nothing in it is sm_5O or sm_7\*: it has sm_80, sm_90, compute_90"):
-        plan(view(cuda("80 90 p90")), Wishes(keep=("sm_5O", "sm_7*")))
-    assert [row.position for row in plan(view(cuda("80 90 p90")), Wishes(keep=("sm_5O", "sm_9*"))).kept] == [
+    with pytest.raises(SlimRefused, match=r"nothing in it is sm_5O or sm_7\*: it has sm_80, sm_90, compute_90"):
+        plan_slim(view(cuda("80 90 p90")), SlimOptions(keep=("sm_5O", "sm_7*")))
+    assert [row.position for row in plan_slim(view(cuda("80 90 p90")), SlimOptions(keep=("sm_5O", "sm_9*"))).kept] == [
         "0.1",
         "0.2",
     ]
@@ -254,15 +255,15 @@ def test_a_pattern_that_means_nothing_does_not_let_all_go() -> None:
 def test_code_of_a_vendor_that_is_dropped_is_not_said_to_stay() -> None:
     hip = view((FIXTURES / "elf" / "clang-22-hip.o").read_bytes(), "hip.o")
     note = "code for AMD devices stays: none of them is named (1 container)"
-    assert plan(hip, for_("sm_90")).notes == (note,)
-    gone = plan(hip, for_("sm_90", drop=("gfx*",), allow_empty=True))
+    assert plan_slim(hip, for_("sm_90")).notes == (note,)
+    gone = plan_slim(hip, for_("sm_90", drop=("gfx*",), allow_empty=True))
     assert (gone.notes, len(gone.dropped)) == ((), 2)
-    assert plan(hip, for_("sm_90", drop=("gfx90a",))).notes == (note,)
+    assert plan_slim(hip, for_("sm_90", drop=("gfx90a",))).notes == (note,)
 
 
 def test_each_image_may_be_asked_about() -> None:
-    wishes = Wishes(goes=lambda found, image: found.format == "cuda-fatbin" and image.form == "ptx")
-    made = plan(view(cuda("80 90 p80 p90")), wishes)
+    wishes = SlimOptions(goes=lambda found, image: found.format == "cuda-fatbin" and image.form == "ptx")
+    made = plan_slim(view(cuda("80 90 p80 p90")), wishes)
     assert ([row.position for row in made.kept], made.mode) == (["0.0", "0.1"], "edit")
-    with pytest.raises(Refused, match="1 container would have no device code left"):
-        plan(view(cuda("80 90")), Wishes(goes=lambda *_: True))
+    with pytest.raises(SlimRefused, match="1 container would have no device code left"):
+        plan_slim(view(cuda("80 90")), SlimOptions(goes=lambda *_: True))

@@ -23,7 +23,7 @@ from tests.reference import package
 from fatpack.errors import BadValue, HostError, UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.slim.conda.slimming import SlimConda, slim_conda
+from fatpack.ops.slim.conda.slimming import SlimmedConda, slim_conda
 from fatpack.record import Record
 
 STEM, NEW = "demo-1.5-h12_0", "demo-1.5-sm90_h12_0"
@@ -80,7 +80,7 @@ def shorter(view: View) -> Shorter:
     return Shorter([data[:2], data[2:].rstrip(b"\0")], data.endswith(b"\0"))
 
 
-def slimmed(data: bytes, suffix: str, build_tag: str = "sm90", stem: str = STEM) -> tuple[SlimConda, bytes]:
+def slimmed(data: bytes, suffix: str, build_tag: str = "sm90", stem: str = STEM) -> tuple[SlimmedConda, bytes]:
     name = stem + suffix
     result = slim_conda(view_of(data, name), name, shorter, build_tag, OPENED)
     made = PiecesSource(result.pieces, result.name)

@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pytest
 from tests.builders.sycl import packed, spirv
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run, tool
 
 import fatpack
 from fatpack import proof
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.plan import Plan, plan
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.plan import SlimPlan, plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
+from fatpack.testing.making import join_pieces
 
 KERNELS = FIXTURES / "kernels"
 RUNTIME = Path(__file__).parents[2] / "wrap" / "runtime.c"
 OLD, NEW = KERNELS / "needs.v5.gfx1100.hsaco", KERNELS / "needs.v6.gfx90a.hsaco"
 SPIRV = KERNELS / "add_one.llvm22.spv"
 
-DROP = Wishes(drop=("gfx1100", "amdgcn*"), allow_empty=True)
+DROP = SlimOptions(drop=("gfx1100", "amdgcn*"), allow_empty=True)
 
 #: kind, version of LLVM whose records these are, and options of the runtime's source
 VERSIONS = {
@@ -60,14 +61,14 @@ def printed(path: Path, data: bytes) -> str:
     return subprocess.run([path], capture_output=True, check=True, text=True).stdout
 
 
-def slimmed(data: bytes) -> tuple[Plan, bytes]:
-    made = plan(view(data), DROP)
-    after = joined(made.pieces)
-    check_of(made)(view(data), view(after))
-    verdict = proof.verify(view(data), view(after))
+def slimmed(data: bytes) -> tuple[SlimPlan, bytes]:
+    made = plan_slim(view(data), DROP)
+    after = join_pieces(made.pieces)
+    verifier_for(made)(view(data), view(after))
+    verdict = proof.prove(view(data), view(after))
     assert verdict.is_proved, verdict.differences
     assert len(verdict.dropped) == len(made.dropped) and len(after) == len(data)
-    assert not plan(view(after), DROP).is_changed
+    assert not plan_slim(view(after), DROP).is_changed
     return made, after
 
 
@@ -130,7 +131,7 @@ def test_an_image_that_code_measures_itself_stays(tmp_path: Path) -> None:
     wrapper, path = tmp_path / "wrapper.o", tmp_path / "program"
     fatpack.wrap(images("sycl"), wrapper, kind="sycl", llvm=23)
     run("gcc", "-DIMAGE_SIZE=0", RUNTIME, wrapper, "-o", path)
-    made = plan(view(path.read_bytes()), DROP)
+    made = plan_slim(view(path.read_bytes()), DROP)
     said = "1 container not slimmed: no record says where images of OpenMP or SYCL begin and end"
     assert not made.is_changed and said in made.notes
 
@@ -144,11 +145,11 @@ def test_an_image_that_something_else_leads_into_stays(tmp_path: Path) -> None:
         "char *stranger = begin_of_images + 400;\n"
     )
     data = program(tmp_path, "openmp 22", str(script), source=source).read_bytes()
-    made = plan(view(data), DROP)
+    made = plan_slim(view(data), DROP)
     assert not made.dropped and not made.is_changed
     first = data.find(OLD.read_bytes())
     size = OLD.stat().st_size
-    verdict = proof.verify(view(data), view(data[:first] + bytes(size) + data[first + size :]))
+    verdict = proof.prove(view(data), view(data[:first] + bytes(size) + data[first + size :]))
     assert [item.what for item in verdict.differences] == ["image that something else than a record leads to"]
 
 
@@ -181,7 +182,7 @@ def lies(data: bytes, after: bytes) -> dict[str, bytes]:
 def test_what_is_neither_an_image_nor_zeros_is_not_proved(pair: tuple[bytes, bytes], lie: int) -> None:
     data, after = pair
     name, made = list(lies(data, after).items())[lie]
-    assert made != after and not proof.verify(view(data), view(made)).is_proved, name
+    assert made != after and not proof.prove(view(data), view(made)).is_proved, name
 
 
 #: what clang-offload-wrapper of DPC++ leaves: images in sections by target, a table for tools, and records
@@ -222,10 +223,10 @@ def test_images_of_dpcpp_go_but_for_compressed_ones(options: list[str], tmp_path
     source.write_text(DPCPP)
     run("gcc", *options, f"-Wa,-I{tmp_path}", source, "-o", path)
     data = path.read_bytes()
-    made = plan(view(data), Wishes(drop=("spir64*",), allow_empty=True))
-    after = joined(made.pieces)
-    check_of(made)(view(data), view(after))
-    verdict = proof.verify(view(data), view(after))
+    made = plan_slim(view(data), SlimOptions(drop=("spir64*",), allow_empty=True))
+    after = join_pieces(made.pieces)
+    verifier_for(made)(view(data), view(after))
+    verdict = proof.prove(view(data), view(after))
     assert verdict.is_proved, verdict.differences
     assert len(verdict.dropped) == len(made.dropped) == 2 and any("1 image of OpenMP or SYCL" in n for n in made.notes)
     assert [image in after for image in stored.values()] == [False, False, True]

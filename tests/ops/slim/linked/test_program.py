@@ -10,21 +10,22 @@ import pytest
 from tests.builders import linked_pe
 from tests.builders.fatbin import of_words
 from tests.builders.registered import HIP, Part, linked, printed
-from tests.laws.rooms import FIXTURES, joined
+from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack import proof
 from fatpack.elf.file import ElfFile
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.choosing.refusal import Refused
-from fatpack.ops.slim.choosing.rows import spelled
-from fatpack.ops.slim.plan import Plan, plan
-from fatpack.ops.slim.wishes import Wishes
+from fatpack.ops.slim.checking import verifier_for
+from fatpack.ops.slim.choosing.refusal import SlimRefused
+from fatpack.ops.slim.choosing.rows import arch_label
+from fatpack.ops.slim.plan import SlimPlan, plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.runtime.registration import pointing
-from fatpack.scanner import Found, scan
-from fatpack.target.machine import devices
+from fatpack.scanner import FoundContainer, scan
+from fatpack.target.machine import parse_devices
+from fatpack.testing.making import join_pieces
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 MANY = "70 75 80 86 90 p90"
@@ -35,37 +36,37 @@ def view(data: bytes, name: str = "libx.so") -> View:
 
 
 def starts(data: bytes) -> list[int]:
-    return [item.view.start for item in scan(view(data)) if isinstance(item, Found)]
+    return [item.view.start for item in scan(view(data)) if isinstance(item, FoundContainer)]
 
 
 def listed(data: bytes) -> list[tuple[str, bytes]]:
-    containers = [item for item in scan(view(data)) if isinstance(item, Found)]
+    containers = [item for item in scan(view(data)) if isinstance(item, FoundContainer)]
     return [
-        (spelled(image), bytes(image.data.tobytes()).rstrip(b"\0")) for found in containers for image in found.images
+        (arch_label(image), bytes(image.data.tobytes()).rstrip(b"\0")) for found in containers for image in found.images
     ]
 
 
-def slimmed(data: bytes, wishes: Wishes) -> tuple[Plan, bytes]:
+def slimmed(data: bytes, wishes: SlimOptions) -> tuple[SlimPlan, bytes]:
     """Return the plan and the slimmed file, in which all laws of slimming were checked."""
     before = view(data)
-    made = plan(before, wishes)
-    after = joined(made.pieces)
-    check_of(made)(before, view(after))
+    made = plan_slim(before, wishes)
+    after = join_pieces(made.pieces)
+    verifier_for(made)(before, view(after))
     gone = [row.position for row in made.dropped]
-    containers = [item for item in scan(before) if isinstance(item, Found)]
+    containers = [item for item in scan(before) if isinstance(item, FoundContainer)]
     positions = [f"{number}.{index}" for number, found in enumerate(containers) for index in range(len(found.images))]
     left = [image for position, image in zip(positions, listed(data), strict=True) if position not in gone]
     assert listed(after) == left
     if made.is_changed:
         assert made.mode in ("shrink", "zero")
-        verdict = proof.verify(before, view(after))
+        verdict = proof.prove(before, view(after))
         assert verdict.is_proved, verdict.differences
-        assert not plan(view(after), wishes).is_changed  # slim of slim is slim
+        assert not plan_slim(view(after), wishes).is_changed  # slim of slim is slim
     return made, after
 
 
-def for_(*names: str, **more: object) -> Wishes:
-    return Wishes(devices=devices(names), **more)
+def for_(*names: str, **more: object) -> SlimOptions:
+    return SlimOptions(devices=parse_devices(names), **more)
 
 
 def run(folder: Path, data: bytes) -> list[str]:
@@ -90,7 +91,7 @@ def test_code_that_is_linked_at_run_time_keeps_the_same_architectures_everywhere
     made, _ = slimmed(data, for_("sm_80", keep_ptx="none"))
     by_container: dict[int, set[str]] = {}
     for row in made.kept:
-        by_container.setdefault(row.number, set()).add(spelled(row.image))
+        by_container.setdefault(row.number, set()).add(arch_label(row.image))
     assert set(map(frozenset, by_container.values())) == {frozenset({"sm_80"})}
 
 
@@ -109,8 +110,8 @@ def test_an_emptied_container_keeps_its_header(tmp_path: Path) -> None:
     program = linked(tmp_path, [Part(of_words("80 p80")), Part(of_words("80 90"))])
     data = program.read_bytes()
     said = r"has sm_80, compute_80: container 0 at .* in \.nv_fatbin \(kernels: k80\)"
-    with pytest.raises(Refused, match=said):
-        plan(view(data), for_("sm_90", drop=("*_80",)))
+    with pytest.raises(SlimRefused, match=said):
+        plan_slim(view(data), for_("sm_90", drop=("*_80",)))
     _, after = slimmed(data, for_("sm_90", drop=("*_80",), allow_empty=True))
     assert run(tmp_path, after) == ["0:", "1: 2/90"]
 
@@ -130,8 +131,8 @@ def test_a_container_without_anything_for_the_devices_loses_its_code(
     assert [note for note in made.notes if "before" in note and "not served" not in note] == [
         f"nothing was for sm_90 before: the code goes, and what is registered stays, empty ({count})"
     ]
-    with pytest.raises(Refused, match="nothing in the file runs on sm_70"):
-        plan(view(data), for_("sm_70"))  # a file that has nothing at all for it
+    with pytest.raises(SlimRefused, match="nothing in the file runs on sm_70"):
+        plan_slim(view(data), for_("sm_70"))  # a file that has nothing at all for it
 
 
 def test_two_records_of_one_container_both_follow_it(tmp_path: Path) -> None:
@@ -143,8 +144,8 @@ def test_two_records_of_one_container_both_follow_it(tmp_path: Path) -> None:
 def test_a_record_into_the_middle_of_a_container_leaves_it_as_it_is(tmp_path: Path) -> None:
     parts = [Part(of_words("80 90")), Part(of_words("80 90"), records=2, behind=8)]
     data = linked(tmp_path, parts).read_bytes()
-    made = plan(view(data), for_("sm_90"))
-    before, now = starts(data), starts(joined(made.pieces))
+    made = plan_slim(view(data), for_("sm_90"))
+    before, now = starts(data), starts(join_pieces(made.pieces))
     assert before[1] - before[0] == now[1] - now[0]
     assert [row.position for row in made.dropped] == ["0.0"]
     assert any("1 container of .nv_fatbin is led into by what is no record" in note for note in made.notes)
@@ -165,9 +166,9 @@ def test_what_a_word_of_data_leads_to_stays_there(tmp_path: Path, options: tuple
 
 def test_what_a_relocated_word_leads_into_stays_as_it_is(tmp_path: Path) -> None:
     data = led_into(tmp_path, 100)
-    made = plan(view(data), for_("sm_90"))
+    made = plan_slim(view(data), for_("sm_90"))
     assert [row.position for row in made.dropped] == ["0.0"]
-    assert proof.verify(view(data), view(joined(made.pieces))).is_proved
+    assert proof.prove(view(data), view(join_pieces(made.pieces))).is_proved
 
 
 @pytest.mark.parametrize(
@@ -182,9 +183,9 @@ def test_a_word_that_leads_astray_is_not_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int, options: tuple[str, ...], what: str
 ) -> None:
     data = led_into(tmp_path, behind, *options)
-    nothing = pointing.Strangers(frozenset(), frozenset(), is_exact=True)
-    monkeypatch.setattr("fatpack.runtime.registration.pointing.strangers", lambda *_: nothing)
-    verdict = proof.verify(view(data), view(joined(plan(view(data), for_("sm_90")).pieces)))
+    nothing = pointing.UnrelatedWords(frozenset(), frozenset(), is_exact=True)
+    monkeypatch.setattr("fatpack.runtime.registration.pointing.unrelated_words", lambda *_: nothing)
+    verdict = proof.prove(view(data), view(join_pieces(plan_slim(view(data), for_("sm_90")).pieces)))
     assert [item.what for item in verdict.differences] == [what]
 
 
@@ -197,10 +198,10 @@ IMAGE = 80
 )
 def test_a_word_that_leads_to_an_image_keeps_its_container(tmp_path: Path, options: tuple[str, ...]) -> None:
     data = led_into(tmp_path, IMAGE, *options)
-    made = plan(view(data), for_("sm_90"))
+    made = plan_slim(view(data), for_("sm_90"))
     assert [row.position for row in made.dropped] == ["0.0"]
     assert any("1 container of .nv_fatbin is led into by what is no record" in note for note in made.notes)
-    assert proof.verify(view(data), view(joined(made.pieces))).is_proved
+    assert proof.prove(view(data), view(join_pieces(made.pieces))).is_proved
 
 
 def test_a_number_in_a_program_that_is_not_relocated_keeps_nothing(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_local_symbols_follow_their_container(tmp_path: Path, options: tuple[str
     for name in (b"container1", b"inner"):
         lie = bytearray(after)
         struct.pack_into("<Q", lie, new[name][1], old[name][0])
-        verdict = proof.verify(view(data), view(bytes(lie)))
+        verdict = proof.prove(view(data), view(bytes(lie)))
         assert [item.what for item in verdict.differences] == ["symbol"], name
 
 
@@ -244,7 +245,7 @@ def test_what_no_record_leads_to_stays_at_its_address(tmp_path: Path) -> None:
     made, after = slimmed(program.read_bytes(), for_("sm_90"))
     assert run(tmp_path, after) == ["0: 2/90", "1: 2/90"]
     starts = [
-        [item.view.start for item in scan(view(data)) if isinstance(item, Found)]
+        [item.view.start for item in scan(view(data)) if isinstance(item, FoundContainer)]
         for data in (program.read_bytes(), after)
     ]
     assert starts[0][1] - starts[0][0] == starts[1][1] - starts[1][0]
@@ -255,8 +256,8 @@ def test_what_other_files_see_by_a_symbol_stays_at_its_address(tmp_path: Path) -
     parts = [Part(of_words("80 90")), Part(of_words("80 90"), is_global=True)]
     path = linked(tmp_path, parts, "-Wl,-Bsymbolic", library=True)
     data = path.read_bytes()
-    made = plan(view(data), for_("sm_90"))
-    check_of(made)(view(data), view(joined(made.pieces)))
+    made = plan_slim(view(data), for_("sm_90"))
+    verifier_for(made)(view(data), view(join_pieces(made.pieces)))
     assert any("not moved" in note for note in made.notes)
 
 
@@ -282,14 +283,17 @@ def test_bundles_of_hip_stay_on_pages(tmp_path: Path, compressed: bool) -> None:
     made, after = slimmed(data, for_("gfx942"))
     start = "CCOB" if compressed else "__CL"
     assert run(tmp_path, after) == [f"0: {start}", f"1: {start}"]
-    assert {spelled(row.image) for row in made.kept if row.image.target.arch} == {"gfx942"}
+    assert {arch_label(row.image) for row in made.kept if row.image.target.arch} == {"gfx942"}
     assert {start % 4096 for start in starts(after)} == {start % 4096 for start in starts(data)}
 
 
 def test_what_stands_in_front_of_the_first_container_stays() -> None:
     lead = b"what a linker put here, of 40 bytes....."
     image = linked_pe.build([of_words(MANY), of_words(MANY)], lead=lead)
-    _, after = slimmed(image.data, Wishes(devices=devices(["sm_80"])))
+    _, after = slimmed(image.data, SlimOptions(devices=parse_devices(["sm_80"])))
     at = image.places[".nv_fatb"][1]
     assert after[at : at + len(lead)] == lead
-    slimmed(linked_pe.build([of_words(MANY), of_words(MANY)], lead=bytes(16)).data, Wishes(devices=devices(["sm_80"])))
+    slimmed(
+        linked_pe.build([of_words(MANY), of_words(MANY)], lead=bytes(16)).data,
+        SlimOptions(devices=parse_devices(["sm_80"])),
+    )

@@ -17,9 +17,9 @@ from tests.reference import package
 from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.slim.naming import Naming
+from fatpack.ops.slim.naming import NameChange
 from fatpack.ops.slim.wheels import names
-from fatpack.ops.slim.wheels.slimming import SlimWheel, slim_wheel
+from fatpack.ops.slim.wheels.slimming import SlimmedWheel, slim_wheel
 from fatpack.record import Record
 from fatpack.target.devices import Device
 
@@ -30,7 +30,7 @@ FILES = {
     "demo/libb.so": b"\x7fELF" + b"plain" * 300,
     "demo-1.5.data/scripts/demo-tool.so": b"\x7fELF" + bytes(700),
 }
-BUILD, LOCAL = Naming(build_tag="1sm90"), Naming(local_version="sm90")
+BUILD, LOCAL = NameChange(build_tag="1sm90"), NameChange(local_version="sm90")
 
 
 class Shorter(Record):
@@ -49,7 +49,7 @@ def shorter(view: View) -> Shorter:
     return Shorter([data[:2], data[2:].rstrip(b"\0")], data.endswith(b"\0"))
 
 
-def slimmed(data: bytes, naming: Naming, name: str = NAME) -> tuple[SlimWheel, bytes]:
+def slimmed(data: bytes, naming: NameChange, name: str = NAME) -> tuple[SlimmedWheel, bytes]:
     result = slim_wheel(view_of(data, name), name, shorter, naming)
     made = PiecesSource(result.pieces, result.name)
     result.verify(made.view())
@@ -73,10 +73,10 @@ def check_record(files: dict[str, bytes], info: str) -> None:
     [
         (BUILD, "demo-1.5-1sm90-py3-none-any.whl", "demo-1.5"),
         (LOCAL, "demo-1.5+sm90-py3-none-any.whl", "demo-1.5+sm90"),
-        (Naming("2", "SM_90"), "demo-1.5+sm.90-2-py3-none-any.whl", "demo-1.5+sm.90"),
+        (NameChange("2", "SM_90"), "demo-1.5+sm.90-2-py3-none-any.whl", "demo-1.5+sm.90"),
     ],
 )
-def test_names_record_and_metadata_are_in_step(naming: Naming, name: str, stem: str) -> None:
+def test_names_record_and_metadata_are_in_step(naming: NameChange, name: str, stem: str) -> None:
     result, data = slimmed(build.wheel(FILES), naming)
     files = content_of(data)
     assert result.name == name
@@ -122,23 +122,23 @@ def test_what_each_library_gains_is_told() -> None:
 
 def test_a_wheel_in_which_nothing_changes_is_the_same_to_the_byte_and_needs_no_name() -> None:
     data = build.wheel({"demo/__init__.py": b"", "demo/libb.so": FILES["demo/libb.so"]})
-    result, same = slimmed(data, Naming())
+    result, same = slimmed(data, NameChange())
     assert same == data
     assert (result.name, result.is_changed) == (NAME, False)
 
 
 def test_a_changed_wheel_needs_another_name() -> None:
     with pytest.raises(UsageError, match=r"must not have one name.*build_tag='1slim'.*local_version='slim'"):
-        slimmed(build.wheel(FILES), Naming())
+        slimmed(build.wheel(FILES), NameChange())
 
 
 @pytest.mark.parametrize(("old", "new"), [("", "-1sm86.sm90"), ("-2", "-3sm86.sm90"), ("-2rc1", "-3sm86.sm90")])
 def test_a_tag_that_nobody_gave_names_the_devices_and_wins(old: str, new: str) -> None:
-    naming = Naming().for_devices([Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")])
-    name = names.parsed(f"demo-1.5{old}-py3-none-any.whl")
-    assert names.renamed(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
-    amd = Naming().for_devices([Device("amd", "gfx90a:xnack+")])
-    assert names.renamed(name.replace(build_tag=""), amd).build_tag == "1gfx90a"
+    naming = NameChange().for_devices([Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")])
+    name = names.parse_wheel_name(f"demo-1.5{old}-py3-none-any.whl")
+    assert names.rename_wheel(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
+    amd = NameChange().for_devices([Device("amd", "gfx90a:xnack+")])
+    assert names.rename_wheel(name.replace(build_tag=""), amd).build_tag == "1gfx90a"
 
 
 def test_the_build_tag_must_be_another_one() -> None:
@@ -152,8 +152,10 @@ def test_a_build_that_installers_pass_over_is_told() -> None:
     assert result.notes == ("installers prefer the build 3 to 1sm90 where they see both",)
 
 
-@pytest.mark.parametrize("naming", [Naming(build_tag="sm90"), Naming(build_tag="1-2"), Naming(local_version="sm 90")])
-def test_what_is_no_tag_or_label_is_refused(naming: Naming) -> None:
+@pytest.mark.parametrize(
+    "naming", [NameChange(build_tag="sm90"), NameChange(build_tag="1-2"), NameChange(local_version="sm 90")]
+)
+def test_what_is_no_tag_or_label_is_refused(naming: NameChange) -> None:
     with pytest.raises(UsageError, match="for example"):
         slimmed(build.wheel(FILES), naming)
 
@@ -194,7 +196,7 @@ def test_a_record_that_is_wrong_already_is_refused(path: str, data: bytes, field
 
 def test_a_wrong_record_is_told_where_nothing_changes() -> None:
     files = build.files_of({"demo/libb.so": FILES["demo/libb.so"]}) | {"demo/libb.so": b"\x7fELF other"}
-    result, _ = slimmed(build.packed(files), Naming())
+    result, _ = slimmed(build.packed(files), NameChange())
     assert len(result.notes) == 1
     assert "RECORD says something else" in result.notes[0]
 

@@ -9,7 +9,7 @@ from tests.laws.rooms import FIXTURES
 from tests.runtime.evidence.test_described import SYCL22, TARGETS, compiled, wrapped
 
 from fatpack.io.sources.opening import open_source
-from fatpack.report.bytes_text import at_offset, labels
+from fatpack.report.bytes_text import describe_offset, file_labels
 from fatpack.runtime.evidence.records import layout
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
@@ -19,7 +19,7 @@ def named(path: Path) -> dict[str, str]:
     """Return name → value of the labels of registration, after a check that all bytes have one label."""
     with open_source(str(path)) as source:
         view = source.view()
-        found = list(labels(view))
+        found = list(file_labels(view))
         reached = 0
         for label in found:
             assert label.span.start == reached, label
@@ -58,7 +58,7 @@ def test_entries_say_the_device_name() -> None:
 
 def test_one_byte_is_told_with_its_record() -> None:
     with open_source(str(HOSTS / "single.o")) as source:
-        lines = list(at_offset(source.view(), 0x46F1))
+        lines = list(describe_offset(source.view(), 0x46F1))
     assert lines[0].endswith(".nvFatBinSegment/record[0].container, byte 1 of 8")
     assert "fatbinData, offset 0xa88" in lines[2]
 
@@ -80,7 +80,7 @@ def test_descriptors_and_images(tmp_path: Path, target: str) -> None:
     ("word", "sizes"), [(8, (24, 56, 32, 32, 32, 32, 96, 80)), (4, (16, 44, 20, 16, 16, 16, 48, 40))]
 )
 def test_records_have_the_sizes_of_their_hosts(word: int, sizes: tuple[int, ...]) -> None:
-    made = (layout.wrapper, layout.new_entry, layout.old_entry)
-    made += (layout.openmp_descriptor, layout.openmp_image, layout.sycl_descriptor)
-    images = (layout.sycl_image(word, 2), layout.sycl_image(word, 3))
+    made = (layout.wrapper_layout, layout.new_entry_layout, layout.old_entry_layout)
+    made += (layout.openmp_descriptor_layout, layout.openmp_image_layout, layout.sycl_descriptor_layout)
+    images = (layout.sycl_image_layout(word, 2), layout.sycl_image_layout(word, 3))
     assert tuple(each(word).size for each in made) + tuple(each.size for each in images) == sizes

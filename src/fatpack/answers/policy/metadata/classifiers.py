@@ -5,7 +5,15 @@ How we know: trove-classifiers. The last part is a version; what only says ``NVI
 
 from __future__ import annotations
 
-from fatpack.answers.policy.metadata.declared import Claim, Declaration, Unreadable, bounded, fields, short, version
+from fatpack.answers.policy.metadata.declared import (
+    MetadataClaim,
+    MetadataDeclaration,
+    UnreadableDeclaration,
+    header_fields,
+    parse_declared_version,
+    truncate,
+    unique_claims,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,19 +22,19 @@ if TYPE_CHECKING:
 _CUDA = "Environment :: GPU :: NVIDIA CUDA"
 
 
-def declaration(data: bytes) -> Declaration:
+def classifier_declaration(data: bytes) -> MetadataDeclaration:
     """Return what METADATA declares by classifiers: the highest version that it names. Raises Unreadable."""
-    claims = bounded(_claims(data))
-    return Declaration("Classifier", (max(claims, key=lambda claim: claim.version[:1]),) if claims else ())
+    claims = unique_claims(_classifier_claims(data))
+    return MetadataDeclaration("Classifier", (max(claims, key=lambda claim: claim.version[:1]),) if claims else ())
 
 
-def _claims(data: bytes) -> Iterator[Claim]:
-    for name, value in fields(data):
+def _classifier_claims(data: bytes) -> Iterator[MetadataClaim]:
+    for name, value in header_fields(data):
         if name != "classifier" or not value.startswith(_CUDA):
             continue
         last = value.rpartition("::")[2].strip()
-        numbers = () if value == _CUDA else version(last)
+        numbers = () if value == _CUDA else parse_declared_version(last)
         if numbers is None:
-            raise Unreadable(f"{short(value)!r} has no version")
+            raise UnreadableDeclaration(f"{truncate(value)!r} has no version")
         # Minor versions of one CUDA are compatible with each other, so that only the first number tells.
-        yield Claim("cuda", "nvidia", "", f"CUDA {last}" if numbers else "CUDA", numbers[:1])
+        yield MetadataClaim("cuda", "nvidia", "", f"CUDA {last}" if numbers else "CUDA", numbers[:1])

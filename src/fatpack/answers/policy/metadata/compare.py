@@ -5,25 +5,25 @@ from __future__ import annotations
 import fnmatch
 import os
 
-from fatpack.answers.policy.coverage import covers, has_later
-from fatpack.answers.policy.metadata.extras import normal
-from fatpack.answers.policy.metadata.folders import outer, places_in_folders
-from fatpack.answers.policy.metadata.places import places
+from fatpack.answers.policy.coverage import meets_requirement, supports_later_devices
+from fatpack.answers.policy.metadata.extras import normalize_name
+from fatpack.answers.policy.metadata.folders import declaring_files_in_folders, outermost_path
+from fatpack.answers.policy.metadata.places import declaring_files_in_package
 from fatpack.answers.policy.outcome import Violation
 from fatpack.answers.policy.requirements import Requirement
-from fatpack.errors import TargetError, counted
+from fatpack.errors import TargetError, pluralize
 from fatpack.findings import CODES
-from fatpack.target.devices import device
-from fatpack.target.nvidia import cuda_of_ptx, parse_nvidia
+from fatpack.target.devices import parse_device
+from fatpack.target.nvidia import first_cuda_for_ptx, parse_nvidia
 from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.policy.metadata.declared import Claim, Declaration
+    from fatpack.answers.policy.metadata.declared import MetadataClaim, MetadataDeclaration
     from fatpack.answers.policy.metadata.places import DeclaringFile
-    from fatpack.answers.policy.units import FileUnits, UnitRows
+    from fatpack.answers.policy.units import FileImageSets, ImageSetRows
     from fatpack.io.budget import Budget
 
 #: architectures that a message names
@@ -33,10 +33,12 @@ _NOTHING = "nothing in it declares what its device code is for"
 _HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of Debian's packages"
 
 
-def violations(found: Sequence[FileUnits], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
+def metadata_violations(found: Sequence[FileImageSets], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
     """Yield where declarations and contents of packages differ, and what nothing declares, named or in a package."""
-    met = [place for item in found if item.last.error is None for place in places(item.last, budget)]
-    met += places_in_folders(names, (item.last.path for item in found), budget)
+    met = [
+        place for item in found if item.last.error is None for place in declaring_files_in_package(item.last, budget)
+    ]
+    met += declaring_files_in_folders(names, (item.last.path for item in found), budget)
     inside = {place.package: _inside(place, found) for place in met}
     scopes: dict[str, None] = {}
     for place in met:
@@ -60,9 +62,13 @@ def _violation(code: str, path: str, subject: str, text: str, hint: str = "") ->
     return Violation(code, CODES[code][0], path, subject, text, hint)
 
 
-def _inside(place: DeclaringFile, found: Sequence[FileUnits]) -> tuple[str, ...]:
+def _inside(place: DeclaringFile, found: Sequence[FileImageSets]) -> tuple[str, ...]:
     """Return the paths that what a place declares is about: all that is one of them, or in one."""
-    files = (item.last.path for item in found if place.files and os.path.normpath(outer(item.last.path)) in place.files)
+    files = (
+        item.last.path
+        for item in found
+        if place.files and os.path.normpath(outermost_path(item.last.path)) in place.files
+    )
     return place.package, *files
 
 
@@ -75,10 +81,10 @@ def _is_in(path: str, scopes: Sequence[str]) -> bool:
 def _wheels(met: Sequence[DeclaringFile], needs: Sequence[str]) -> list[str]:
     """Return the wheels of some distributions, among those that were met."""
     paths = dict.fromkeys(place.package for place in met)
-    return [path for path in paths if normal(os.path.basename(path).partition("-")[0]) in needs]
+    return [path for path in paths if normalize_name(os.path.basename(path).partition("-")[0]) in needs]
 
 
-def _undeclared(found: Sequence[FileUnits], names: Sequence[str], scopes: Sequence[str]) -> Iterator[Violation]:
+def _undeclared(found: Sequence[FileImageSets], names: Sequence[str], scopes: Sequence[str]) -> Iterator[Violation]:
     bare = [name for name in names if not any(_is_named(scope, name, names) for scope in scopes)]
     for name in bare:
         yield _violation("FP3313", name, "metadata", _NOTHING, _HINT)
@@ -90,9 +96,7 @@ def _undeclared(found: Sequence[FileUnits], names: Sequence[str], scopes: Sequen
             outer = path.partition(SEPARATOR)[0]
             left[outer] = left.get(outer, 0) + 1
     for path, count in left.items():
-        what = (
-            f"nothing declares what {counted(count, 'file')} with device code in it {'is' if count == 1 else 'are'} for"
-        )
+        what = f"nothing declares what {pluralize(count, 'file')} with device code in it {'is' if count == 1 else 'are'} for"
         yield _violation("FP3313", path, "metadata", what, _HINT)
 
 
@@ -103,7 +107,9 @@ def _is_named(path: str, name: str, names: Sequence[str]) -> bool:
     return len(names) == 1 or is_in or fnmatch.fnmatchcase(path.partition(SEPARATOR)[0], name)
 
 
-def _compared(place: DeclaringFile, declared: Declaration, units: Sequence[UnitRows]) -> Iterator[Violation]:
+def _compared(
+    place: DeclaringFile, declared: MetadataDeclaration, units: Sequence[ImageSetRows]
+) -> Iterator[Violation]:
     for claim in declared.claims:
         why = _lack(claim, [unit for unit in units if unit.vendor == claim.vendor])
         if why:
@@ -128,7 +134,7 @@ def _number(arch: str) -> int:
     return parsed.number if parsed is not None else 0
 
 
-def _lack(claim: Claim, units: Sequence[UnitRows]) -> str:
+def _lack(claim: MetadataClaim, units: Sequence[ImageSetRows]) -> str:
     """Return why units do not bear out what is declared of them; "" if they do."""
     if not units:
         return "no device code for such devices is in it"
@@ -137,27 +143,27 @@ def _lack(claim: Claim, units: Sequence[UnitRows]) -> str:
     return "" if any(claim.name in unit.archs for unit in units) else _unserved(claim, units)
 
 
-def _unserved(claim: Claim, units: Sequence[UnitRows]) -> str:
+def _unserved(claim: MetadataClaim, units: Sequence[ImageSetRows]) -> str:
     """Return why no unit serves a device for which there is no image of its own; "" if one does."""
     exact = parse_nvidia(claim.arch)
     try:
-        wanted = Requirement(device(claim.arch))
+        wanted = Requirement(parse_device(claim.arch))
     except TargetError:
         return "no image is for it"
     if exact is not None and exact.suffix:
         return "no image is for exactly that"
     if claim.kind == "ptx":
-        later = any(has_later(unit, wanted.device) for unit in units)
+        later = any(supports_later_devices(unit, wanted.device) for unit in units)
         return "" if later else "it has no PTX that later devices compile"
-    answers = [covers(unit, wanted) for unit in units]
+    answers = [meets_requirement(unit, wanted) for unit in units]
     return "" if any(answer.serves for answer in answers) else f"{answers[0].reason} [{answers[0].rule}]"
 
 
-def _newer(claim: Claim, units: Sequence[UnitRows]) -> str:
+def _newer(claim: MetadataClaim, units: Sequence[ImageSetRows]) -> str:
     """Return which PTX needs a newer CUDA than is declared, where its version is known (rule C8)."""
     for row in (row for unit in units for row in unit.images if claim.version and row.form == "ptx"):
         major, _, minor = (row.ptx_version or "").partition(".")
-        cuda = cuda_of_ptx((int(major), int(minor))) if major.isdecimal() and minor.isdecimal() else None
+        cuda = first_cuda_for_ptx((int(major), int(minor))) if major.isdecimal() and minor.isdecimal() else None
         if cuda is not None and cuda[: len(claim.version)] > claim.version:
             return f"PTX {row.ptx_version} in it needs a driver of CUDA {cuda[0]}.{cuda[1]} [C8]"
     return ""

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import re
 
-from fatpack.answers.policy.metadata.declared import Claim, Declaration, Unreadable, bounded, json_object, short, texts
+from fatpack.answers.policy.metadata.declared import (
+    MetadataClaim,
+    MetadataDeclaration,
+    UnreadableDeclaration,
+    parse_json_object,
+    require_strings,
+    truncate,
+    unique_claims,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,24 +27,24 @@ _PACKAGE = "__cuda_arch"
 _BOUND = re.compile(r"(>=|<=|<|==|=|)\s{0,9}([0-9]{1,3})\.([0-9])(?:\.\*|\*)?(?:a0|\.0a0)?")
 
 
-def declaration(data: bytes) -> Declaration:
+def conda_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises Unreadable."""
-    return Declaration(_PACKAGE, bounded(_claims(json_object(data))))
+    return MetadataDeclaration(_PACKAGE, unique_claims(_conda_claims(parse_json_object(data))))
 
 
-def _claims(index: dict[str, Any]) -> Iterator[Claim]:
+def _conda_claims(index: dict[str, Any]) -> Iterator[MetadataClaim]:
     for key in ("depends", "constrains"):
-        for text in texts(index.get(key, []), key):
+        for text in require_strings(index.get(key, []), key):
             if re.match(rf"{_PACKAGE}(?![\w-])", text):
                 yield from _lowest(text)
 
 
-def _lowest(text: str) -> Iterator[Claim]:
+def _lowest(text: str) -> Iterator[MetadataClaim]:
     words = text[len(_PACKAGE) :].strip()
     found = [_BOUND.fullmatch(part.strip()) for part in words.split(",")]
     bounds = [item for item in found if item is not None]
     lower = [(int(item[2]), int(item[3])) for item in bounds if not item[1].startswith("<")]
     if len(bounds) < len(found) or not lower:
-        raise Unreadable(f"{short(text)!r} has no lowest compute capability that can be read")
+        raise UnreadableDeclaration(f"{truncate(text)!r} has no lowest compute capability that can be read")
     major, minor = max(lower)
-    yield Claim("lowest", "nvidia", f"sm_{major}{minor}", short(text))
+    yield MetadataClaim("lowest", "nvidia", f"sm_{major}{minor}", truncate(text))

@@ -5,23 +5,30 @@ How we know: Debian's ROCm team (pkg-rocm-tools, rocm-target-arch(1), which also
 
 from __future__ import annotations
 
-from fatpack.answers.policy.metadata.declared import Claim, Declaration, Unreadable, bounded, fields, short
+from fatpack.answers.policy.metadata.declared import (
+    MetadataClaim,
+    MetadataDeclaration,
+    UnreadableDeclaration,
+    header_fields,
+    truncate,
+    unique_claims,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FIELD = "X-ROCm-GPU-Architecture"
+DEBIAN_FIELD = "X-ROCm-GPU-Architecture"
 
 
-def declaration(data: bytes) -> Declaration:
+def debian_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises Unreadable."""
-    return Declaration(FIELD, bounded(_claims(data)), ("amd",))
+    return MetadataDeclaration(DEBIAN_FIELD, unique_claims(_debian_claims(data)), ("amd",))
 
 
-def _claims(data: bytes) -> Iterator[Claim]:
-    for name, value in fields(data):
-        for word in value.replace(",", " ").split() if name == FIELD.lower() else ():
+def _debian_claims(data: bytes) -> Iterator[MetadataClaim]:
+    for name, value in header_fields(data):
+        for word in value.replace(",", " ").split() if name == DEBIAN_FIELD.lower() else ():
             if not word.startswith("gfx"):
-                raise Unreadable(f"{FIELD} has {short(word)!r}, which is no architecture")
-            yield Claim("image", "amd", word, short(word))
+                raise UnreadableDeclaration(f"{DEBIAN_FIELD} has {truncate(word)!r}, which is no architecture")
+            yield MetadataClaim("image", "amd", word, truncate(word))

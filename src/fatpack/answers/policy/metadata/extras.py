@@ -13,7 +13,13 @@ from __future__ import annotations
 
 import re
 
-from fatpack.answers.policy.metadata.declared import Claim, Declaration, bounded, fields, short
+from fatpack.answers.policy.metadata.declared import (
+    MetadataClaim,
+    MetadataDeclaration,
+    header_fields,
+    truncate,
+    unique_claims,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,32 +30,32 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _MARKER = re.compile(r"""extra\s{0,9}==\s{0,9}["']([^"']{1,64})["']""")
 
 
-def declaration(data: bytes) -> Declaration:
+def extras_declaration(data: bytes) -> MetadataDeclaration:
     """Return what METADATA declares by extras. Raises Unreadable."""
-    return Declaration("Provides-Extra", bounded(_claims(data)), ("amd",))
+    return MetadataDeclaration("Provides-Extra", unique_claims(_extras_claims(data)), ("amd",))
 
 
-def _claims(data: bytes) -> Iterator[Claim]:
-    for name, value in fields(data):
+def _extras_claims(data: bytes) -> Iterator[MetadataClaim]:
+    for name, value in header_fields(data):
         found = _EXTRA.fullmatch(value) if name == "provides-extra" else None
         if found is not None:
-            yield Claim("image", "amd", found[1], short(value))
+            yield MetadataClaim("image", "amd", found[1], truncate(value))
 
 
-def needs(data: bytes) -> tuple[str, ...]:
+def required_distributions(data: bytes) -> tuple[str, ...]:
     """Return the distributions that METADATA requires for architectures of AMD. Raises Unreadable."""
     found = dict[str, None]()
-    for name, value in fields(data):
+    for name, value in header_fields(data):
         if name != "requires-dist":
             continue
         marker = value.partition(";")[2]
         is_for_device = any(map(_EXTRA.fullmatch, _MARKER.findall(marker))) or "gfx_arch" in marker
         required = _NAME.match(value)
         if is_for_device and required is not None:
-            found[normal(required[0])] = None
+            found[normalize_name(required[0])] = None
     return tuple(found)
 
 
-def normal(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return the name of a distribution as names are compared (PyPA, "Names and normalization")."""
     return re.sub("[-_.]+", "-", name).lower()

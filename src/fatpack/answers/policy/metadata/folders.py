@@ -17,12 +17,12 @@ import io
 import os
 from functools import partial
 
-from fatpack.answers.policy.metadata.declared import MOST, Unreadable
-from fatpack.answers.policy.metadata.places import CONDA, INFO, WHEEL, DeclaringFile, declared_in
+from fatpack.answers.policy.metadata.declared import MAX_DECLARATION_SIZE, UnreadableDeclaration
+from fatpack.answers.policy.metadata.places import CONDA, INFO, WHEEL, DeclaringFile, read_declaring_file
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
-from fatpack.outcomes import message
-from fatpack.trees.leaves import LeafPath
+from fatpack.outcomes import error_message
+from fatpack.trees.leaves import MemberPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 _RECORD = "RECORD"
 
 
-def outer(path: str) -> str:
+def outermost_path(path: str) -> str:
     """Return the file itself of a path, which may lead into packages."""
-    return path.names[0] if isinstance(path, LeafPath) else path
+    return path.names[0] if isinstance(path, MemberPath) else path
 
 
-def places_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget) -> Iterator[DeclaringFile]:
+def declaring_files_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget) -> Iterator[DeclaringFile]:
     """Yield the files that declare something in named folders, and in those below that have some of the paths in them.
 
     Raises nothing for a file or a folder.
@@ -47,19 +47,19 @@ def places_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget
         try:
             entries = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(INFO))
         except OSError as error:
-            yield DeclaringFile(folder, folder, problem=message(error))
+            yield DeclaringFile(folder, folder, problem=error_message(error))
             continue
         for name in entries:
             yield from _wheel(folder, os.path.join(folder, name), budget)
         index = os.path.join(folder, *CONDA[0].split("/"))
         if os.path.isfile(index):
-            yield declared_in(index, folder, partial(open_source, index, budget=budget), CONDA[1])
+            yield read_declaring_file(index, folder, partial(open_source, index, budget=budget), CONDA[1])
 
 
 def _folders(named: Sequence[str], paths: Iterable[str]) -> Iterable[str]:
     """Return the named folders, and all between them and the paths."""
     found = dict.fromkeys(named)
-    for path in map(outer, paths):
+    for path in map(outermost_path, paths):
         between: list[str] = []
         at = os.path.dirname(path)
         while at and at not in found and at != os.path.dirname(at):
@@ -73,15 +73,15 @@ def _folders(named: Sequence[str], paths: Iterable[str]) -> Iterable[str]:
 def _wheel(folder: str, info: str, budget: Budget) -> Iterator[DeclaringFile]:
     """Yield what an unpacked wheel declares; where that is something, RECORD says which files it is about."""
     paths = {path: readers for name, readers in WHEEL.items() if os.path.isfile(path := os.path.join(info, name))}
-    made = [declared_in(path, info, partial(open_source, path, budget=budget), paths[path]) for path in paths]
+    made = [read_declaring_file(path, info, partial(open_source, path, budget=budget), paths[path]) for path in paths]
     record, files = os.path.join(info, _RECORD), frozenset[str]()
     try:
         if any(each.declarations for each in made):
             files = _recorded(folder, record, budget)
-    except Unreadable as error:
+    except UnreadableDeclaration as error:
         made.append(DeclaringFile(record, info, problem=str(error)))
     except (FatpackError, OSError) as error:
-        made.append(DeclaringFile(record, info, problem=message(error)))
+        made.append(DeclaringFile(record, info, problem=error_message(error)))
     for each in made:
         yield each.replace(files=files)
 
@@ -89,11 +89,11 @@ def _wheel(folder: str, info: str, budget: Budget) -> Iterator[DeclaringFile]:
 def _recorded(folder: str, path: str, budget: Budget) -> frozenset[str]:
     """Return the files of an unpacked wheel. Raises Unreadable, FatpackError, ``OSError``."""
     with open_source(path, budget=budget) as source:
-        data = source.beginning(MOST + 1)
-    if len(data) > MOST:
-        raise Unreadable(f"it has more than {MOST} bytes")
+        data = source.beginning(MAX_DECLARATION_SIZE + 1)
+    if len(data) > MAX_DECLARATION_SIZE:
+        raise UnreadableDeclaration(f"it has more than {MAX_DECLARATION_SIZE} bytes")
     try:
         rows = list(csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")))
     except csv.Error as error:
-        raise Unreadable(f"it is no table of files: {error}") from error
+        raise UnreadableDeclaration(f"it is no table of files: {error}") from error
     return frozenset(os.path.normpath(os.path.join(folder, row[0])) for row in rows if row)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.policy.metadata import classifiers, conda, debian, extras, variant
-from fatpack.answers.policy.metadata.declared import MOST, Declaration, Unreadable
-from fatpack.answers.policy.reopening import opened
+from fatpack.answers.policy.metadata.declared import MAX_DECLARATION_SIZE, MetadataDeclaration, UnreadableDeclaration
+from fatpack.answers.policy.reopening import reopen
 from fatpack.errors import FatpackError
 from fatpack.model import Finding
-from fatpack.outcomes import message
+from fatpack.outcomes import error_message
 from fatpack.record import Record
-from fatpack.trees.leaves import SEPARATOR, LeafPath
+from fatpack.trees.leaves import SEPARATOR, MemberPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from fatpack.io.budget import Budget
     from fatpack.io.source import Source
 
-    Reader = Callable[[bytes], Declaration]
+    DeclarationReader = Callable[[bytes], MetadataDeclaration]
 
 #: how folders end in which wheels say what they are
 INFO = ".dist-info"
 
 #: files there → what reads them
-WHEEL: dict[str, tuple[Reader, ...]] = {
-    "METADATA": (extras.declaration, classifiers.declaration),
-    "variant.json": (variant.declaration,),
+WHEEL: dict[str, tuple[DeclarationReader, ...]] = {
+    "METADATA": (extras.extras_declaration, classifiers.classifier_declaration),
+    "variant.json": (variant.variant_declaration,),
 }
 
 #: the file in which packages of conda say what they are, and what reads it
-CONDA: tuple[str, tuple[Reader, ...]] = ("info/index.json", (conda.declaration,))
+CONDA: tuple[str, tuple[DeclarationReader, ...]] = ("info/index.json", (conda.conda_declaration,))
 
 #: packages in others that hold only what is installed
 _FILES = {"data.tar": ".deb", "pkg-": ".conda"}
@@ -57,30 +57,30 @@ class DeclaringFile(Record):
 
     path: str
     package: str
-    declarations: tuple[Declaration, ...] = ()
+    declarations: tuple[MetadataDeclaration, ...] = ()
     needs: tuple[str, ...] = ()
     problem: str = ""
     files: frozenset[str] = frozenset()
 
 
-def places(row: AnyRow, budget: Budget) -> Iterator[DeclaringFile]:
+def declaring_files_in_package(row: AnyRow, budget: Budget) -> Iterator[DeclaringFile]:
     """Yield the files of a package that declare something, by the row of the package. Raises nothing for a file."""
-    from fatpack.packages import room
+    from fatpack.packages import get_package
 
-    names = row.path.names if isinstance(row.path, LeafPath) else (row.path,)
+    names = row.path.names if isinstance(row.path, MemberPath) else (row.path,)
     about = _about(row.host or "", names)
     if about is None:
         return
     try:
-        with opened(row.path, budget) as source:
-            for item in room(row.host or "").members(source.view()):
+        with reopen(row.path, budget) as source:
+            for item in get_package(row.host or "").members(source.view()):
                 readers = () if isinstance(item, Finding) else _readers(row.host or "", names, item.name)
                 if readers and not isinstance(item, Finding):
-                    yield declared_in(f"{row.path}{SEPARATOR}{item.name}", about, item.open, readers)
+                    yield read_declaring_file(f"{row.path}{SEPARATOR}{item.name}", about, item.open, readers)
                     if row.host == "tar":
                         return
     except (FatpackError, OSError) as error:
-        yield DeclaringFile(row.path, about, problem=message(error))
+        yield DeclaringFile(row.path, about, problem=error_message(error))
 
 
 def _about(host: str, names: tuple[str, ...]) -> str | None:
@@ -94,28 +94,28 @@ def _about(host: str, names: tuple[str, ...]) -> str | None:
     return SEPARATOR.join(names[:-1] if is_part else names)
 
 
-def _readers(host: str, names: tuple[str, ...], name: str) -> tuple[Reader, ...]:
+def _readers(host: str, names: tuple[str, ...], name: str) -> tuple[DeclarationReader, ...]:
     folder, _, file = name.rpartition("/")
     if host == "zip":
         return WHEEL.get(file, ()) if folder.endswith(INFO) and "/" not in folder else ()
     if name == "control" and len(names) > 1 and os.path.basename(names[-1]).startswith("control.tar"):
-        return (debian.declaration,)
+        return (debian.debian_declaration,)
     return CONDA[1] if name == CONDA[0] else ()
 
 
-def declared_in(
-    path: str, about: str, opening: Callable[[], AbstractContextManager[Source]], readers: tuple[Reader, ...]
+def read_declaring_file(
+    path: str, about: str, opening: Callable[[], AbstractContextManager[Source]], readers: tuple[DeclarationReader, ...]
 ) -> DeclaringFile:
     """Return what a file declares, or why it cannot be read; nothing is raised for it."""
     try:
         with opening() as source:
-            data = source.beginning(MOST + 1)
-            if len(data) > MOST:
-                raise Unreadable(f"it has more than {MOST} bytes")
+            data = source.beginning(MAX_DECLARATION_SIZE + 1)
+            if len(data) > MAX_DECLARATION_SIZE:
+                raise UnreadableDeclaration(f"it has more than {MAX_DECLARATION_SIZE} bytes")
         found = tuple(made for reader in readers if (made := reader(data)).claims)
-        needs = extras.needs(data) if extras.declaration in readers else ()
-    except Unreadable as error:
+        needs = extras.required_distributions(data) if extras.extras_declaration in readers else ()
+    except UnreadableDeclaration as error:
         return DeclaringFile(path, about, problem=str(error))
     except (FatpackError, OSError) as error:
-        return DeclaringFile(path, about, problem=message(error))
+        return DeclaringFile(path, about, problem=error_message(error))
     return DeclaringFile(path, about, found, needs)

@@ -13,17 +13,17 @@ of ROCm's provider (TheRock, rocm-bootstrap): ``amd :: gfx_arch :: gfx942``.
 from __future__ import annotations
 
 from fatpack.answers.policy.metadata.declared import (
-    Claim,
-    Declaration,
-    Unreadable,
-    bounded,
-    json_object,
-    short,
-    table,
-    texts,
-    version,
+    MetadataClaim,
+    MetadataDeclaration,
+    UnreadableDeclaration,
+    parse_declared_version,
+    parse_json_object,
+    require_object,
+    require_strings,
+    truncate,
+    unique_claims,
 )
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.target.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
@@ -34,36 +34,36 @@ if TYPE_CHECKING:
 _SOURCE = "variant.json"
 
 
-def declaration(data: bytes) -> Declaration:
+def variant_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises Unreadable."""
-    variants = table(json_object(data).get("variants"), "variants")
+    variants = require_object(parse_json_object(data).get("variants"), "variants")
     if len(variants) != 1:
-        raise Unreadable(f"it has {counted(len(variants), 'variant')}, and a wheel is one")
-    spaces = table(next(iter(variants.values())), "the variant")
-    found = {name: table(value, name) for name, value in spaces.items() if name in ("nvidia", "amd")}
+        raise UnreadableDeclaration(f"it has {pluralize(len(variants), 'variant')}, and a wheel is one")
+    spaces = require_object(next(iter(variants.values())), "the variant")
+    found = {name: require_object(value, name) for name, value in spaces.items() if name in ("nvidia", "amd")}
     nvidia, amd = found.get("nvidia"), found.get("amd")
-    claims = bounded(_claims(nvidia or {}, amd or {}))
+    claims = unique_claims(_variant_claims(nvidia or {}, amd or {}))
     lists = [vendor for vendor, key in (("nvidia", "sm_arch"), ("amd", "gfx_arch")) if key in found.get(vendor, {})]
     lists += [vendor for vendor in ("nvidia", "amd") if vendor not in found and found]
-    return Declaration(_SOURCE, claims, tuple(lists))
+    return MetadataDeclaration(_SOURCE, claims, tuple(lists))
 
 
-def _claims(nvidia: dict[str, Any], amd: dict[str, Any]) -> Iterator[Claim]:
-    for text in texts(nvidia.get("sm_arch", []), "nvidia :: sm_arch"):
+def _variant_claims(nvidia: dict[str, Any], amd: dict[str, Any]) -> Iterator[MetadataClaim]:
+    for text in require_strings(nvidia.get("sm_arch", []), "nvidia :: sm_arch"):
         number, _, form = text.partition("_")
         arch = parse_nvidia(f"sm_{number}")
         if arch is None or form not in ("", "real", "virtual"):
-            raise Unreadable(f"nvidia :: sm_arch :: {short(text)} is no architecture")
+            raise UnreadableDeclaration(f"nvidia :: sm_arch :: {truncate(text)} is no architecture")
         if form != "virtual":
-            yield Claim("image", "nvidia", arch.name, text)
+            yield MetadataClaim("image", "nvidia", arch.name, text)
         if form != "real":
-            yield Claim("ptx", "nvidia", arch.name, text)
-    for text in texts(nvidia.get("cuda_version_lower_bound", []), "nvidia :: cuda_version_lower_bound"):
-        numbers = version(text)
+            yield MetadataClaim("ptx", "nvidia", arch.name, text)
+    for text in require_strings(nvidia.get("cuda_version_lower_bound", []), "nvidia :: cuda_version_lower_bound"):
+        numbers = parse_declared_version(text)
         if numbers is None:
-            raise Unreadable(f"nvidia :: cuda_version_lower_bound :: {short(text)} is no version")
-        yield Claim("cuda", "nvidia", "", f"CUDA {text}", numbers)
-    for text in texts(amd.get("gfx_arch", []), "amd :: gfx_arch"):
+            raise UnreadableDeclaration(f"nvidia :: cuda_version_lower_bound :: {truncate(text)} is no version")
+        yield MetadataClaim("cuda", "nvidia", "", f"CUDA {text}", numbers)
+    for text in require_strings(amd.get("gfx_arch", []), "amd :: gfx_arch"):
         if not text.startswith("gfx"):
-            raise Unreadable(f"amd :: gfx_arch :: {short(text)} is no architecture")
-        yield Claim("image", "amd", text, short(text))
+            raise UnreadableDeclaration(f"amd :: gfx_arch :: {truncate(text)} is no architecture")
+        yield MetadataClaim("image", "amd", text, truncate(text))

@@ -6,37 +6,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.answers.policy.given import Given
+    from fatpack.answers.policy.given import RuleContext
     from fatpack.answers.policy.outcome import Violation
     from fatpack.trees.paths import Opener
 
 
-def broken(given: Given, opener: Opener | None) -> Iterator[Violation]:
+def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violation]:
     """Yield what breaks the policy, rule by rule; rules that nobody asked for are not even imported."""
     from fatpack.answers.policy.rules import forbidden, labels, readable, required, sizes
 
     policy = given.policy
-    yield from readable.nothing(given)
-    yield from labels.violations(given.found)
+    yield from readable.no_device_code(given)
+    yield from labels.mismatch_violations(given.found)
     if not policy.verify:  # which says itself what nobody can read
-        yield from labels.believed(given.found)
-    yield from required.violations(given)
-    yield from forbidden.violations(given)
-    yield from sizes.violations(given)
+        yield from labels.unverified_images(given.found)
+    yield from required.requirement_violations(given)
+    yield from forbidden.forbidden_violations(given)
+    yield from sizes.size_violations(given)
     if policy.uniform:
         from fatpack.answers.policy.rules import uniform
 
-        yield from uniform.violations(given)
+        yield from uniform.uniform_violations(given)
     if policy.metadata:
         from fatpack.answers.policy.metadata import compare
 
-        yield from compare.violations(given.found, given.names, given.budget)
+        yield from compare.metadata_violations(given.found, given.names, given.budget)
     if policy.registered:
         from fatpack.answers.policy.rules import registered
 
-        yield from registered.violations(given.found, given.budget, deep=policy.deep, strict=policy.strict)
-    yield from readable.kernels(given)
+        yield from registered.registration_violations(given.found, given.budget, deep=policy.deep, strict=policy.strict)
+    yield from readable.unread_kernel_violations(given)
     if policy.verify:
         from fatpack.answers.policy.rules import verifying
 
-        yield from verifying.violations(given.names, policy, given.told, opener)
+        yield from verifying.checksum_violations(given.names, policy, given.told, opener)

@@ -5,25 +5,25 @@ from __future__ import annotations
 import fnmatch
 import shlex
 
-from fatpack.answers.policy.given import violation
-from fatpack.answers.policy.units import spelled
-from fatpack.errors import counted, in_both
+from fatpack.answers.policy.given import make_violation
+from fatpack.answers.policy.units import row_arch_label
+from fatpack.errors import cli_or_api, pluralize
 from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.answers.policy.given import Given
+    from fatpack.answers.policy.given import RuleContext
     from fatpack.answers.policy.outcome import Violation
-    from fatpack.answers.policy.units import FileUnits
+    from fatpack.answers.policy.units import FileImageSets
     from fatpack.facts.columns import AnyRow
 
 #: how the names of packages end that are slimmed as they are, and the tag that makes another name of one
 _TAGS = {".whl": "1slim", ".conda": "slim", ".tar.bz2": "slim"}
 
 
-def violations(given: Given) -> Iterator[Violation]:
+def forbidden_violations(given: RuleContext) -> Iterator[Violation]:
     """Yield the libraries with forbidden images, pattern by pattern."""
     found = {pattern: [(item, _archs(item, pattern)) for item in given.found] for pattern in given.policy.forbid}
     #: the file that slim takes, a package for all files in it → what is to go
@@ -34,16 +34,18 @@ def violations(given: Given) -> Iterator[Violation]:
         for item, archs in pairs:
             if archs:
                 names = ", ".join(dict.fromkeys(archs))
-                text = f"has {names}, which {pattern} forbids ({counted(len(archs), 'image')})"
+                text = f"has {names}, which {pattern} forbids ({pluralize(len(archs), 'image')})"
                 path = _outermost(item)
-                yield violation("FP3306", item.last.path, pattern, text, _advice(path, item.last.path, dropped[path]))
+                yield make_violation(
+                    "FP3306", item.last.path, pattern, text, _advice(path, item.last.path, dropped[path])
+                )
 
 
-def _archs(item: FileUnits, pattern: str) -> list[str]:
+def _archs(item: FileImageSets, pattern: str) -> list[str]:
     return [arch for unit in item.units for row in unit.images for arch in _matching(row, pattern)]
 
 
-def _outermost(item: FileUnits) -> str:
+def _outermost(item: FileImageSets) -> str:
     return item.last.path.partition(SEPARATOR)[0]
 
 
@@ -54,7 +56,7 @@ def _advice(outermost: str, path: str, archs: Iterable[str]) -> str:
         return "take it out before it is packed: fatpack slim FILE --drop PATTERN -d slim"
     dropped = ",".join(filter(None, archs))
     named = outermost != path
-    return in_both(
+    return cli_or_api(
         f"fatpack slim {shlex.quote(outermost)} --drop {shlex.quote(dropped)}"
         f"{f' --build-tag {tag}' if named else ''} -d slim",
         f"fatpack.slim({outermost!r}, OUTPUT, drop={dropped!r}{f', build_tag={tag!r}' if named else ''})",
@@ -62,5 +64,5 @@ def _advice(outermost: str, path: str, archs: Iterable[str]) -> str:
 
 
 def _matching(row: AnyRow, pattern: str) -> list[str]:
-    names = (row.arch or "", spelled(row), row.processor or "")
-    return [spelled(row)] if any(name and fnmatch.fnmatchcase(name, pattern) for name in names) else []
+    names = (row.arch or "", row_arch_label(row), row.processor or "")
+    return [row_arch_label(row)] if any(name and fnmatch.fnmatchcase(name, pattern) for name in names) else []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from fatpack.answers.policy.given import inside, violation
+from fatpack.answers.policy.given import inside_prefixes, make_violation
 from fatpack.answers.policy.outcome import VENDORS, Violation
-from fatpack.answers.policy.policy import METADATA
+from fatpack.answers.policy.policy import METADATA_RULE
 from fatpack.outcomes import INPUT_OUTPUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.policy.given import Given
+    from fatpack.answers.policy.given import RuleContext
 
 #: suffixes of device code in formats that no room reads → what they are
 _FORMATS = {
@@ -26,11 +26,11 @@ _FORMATS = {
 }
 
 
-def unread(given: Given, unmatched: Sequence[str]) -> Iterator[Violation]:
+def unread_violations(given: RuleContext, unmatched: Sequence[str]) -> Iterator[Violation]:
     """Yield what could not be read: it may hold anything."""
     given.told = set(unmatched)
     for name in unmatched:
-        yield violation("FP3301", name, "pattern", "no file matches this pattern", unread=INPUT_OUTPUT)
+        yield make_violation("FP3301", name, "pattern", "no file matches this pattern", unread=INPUT_OUTPUT)
     for item in given.found:
         last = item.last
         missed = given.missed.get(last.path)
@@ -39,44 +39,44 @@ def unread(given: Given, unmatched: Sequence[str]) -> Iterator[Violation]:
         given.told.add(last.path)
         if last.error is None:
             hint = f"fatpack inspect {last.path} says more"
-            yield violation("FP3301", last.path, last.path, missed.problem, hint, unread=missed.exit_code)
+            yield make_violation("FP3301", last.path, last.path, missed.problem, hint, unread=missed.exit_code)
         elif not _is_gone(last.path, unmatched):
-            yield violation("FP3301", last.path, last.path, missed.problem, unread=missed.exit_code)
+            yield make_violation("FP3301", last.path, last.path, missed.problem, unread=missed.exit_code)
 
 
-def nothing(given: Given) -> Iterator[Violation]:
+def no_device_code(given: RuleContext) -> Iterator[Violation]:
     """Yield the names with no device code that the policy could be held against."""
     policy = given.policy
     vendors = dict.fromkeys(item.device.vendor for item in policy.require)
-    if policy.metadata and policy.rules == (METADATA,):
+    if policy.metadata and policy.rules == (METADATA_RULE,):
         return  # what declares nothing, and holds nothing, is told there
     for name in given.names:
-        if any(path == name or path.startswith(inside(name)) for path in given.told):
+        if any(path == name or path.startswith(inside_prefixes(name)) for path in given.told):
             continue  # which has been said
         if not any(row_vendor in vendors or not vendors for row_vendor in given.vendors(name)):
             whose = " or ".join(VENDORS[vendor] for vendor in vendors)
             text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
-            yield violation("FP3302", name, "device code", text, "name what has some, or leave this out")
+            yield make_violation("FP3302", name, "device code", text, "name what has some, or leave this out")
     for vendor in vendors:
         has_any = any(unit.vendor == vendor for item in given.found for unit in item.units)
         if not has_any and len(vendors) > 1 and not given.told:
-            yield violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
+            yield make_violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
 
 
-def skipped(given: Given) -> Iterator[Violation]:
+def skipped(given: RuleContext) -> Iterator[Violation]:
     """Yield a note for each file whose name says that its device code is in a format that is not read."""
     for item in given.found:
         last = item.last
         kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
         if kind and not item.units and last.host == "raw" and last.path not in given.told:
-            yield violation("FP3317", last.path, last.path, f"not read: {kind}")
+            yield make_violation("FP3317", last.path, last.path, f"not read: {kind}")
 
 
-def kernels(given: Given) -> Iterator[Violation]:
+def unread_kernel_violations(given: RuleContext) -> Iterator[Violation]:
     """Yield the files of which kernels were asked for and could not be read."""
     for path, found in given.kernels.items():
         if found.problem and path not in given.told:
-            yield violation("FP3301", path, "kernels", found.problem, f"fatpack inspect {path} says more")
+            yield make_violation("FP3301", path, "kernels", found.problem, f"fatpack inspect {path} says more")
 
 
 def _is_gone(path: str, unmatched: Sequence[str]) -> bool:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from fatpack.answers.policy.outcome import UNJUDGED, Violation
-from fatpack.answers.policy.reopening import of_packages, opened
+from fatpack.answers.policy.reopening import map_package_files, reopen
 from fatpack.errors import FatpackError
-from fatpack.facts.registration import NOT_JUDGED, NOTHING, judge
-from fatpack.outcomes import exit_code, message
+from fatpack.facts.registration import NO_VERDICT, NOT_JUDGED, judge_file
+from fatpack.outcomes import error_message, exit_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.answers.policy.units import FileUnits
+    from fatpack.answers.policy.units import FileImageSets
     from fatpack.io.budget import Budget
     from fatpack.io.source import View
-    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.leaves import InputFile
 
 #: what is only a warning of a listing fails a check
 _SEVERITIES = {"error": "error", "warning": "error", "note": "note"}
@@ -23,7 +23,9 @@ _SEVERITIES = {"error": "error", "warning": "error", "note": "note"}
 _HOSTS = ("elf", "pe", "coff", "archive", "macho", "bitcode", "wasm")
 
 
-def violations(found: Iterable[FileUnits], budget: Budget, *, deep: bool, strict: bool) -> Iterator[Violation]:
+def registration_violations(
+    found: Iterable[FileImageSets], budget: Budget, *, deep: bool, strict: bool
+) -> Iterator[Violation]:
     """Yield what is wrong with the registration of files, and what of it was not judged: errors if that is ``strict``.
 
     Device code that programs load by themselves is registered by none; if there is nothing else, nothing was judged.
@@ -37,11 +39,11 @@ def violations(found: Iterable[FileUnits], budget: Budget, *, deep: bool, strict
         elif item.units:
             loose.append(last.path)
     severity = "error" if strict else "note"
-    packed = of_packages(hosts, _of_leaf, budget, deep=deep)
+    packed = map_package_files(hosts, _of_leaf, budget, deep=deep)
     is_any = False
     for path in hosts:
         verdicts = packed.get(path)
-        registers, made = _of(path, budget) if verdicts is None else verdicts
+        registers, made = _file_registration_violations(path, budget) if verdicts is None else verdicts
         is_any = is_any or registers
         yield from (each.replace(severity=severity) if each.code == UNJUDGED else each for each in made)
     for path in () if is_any else loose:
@@ -49,7 +51,7 @@ def violations(found: Iterable[FileUnits], budget: Budget, *, deep: bool, strict
         yield Violation(UNJUDGED, severity, path, "registration", text, "name the program that registers it")
 
 
-def _of_leaf(leaf: Leaf) -> tuple[bool, list[Violation]] | None:
+def _of_leaf(leaf: InputFile) -> tuple[bool, list[Violation]] | None:
     """Return whether a file in a package has to do with a runtime, and the verdict on it.
 
     None for one that has to be opened to say what is wrong with it.
@@ -60,20 +62,20 @@ def _of_leaf(leaf: Leaf) -> tuple[bool, list[Violation]] | None:
         return None
 
 
-def _of(path: str, budget: Budget) -> tuple[bool, list[Violation]]:
+def _file_registration_violations(path: str, budget: Budget) -> tuple[bool, list[Violation]]:
     try:
-        with opened(path, budget) as source:
+        with reopen(path, budget) as source:
             return _judged(source.view(), path)
     except (FatpackError, OSError) as error:
-        return True, [Violation("FP3301", "error", path, "registration", message(error), unread=exit_code(error))]
+        return True, [Violation("FP3301", "error", path, "registration", error_message(error), unread=exit_code(error))]
 
 
 def _judged(view: View, path: str) -> tuple[bool, list[Violation]]:
-    verdict = judge(view)
+    verdict = judge_file(view)
     seen: dict[tuple[str, str], Violation] = {}
     for item in verdict.findings:
         made = Violation(item.code, _SEVERITIES[item.severity], path, "registration", item.message, item.hint)
         seen.setdefault((item.code, item.message), made)
     if verdict.word == NOT_JUDGED:
         seen[UNJUDGED, ""] = Violation(UNJUDGED, "note", path, "registration", verdict.text)
-    return verdict.word != NOTHING, list(seen.values())
+    return verdict.word != NO_VERDICT, list(seen.values())

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from fatpack.answers.policy.coverage import covers, has_later
-from fatpack.answers.policy.given import violation
-from fatpack.answers.policy.units import choosing
-from fatpack.errors import counted
+from fatpack.answers.policy.coverage import meets_requirement, supports_later_devices
+from fatpack.answers.policy.given import make_violation
+from fatpack.answers.policy.units import selection_key
+from fatpack.errors import pluralize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.policy.coverage import Service
-    from fatpack.answers.policy.given import Given
+    from fatpack.answers.policy.coverage import DeviceSupport
+    from fatpack.answers.policy.given import RuleContext
     from fatpack.answers.policy.outcome import Violation
     from fatpack.answers.policy.requirements import Requirement
-    from fatpack.answers.policy.units import FileUnits, UnitRows
+    from fatpack.answers.policy.units import FileImageSets, ImageSetRows
 
 
-def violations(given: Given) -> Iterator[Violation]:
+def requirement_violations(given: RuleContext) -> Iterator[Violation]:
     """Yield what does not serve the devices, one after the other."""
     for wanted in given.policy.require:
         yield from _required(given, wanted)
 
 
-def _required(given: Given, wanted: Requirement) -> Iterator[Violation]:
+def _required(given: RuleContext, wanted: Requirement) -> Iterator[Violation]:
     """Yield the libraries in which a unit does not serve a device."""
     missing = dict.fromkeys(wanted.exact)
-    broken: list[tuple[FileUnits, list[UnitRows], list[tuple[UnitRows, Service]], list[UnitRows]]] = []
+    broken: list[
+        tuple[FileImageSets, list[ImageSetRows], list[tuple[ImageSetRows, DeviceSupport]], list[ImageSetRows]]
+    ] = []
     for item in given.found:
         units = [unit for unit in item.units if unit.vendor == wanted.device.vendor]
         for arch in [arch for arch in missing if any(arch in unit.archs for unit in units)]:
             del missing[arch]
-        lacking, without = _lacking(given, units, wanted), _without_later(given, units, wanted)
+        lacking, without = _lacking(given, units, wanted), _image_sets_without_ptx(given, units, wanted)
         if lacking or without:
             broken.append((item, units, lacking, without))
     given.read_kernels(
@@ -43,11 +45,11 @@ def _required(given: Given, wanted: Requirement) -> Iterator[Violation]:
         holes = [hole for hole in known if hole is not None]
         is_known = any(found.is_certain for _, found in lacking)
         if holes:
-            count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
+            count = f" in {len(holes)} of {pluralize(len(units), 'unit')}" if len(units) > 1 else ""
             code, text = "FP3303", f"lacks {wanted.title}{count}"
             if not is_known:
                 code, text = "FP3305", f"whether {wanted.title} is served is not known{count}"
-            yield violation(
+            yield make_violation(
                 code, item.last.path, wanted.title, text, _mend(wanted), units=len(units), holes=tuple(holes)
             )
         if without:
@@ -55,19 +57,21 @@ def _required(given: Given, wanted: Requirement) -> Iterator[Violation]:
     has_code = any(unit.vendor == "nvidia" for item in given.found for unit in item.units)
     for arch in missing if has_code else ():
         hint = f"build something for {arch}, or ask for sm_{_number(wanted)}"
-        yield violation("FP3304", "", arch, f"nothing is for {arch} itself", hint)
+        yield make_violation("FP3304", "", arch, f"nothing is for {arch} itself", hint)
 
 
-def _lacking(given: Given, units: Sequence[UnitRows], wanted: Requirement) -> list[tuple[UnitRows, Service]]:
+def _lacking(
+    given: RuleContext, units: Sequence[ImageSetRows], wanted: Requirement
+) -> list[tuple[ImageSetRows, DeviceSupport]]:
     """Return the units that do not serve a device, if they break the policy."""
-    known: dict[object, Service] = {}
-    lacking: list[tuple[UnitRows, Service]] = []
+    known: dict[object, DeviceSupport] = {}
+    lacking: list[tuple[ImageSetRows, DeviceSupport]] = []
     compiling = 0
     for unit in units:
-        key = unit.offload, choosing(unit.images)
+        key = unit.offload, selection_key(unit.images)
         found = known.get(key)
         if found is None:
-            known[key] = found = covers(unit, wanted)
+            known[key] = found = meets_requirement(unit, wanted)
         if not found.serves:
             lacking.append((unit, found))
         compiling += found.serves and found.compiles
@@ -80,35 +84,41 @@ def _lacking(given: Given, units: Sequence[UnitRows], wanted: Requirement) -> li
     return lacking if _is_broken(given, lacking, units) else []
 
 
-def _is_broken(given: Given, lacking: Sequence[object], units: Sequence[UnitRows]) -> bool:
+def _is_broken(given: RuleContext, lacking: Sequence[object], units: Sequence[ImageSetRows]) -> bool:
     """Return whether units that lack something can break the policy: it takes kernels, whose reading is dear."""
     return bool(lacking) and (given.policy.per == "unit" or len(lacking) == len(units))
 
 
-def _without_later(given: Given, units: Sequence[UnitRows], wanted: Requirement) -> list[UnitRows]:
+def _image_sets_without_ptx(
+    given: RuleContext, units: Sequence[ImageSetRows], wanted: Requirement
+) -> list[ImageSetRows]:
     """Return the units without PTX for later devices, if that is asked for and they break the policy."""
     if not wanted.wants_ptx:
         return []
     known: dict[object, bool] = {}
     without = []
     for unit in units:
-        key = unit.offload, choosing(unit.images)
+        key = unit.offload, selection_key(unit.images)
         if key not in known:
-            known[key] = has_later(unit, wanted.device)
+            known[key] = supports_later_devices(unit, wanted.device)
         without += [] if known[key] else [unit]
     return without if _is_broken(given, without, units) else []
 
 
 def _later(
-    given: Given, item: FileUnits, units: Sequence[UnitRows], without: Sequence[UnitRows], wanted: Requirement
+    given: RuleContext,
+    item: FileImageSets,
+    units: Sequence[ImageSetRows],
+    without: Sequence[ImageSetRows],
+    wanted: Requirement,
 ) -> Iterator[Violation]:
     reason = "no PTX that all later devices can compile"
     holes = [hole for unit in without if (hole := given.hole(item, unit, "C7", reason)) is not None]
     if holes:
-        count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
+        count = f" in {len(holes)} of {pluralize(len(units), 'unit')}" if len(units) > 1 else ""
         text = f"lacks PTX for devices later than {wanted.device.arch}{count}"
         hint = f"build with -gencode arch=compute_{_number(wanted)},code=compute_{_number(wanted)}"
-        yield violation(
+        yield make_violation(
             "FP3303", item.last.path, f"{wanted.device.arch}+ptx", text, hint, units=len(units), holes=tuple(holes)
         )
 

@@ -3,59 +3,59 @@
 from __future__ import annotations
 
 from fatpack.answers.policy import limits
-from fatpack.answers.policy.given import violation
+from fatpack.answers.policy.given import make_violation
 from fatpack.answers.policy.outcome import CheckedPath
 from fatpack.outcomes import INPUT_OUTPUT
-from fatpack.words.sizes import compared_words
+from fatpack.words.sizes import format_size_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.answers.policy.given import Given
+    from fatpack.answers.policy.given import RuleContext
     from fatpack.answers.policy.outcome import Violation
 
 
-def measured(given: Given) -> tuple[CheckedPath, ...]:
+def measure_paths(given: RuleContext) -> tuple[CheckedPath, ...]:
     """Return what was named with its size, and with how much it grew if it is one."""
     made = []
     for name in given.names:
-        size, _ = limits.total(name)
+        size, _ = limits.measure_total(name)
         if size is None:
             size = next((item.last.file_size for item in given.found if item.last.path == name), None)
         made.append(CheckedPath(name, size))
     return tuple(made)
 
 
-def violations(given: Given) -> Iterator[Violation]:
+def size_violations(given: RuleContext) -> Iterator[Violation]:
     """Yield what is too large, or of unknown size."""
     policy = given.policy
     if policy.max_size is None and not policy.max_growth:
         return
-    sizes = measured(given)
+    sizes = measure_paths(given)
     for item in sizes:
         if policy.max_size is not None and item.size is not None and item.size > policy.max_size:
-            more, most = compared_words(item.size - policy.max_size), compared_words(policy.max_size)
-            text = f"{compared_words(item.size)}, {more} over the limit of {most}"
+            more, most = format_size_exactly(item.size - policy.max_size), format_size_exactly(policy.max_size)
+            text = f"{format_size_exactly(item.size)}, {more} over the limit of {most}"
             hint = f"fatpack report {item.path} shows where the bytes are"
-            yield violation("FP3307", item.path, "size", text, hint)
+            yield make_violation("FP3307", item.path, "size", text, hint)
         elif item.size is None and not any(each.last.error for each in given.of(item.path)):
-            yield violation("FP3301", item.path, "size", "its size is not known", unread=INPUT_OUTPUT)
+            yield make_violation("FP3301", item.path, "size", "its size is not known", unread=INPUT_OUTPUT)
     if policy.max_growth:
         yield from _grown(given, sizes)
 
 
-def _grown(given: Given, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
-    percent, most = limits.growth_of(given.policy.max_growth)
-    old, problem = limits.total(given.policy.against)
+def _grown(given: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
+    percent, most = limits.parse_growth(given.policy.max_growth)
+    old, problem = limits.measure_total(given.policy.against)
     new = sum(item.size or 0 for item in sizes)
     if old is None or problem:
         text = f"it cannot be measured: {problem}"
-        yield violation("FP3301", given.policy.against, "growth", text, unread=INPUT_OUTPUT)
+        yield make_violation("FP3301", given.policy.against, "growth", text, unread=INPUT_OUTPUT)
         return
     allowed = most if most is not None else int(old * (percent or 0.0) / 100)
     if new - old > allowed:
         share = f", {100 * (new - old) / old:.1f} %" if old else ""
-        more = f"{compared_words(new - old)} more than {given.policy.against}{share}"
-        text = f"{compared_words(new)}, {more}; {given.policy.max_growth} is allowed"
-        yield violation("FP3308", sizes[0].path if len(sizes) == 1 else "", "growth", text)
+        more = f"{format_size_exactly(new - old)} more than {given.policy.against}{share}"
+        text = f"{format_size_exactly(new)}, {more}; {given.policy.max_growth} is allowed"
+        yield make_violation("FP3308", sizes[0].path if len(sizes) == 1 else "", "growth", text)

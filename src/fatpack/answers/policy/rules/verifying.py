@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fatpack.answers.doctor.diagnosing import diagnose
 from fatpack.answers.policy.outcome import Violation
-from fatpack.answers.policy.rules.labels import CODES as LABELS
-from fatpack.io.budget import Budget, budget_now
+from fatpack.answers.policy.rules.labels import MISMATCH_CODES as LABELS
+from fatpack.io.budget import Budget, current_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ _PACKAGES = ("FP3603", "FP3604")
 _IMAGES = ("images", "images of unknown form")
 
 
-def violations(
+def checksum_violations(
     names: Sequence[str], policy: Policy, told: Collection[str], opener: Opener | None
 ) -> Iterator[Violation]:
     """Yield what is not whole, and a note for images that nobody can read. What was ``told`` of is left out."""
     # Everything is inflated a second time, which is what was asked for: it has an account of its own.
-    budget = Budget(budget_now().inflated)
+    budget = Budget(current_budget().inflated)
     found = diagnose(names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
     said: dict[str, list[Finding]] = {}
     for item in found.findings:
@@ -42,7 +42,7 @@ def violations(
             continue
         errors = [item for item in own if item.severity == "error" and item.code not in _PACKAGES]
         if patient.error is not None or errors:
-            texts = [patient.error] if patient.error is not None else list(dict.fromkeys(map(_words, errors)))
+            texts = [patient.error] if patient.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
             more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
             hint = f"fatpack doctor {patient.path} says more"
             yield Violation("FP3301", "error", patient.path, "content", f"{texts[0]}{more}", hint)
@@ -62,5 +62,5 @@ def violations(
             yield Violation("FP3316", "note", skipped.path, "content", text)
 
 
-def _words(item: Finding) -> str:
+def _checksum_words(item: Finding) -> str:
     return f"{item.message} [{item.code}]"

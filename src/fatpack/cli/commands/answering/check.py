@@ -7,9 +7,9 @@ from shlex import quote
 
 import click
 
-from fatpack.cli.answering.policy_options import policy_options, settings
+from fatpack.cli.answering.policy_options import policy_options, policy_settings
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import INPUT, Choice
+from fatpack.cli.grammar.param_types import INPUT, ChoiceType
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -38,7 +38,7 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
 @click.option("--kernels", is_flag=True, help="Also name kernels of large libraries that break a rule (slow).")
 @click.option(
     "--output",
-    type=Choice(OUTPUTS),
+    type=ChoiceType(OUTPUTS),
     help="Output format; github also appends to the file of GITHUB_STEP_SUMMARY.",
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
@@ -69,9 +69,9 @@ def command(
     cannot be read.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("check"))
+        sys.stdout.write(schema_text("check"))
         return FINE
     if options["list_presets"]:
         from fatpack.cli.answering.policies import write_presets
@@ -86,10 +86,10 @@ def command(
         raise UsageError(
             "no file is given", hint="fatpack check PATH --require sm_80,sm_90+ptx; --help shows all rules"
         )
-    policy = policies.policy(settings(options), options)
+    policy = policies.build_policy(policy_settings(options), options)
     if policy is None:
         hint = f"fatpack check {quote(paths[0])}{' ...' if len(paths) > 1 else ''} --require sm_80,sm_90+ptx"
         if len(paths) > 1:
             hint += "; fatpack check-stages compares the files of one build"
         raise UsageError("no rules given: add --require, --forbid or --max-size", hint=hint)
-    return policies.run(paths, policy, "json" if as_json else output or "text", verbose=verbose)
+    return policies.run_policy_check(paths, policy, "json" if as_json else output or "text", verbose=verbose)

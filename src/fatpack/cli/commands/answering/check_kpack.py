@@ -11,7 +11,7 @@ from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import FILE, INPUT, ONLY_DEVICE
 from fatpack.cli.options import color_option, limit_option, max_inflated_option, schema_option
 from fatpack.cli.terminal import write_document, write_text
-from fatpack.outcomes import FINE, code_of
+from fatpack.outcomes import FINE, exit_code_for_findings
 from fatpack.report.answers.kpack import SCHEMA
 
 #: Variables that ROCm's loader reads, and this command does not.
@@ -58,19 +58,19 @@ def command(
     FOLDER is an installation, such as site-packages. The exit code is 0 if all code is found, 1 if some is missing.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("check"))
+        sys.stdout.write(schema_text("check"))
         return FINE
-    from fatpack.answers.kpack.check import LoaderSettings, check
-    from fatpack.report.answers.kpack import record, render
+    from fatpack.answers.kpack.check import LoaderSettings, check_folder
+    from fatpack.report.answers.kpack import kpack_record, render_kpack
 
-    checked = check(folder, LoaderSettings(devices, newer_loader, archives))
-    document = record(checked, [name for name in VARIABLES if os.environ.get(name)])
+    checked = check_folder(folder, LoaderSettings(devices, newer_loader, archives))
+    document = kpack_record(checked, [name for name in VARIABLES if os.environ.get(name)])
     found = (*document["findings"], *document.get("unlisted_findings", ()))
-    code = code_of((item["severity"], item["code"]) for item in found)
+    code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
     if as_json:
         write_document({**document, "exit_code": code})
     else:
-        write_text(render(document, verbose=verbose))
+        write_text(render_kpack(document, verbose=verbose))
     return code

@@ -10,8 +10,8 @@ from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.options import color_option, limit_option, max_inflated_option, schema_option
 from fatpack.cli.terminal import write_document, write_text
-from fatpack.errors import UsageError, counted
-from fatpack.outcomes import FINE, code_of
+from fatpack.errors import UsageError, pluralize
+from fatpack.outcomes import FINE, exit_code_for_findings
 from fatpack.report.answers.stages import SCHEMA
 
 
@@ -30,23 +30,23 @@ def command(files: tuple[str, ...], *, as_json: bool, schema: bool, verbose: int
     code is 0 if nothing is lost, 1 if something is, 3 if a file is damaged.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("check"))
+        sys.stdout.write(schema_text("check"))
         return FINE
     if len(files) < 2:
         raise UsageError(
-            f"{counted(len(files), 'file')} given, several of one build were expected",
+            f"{pluralize(len(files), 'file')} given, several of one build were expected",
             hint="fatpack check-stages k.cir k.fatbin k.o",
         )
-    from fatpack.answers.stages.check import check
-    from fatpack.report.answers.stages import record, render
+    from fatpack.answers.stages.check import check_stages
+    from fatpack.report.answers.stages import render_stages, stages_record
 
-    document = record(check(files))
+    document = stages_record(check_stages(files))
     found = (*document["findings"], *document.get("unlisted_findings", ()))
-    code = code_of((item["severity"], item["code"]) for item in found)
+    code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
     if as_json:
         write_document({**document, "exit_code": code})
     else:
-        write_text(render(document, verbose=verbose))
+        write_text(render_stages(document, verbose=verbose))
     return code

@@ -8,7 +8,7 @@ import click
 
 from fatpack.answers.diff.facts import DIFFERENCES, KINDS, SCHEMA
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import INPUT, Words
+from fatpack.cli.grammar.param_types import INPUT, SuggestionType
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -18,8 +18,8 @@ from fatpack.cli.options import (
     schema_option,
 )
 from fatpack.cli.terminal import write_document
-from fatpack.errors import UsageError, counted
-from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.errors import UsageError, pluralize
+from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 from fatpack.report.text import write_lines
 
 
@@ -33,7 +33,7 @@ from fatpack.report.text import write_lines
 @click.option("--demangle", is_flag=True, help="With --kernels: demangle C++ names.")
 @click.option(
     "--fail-on",
-    type=Words(lambda: KINDS),
+    type=SuggestionType(lambda: KINDS),
     metavar="KINDS",
     help=f"Differences that exit 1: {','.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
 )
@@ -64,13 +64,13 @@ def command(
     cannot be read.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("diff"))
+        sys.stdout.write(schema_text("diff"))
         return FINE
     if len(releases) != 2:
         raise UsageError(
-            f"{counted(len(releases), 'file')} given, two were expected", hint="fatpack diff old.whl new.whl"
+            f"{pluralize(len(releases), 'file')} given, two were expected", hint="fatpack diff old.whl new.whl"
         )
     if releases[0] == releases[1] == "-":
         raise UsageError("stdin is one input, and two are compared", hint="fatpack diff old.whl - < new.whl")
@@ -78,29 +78,29 @@ def command(
     if demangle and not kernels:
         raise UsageError("--demangle goes with --kernels", hint="fatpack diff OLD NEW --kernels --demangle")
     if demangle:
-        from fatpack.words.demangling import check
+        from fatpack.words.demangling import check_available
 
-        check()
-    from fatpack.answers.diff.compare import compare
-    from fatpack.answers.diff.reading import Side
-    from fatpack.cli.show import opened
+        check_available()
+    from fatpack.answers.diff.compare import compare_releases
+    from fatpack.answers.diff.reading import Release
+    from fatpack.cli.show import open_argument
 
-    sides = (Side(name, exclude, deep, opener=opened, raises=not as_json) for name in releases)
-    found = compare(*sides, kernels=kernels)
+    sides = (Release(name, exclude, deep, opener=open_argument, raises=not as_json) for name in releases)
+    found = compare_releases(*sides, kernels=kernels)
     if demangle:
-        from fatpack.answers.diff.names import with_demangled
+        from fatpack.answers.diff.names import with_demangled_kernels
 
-        found = with_demangled(found)
+        found = with_demangled_kernels(found)
     fails = not failing.isdisjoint(found.kinds)
-    code = worst((FINDINGS if fails else FINE, *(item.exit_code for item in found.unread)))
+    code = worst_exit_code((FINDINGS if fails else FINE, *(item.exit_code for item in found.unread)))
     if as_json:
         write_document({**found.to_dict(), "exit_code": code})
         return code
-    from fatpack.cli.terminal import style
-    from fatpack.report.answers.diff import render
-    from fatpack.report.style import painted_lines
+    from fatpack.cli.terminal import get_style
+    from fatpack.report.answers.diff import render_diff
+    from fatpack.report.style import colorize
 
-    write_lines(painted_lines(render(found, verbose=verbose), style()), sys.stdout)
+    write_lines(colorize(render_diff(found, verbose=verbose), get_style()), sys.stdout)
     return code
 
 

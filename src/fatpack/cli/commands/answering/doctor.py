@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from fatpack.answers.doctor.facts import SCHEMA
 from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import INPUT
 from fatpack.cli.options import (
@@ -19,7 +20,7 @@ from fatpack.cli.options import (
 from fatpack.cli.terminal import write_document, write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINE
-from fatpack.report.answers.doctor import SCHEMA, checks, render
+from fatpack.report.answers.doctor import check_list_lines, render_diagnosis
 
 
 @click.command("doctor", cls=Command, schema=SCHEMA)
@@ -51,23 +52,23 @@ def command(
     missing one.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("doctor"))
+        sys.stdout.write(schema_text("doctor"))
         return FINE
     if lists:
-        sys.stdout.writelines(f"{line}\n" for line in checks())
+        sys.stdout.writelines(f"{line}\n" for line in check_list_lines())
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack doctor FILE...")
     from fatpack.answers.doctor.diagnosing import diagnose
-    from fatpack.cli.many.summary import FilesMeter
-    from fatpack.cli.show import opened
+    from fatpack.cli.many.summary import FilesProgress
+    from fatpack.cli.show import open_argument
 
     unmatched: list[str] = []
-    meter = FilesMeter()
+    meter = FilesProgress()
     try:
-        found = diagnose(files, exclude=exclude, deep=deep, opener=opened, unmatched=unmatched, on_file=meter)
+        found = diagnose(files, exclude=exclude, deep=deep, opener=open_argument, unmatched=unmatched, on_file=meter)
     finally:
         meter.finish()
     if unmatched:
@@ -76,5 +77,5 @@ def command(
     if as_json:
         write_document(document)
     else:
-        write_text(render(document, verbose=verbose), verbose=verbose, wraps=True)
+        write_text(render_diagnosis(document, verbose=verbose), verbose=verbose, wraps=True)
     return found.exit_code

@@ -8,7 +8,7 @@ import click
 
 from fatpack.answers.explain.records import SCHEMA
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import DEVICE, INPUT, KERNEL, Words
+from fatpack.cli.grammar.param_types import DEVICE, INPUT, KERNEL, SuggestionType
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -17,9 +17,9 @@ from fatpack.cli.options import (
     max_inflated_option,
     schema_option,
 )
-from fatpack.cli.terminal import style, write_document, write_text
+from fatpack.cli.terminal import get_style, write_document, write_text
 from fatpack.errors import UsageError
-from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.outcomes import FINDINGS, FINE, worst_exit_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _variables() -> Iterable[str]:
     "--env",
     "variables",
     multiple=True,
-    type=Words(_variables),
+    type=SuggestionType(_variables),
     metavar="NAME=VALUE",
     help="An environment variable of the program, as HSA_XNACK=1. Repeatable.",
 )
@@ -84,38 +84,38 @@ def command(
     everything runs on every device, 1 if something fails or may fail, 3 if a file is damaged.
     """
     if schema:
-        from fatpack.report.schemas import text
+        from fatpack.report.schemas import schema_text
 
-        sys.stdout.write(text("explain"))
+        sys.stdout.write(schema_text("explain"))
         return FINE
     if not files or not devices:
         what = "no device was named" if files else "no file was named"
         raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")
-    from fatpack.answers.explain.asked import question
-    from fatpack.answers.explain.explain import explain
-    from fatpack.cli.show import opened
-    from fatpack.facts.gathering import gather
+    from fatpack.answers.explain.asked import parse_query
+    from fatpack.answers.explain.explain import explain_rows
+    from fatpack.cli.show import open_argument
+    from fatpack.facts.gathering import read_paths
     from fatpack.facts.options import RowOptions
 
-    asked = question(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
+    asked = parse_query(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
     options = RowOptions(heads=True, deep=deep, kernel=asked.kernel)
     unmatched: list[str] = []
-    rows = gather(files, options, exclude=exclude, unmatched=unmatched, opener=opened)
-    explained = explain(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
+    rows = read_paths(files, options, exclude=exclude, unmatched=unmatched, opener=open_argument)
+    explained = explain_rows(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
     explained = explained.replace(unlooked=rows.unlooked)
-    code = worst((explained.exit_code, FINDINGS if unmatched else FINE))
+    code = worst_exit_code((explained.exit_code, FINDINGS if unmatched else FINE))
     if as_json:
         write_document({**explained.to_dict(), "exit_code": code})
     else:
-        from fatpack.report.answers.explain import render
+        from fatpack.report.answers.explain import render_explain
 
-        write_text(render(explained, verbose=verbose, width=0 if verbose else style().width), verbose=True)
+        write_text(render_explain(explained, verbose=verbose, width=0 if verbose else get_style().width), verbose=True)
     left_out = "" if rows.unlooked.is_asked else rows.unlooked.sentence()
     if unmatched or left_out:
-        from fatpack.cli.messages import say
+        from fatpack.cli.messages import print_stderr
 
         for pattern in unmatched:
-            say(f"no file matches {pattern}")
+            print_stderr(f"no file matches {pattern}")
         if left_out:
-            say(left_out)
+            print_stderr(left_out)
     return code

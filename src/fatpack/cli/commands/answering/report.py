@@ -9,10 +9,10 @@ from io import BytesIO
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import FILE, INPUT, Choice
-from fatpack.cli.messages import Held, StatusLine, say
+from fatpack.cli.grammar.param_types import FILE, INPUT, ChoiceType
+from fatpack.cli.messages import StatusLine, SuspendedStatusLine, print_stderr
 from fatpack.cli.options import (
-    check_name,
+    check_output_name,
     color_option,
     deep_option,
     exclude_option,
@@ -21,13 +21,13 @@ from fatpack.cli.options import (
     max_inflated_option,
     quiet_option,
 )
-from fatpack.errors import UsageError, counted
-from fatpack.outcomes import FINDINGS, worst
-from fatpack.words.sizes import size_words
+from fatpack.errors import UsageError, pluralize
+from fatpack.outcomes import FINDINGS, worst_exit_code
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.overview.records import Overview
+    from fatpack.answers.overview.records import ReportResult
     from fatpack.facts.columns import AnyRow
 
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @force_option
 @click.option(
     "--svg",
-    type=Choice(("treemap", "coverage", "bytes")),
+    type=ChoiceType(("treemap", "coverage", "bytes")),
     help="Write one picture instead: bytes by kernel, kernels by GPU, or a map of a file.",
 )
 @click.option("--markdown", is_flag=True, help="Write Markdown tables (for a pull request), by default to stdout.")
@@ -71,7 +71,7 @@ def command(
     PATH is a file, a folder, a package (wheel, zip, tar, deb, rpm), a pattern in quotes or a URL. The page is one file
     that loads nothing. The exit code is that of `fatpack inspect`, and 1 if there is no device code.
     """
-    check_name(output)
+    check_output_name(output)
     if svg and markdown:
         raise UsageError("--svg and --markdown are two outputs", hint="run it twice")
     if not paths:
@@ -102,19 +102,19 @@ def command(
     finally:
         meter.finish()
     if isinstance(target, BytesIO):
-        with Held():  # no line of progress stands before the first of it
+        with SuspendedStatusLine():  # no line of progress stands before the first of it
             sys.stdout.buffer.write(target.getbuffer())
             sys.stdout.flush()
     for name in unmatched:
-        say(f"fatpack: warning: no file matches {name}")
+        print_stderr(f"fatpack: warning: no file matches {name}")
     for problem in overview.problems:
-        say(f"fatpack: error: {problem}")
+        print_stderr(f"fatpack: error: {problem}")
     if not overview.image_count:
-        files = counted(overview.files_read, "file")
-        say(f"fatpack: warning: no device code was found in {files}")
+        files = pluralize(overview.files_read, "file")
+        print_stderr(f"fatpack: warning: no device code was found in {files}")
     if not is_shown and output is not None:
         _tell(overview, output, quiet=quiet)
-    return worst((overview.exit_code, FINDINGS if unmatched else 0))
+    return worst_exit_code((overview.exit_code, FINDINGS if unmatched else 0))
 
 
 def _is_markdown(output: str) -> bool:
@@ -125,10 +125,10 @@ def _is_markdown(output: str) -> bool:
     return ending == ".md"
 
 
-def _tell(overview: Overview, output: str, *, quiet: bool) -> None:
-    size = size_words(os.path.getsize(output)) if os.path.isfile(output) else "written"
-    images, files = counted(overview.image_count, "image"), counted(overview.files_read, "file")
-    say(f"reported {files}, {images}: {output} ({size})", quiet=quiet)
+def _tell(overview: ReportResult, output: str, *, quiet: bool) -> None:
+    size = format_size(os.path.getsize(output)) if os.path.isfile(output) else "written"
+    images, files = pluralize(overview.image_count, "image"), pluralize(overview.files_read, "file")
+    print_stderr(f"reported {files}, {images}: {output} ({size})", quiet=quiet)
 
 
 class _Meter(StatusLine):
@@ -143,6 +143,6 @@ class _Meter(StatusLine):
         self._files += 1
         if row.error is not None:
             self.finish()
-            say(f"fatpack: error: {row.error}")
+            print_stderr(f"fatpack: error: {row.error}")
         elif self.is_due():
-            self.show(f"{counted(self._files, 'file')} read")
+            self.show(f"{pluralize(self._files, 'file')} read")

@@ -6,7 +6,7 @@ import click
 
 from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import INPUT
-from fatpack.cli.messages import say
+from fatpack.cli.messages import print_stderr
 from fatpack.cli.options import (
     color_option,
     limit_option,
@@ -41,23 +41,23 @@ def command(
     Embed before linking: no program loads a container that is put into a linked file.
     """
     from fatpack import formats
-    from fatpack.cli.editing import Destination, opened, refused
-    from fatpack.ops.edit.embed import embed, embedding_note
+    from fatpack.cli.editing import EditDestination, open_edit, refuse_damaged
+    from fatpack.ops.edit.embed import embed_container, embedding_note
     from fatpack.ops.edit.in_place import can_grow
 
-    to = Destination(output, in_place, break_links, force)
-    with opened(host, container, to) as file:
-        found = formats.starting(file.content)
+    to = EditDestination(output, in_place, break_links, force)
+    with open_edit(host, container, to) as file:
+        found = formats.format_at(file.content)
         if found is None and not force:
-            is_swapped = formats.sniff(file.place.view.head(0, 24)) is not None
+            is_swapped = formats.format_by_magic(file.place.view.head(0, 24)) is not None
             hint = "the host comes first" if is_swapped else "pack it first, or --force to embed it all the same"
             raise UsageError(f"{container}: unknown container format", hint=hint)
         if found is None:
-            say(f"fatpack: warning: {container}: unknown container format; no tool will find it", quiet=quiet)
-        if code := refused(container, file.content, force=force):
+            print_stderr(f"fatpack: warning: {container}: unknown container format; no tool will find it", quiet=quiet)
+        if code := refuse_damaged(container, file.content, force=force):
             return code
         only_growing = in_place and can_grow(file.host)
-        edited = embed(file.place.view, [file.content], format=found, only_growing=only_growing)
+        edited = embed_container(file.place.view, [file.content], format=found, only_growing=only_growing)
         if note := embedding_note(found):
-            say(f"fatpack: note: {note}", quiet=quiet)
+            print_stderr(f"fatpack: note: {note}", quiet=quiet)
         return file.write(edited, quiet=quiet)

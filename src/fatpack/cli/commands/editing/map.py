@@ -69,15 +69,15 @@ def command(
     and {index} describe the image; {{ is a brace. --add and --replace put the results back into FILE, -d keeps them as
     files. There is no shell. If one COMMAND fails, nothing is written.
     """
-    from fatpack.cli.editing import Destination
-    from fatpack.cli.mapping import run
+    from fatpack.cli.editing import EditDestination
+    from fatpack.cli.mapping import run_map
 
-    return run(
+    return run_map(
         file,
         command,
         selectors,
         (set_triple, set_arch),
-        Destination(output, in_place, break_links, force),
+        EditDestination(output, in_place, break_links, force),
         put=[name for name, is_asked in (("add", add), ("replace", replace)) if is_asked],
         directory=directory,
         jobs=jobs,

@@ -6,7 +6,7 @@ import click
 
 from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import INPUT
-from fatpack.cli.messages import say, warn
+from fatpack.cli.messages import print_stderr, print_warnings
 from fatpack.cli.options import (
     color_option,
     limit_option,
@@ -14,12 +14,12 @@ from fatpack.cli.options import (
     max_output_option,
     output_options,
     quiet_option,
-    selector,
+    selector_from_options,
     selector_options,
 )
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,42 +54,42 @@ def command(
     slim --drop` removes architectures as --arch does here, and makes linked files smaller; use it for libraries and
     wheels.
     """
-    from fatpack.cli.editing import Destination, check_output, write_result
-    from fatpack.cli.reporting import report
+    from fatpack.cli.editing import EditDestination, check_output, write_result
+    from fatpack.cli.reporting import print_findings
     from fatpack.io.sources.opening import open_source
     from fatpack.io.sources.pieces import PiecesSource
-    from fatpack.ops.choose.address import find, parse_address, refuse_package
+    from fatpack.ops.choose.address import find_location, parse_address, refuse_package
     from fatpack.ops.choose.presence import NothingSelected, refuse_empty
-    from fatpack.ops.edit.editor import verify
-    from fatpack.ops.slim.choosing.refusal import Refused
-    from fatpack.ops.slim.removal import remove
+    from fatpack.ops.edit.editor import verify_edited
+    from fatpack.ops.slim.choosing.refusal import SlimRefused
+    from fatpack.ops.slim.removal import remove_images
 
-    to = Destination(output, in_place, break_links, force)
+    to = EditDestination(output, in_place, break_links, force)
     if not dry_run:
         check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as source:
         refuse_package(source.view())
-        place = find(source.view(), address)
+        place = find_location(source.view(), address)
         try:
             refuse_empty(source.view())
-            removal = remove(place.view, selector(selectors), allow_empty=allow_empty)
-        except (NothingSelected, Refused) as error:
-            say(f"fatpack: {error}", quiet=quiet and isinstance(error, NothingSelected))
+            removal = remove_images(place.view, selector_from_options(selectors), allow_empty=allow_empty)
+        except (NothingSelected, SlimRefused) as error:
+            print_stderr(f"fatpack: {error}", quiet=quiet and isinstance(error, NothingSelected))
             return FINDINGS
-        report(address.path, removal.damaged)
-        warn(removal.unseen, quiet=quiet)
+        print_findings(address.path, removal.damaged)
+        print_warnings(removal.unseen, quiet=quiet)
         for text in removal.unmatched:
-            say(f"fatpack: warning: {text}", quiet=quiet)
+            print_stderr(f"fatpack: warning: {text}", quiet=quiet)
         pieces = list(place.around(removal.pieces))
         lines = [f"{'would remove' if dry_run else 'removed'} {what}" for what in removal.removed]
         lines += [f"fatpack: note: {note}" for note in removal.notes]
         if dry_run:
             after = PiecesSource(pieces, address.path).view()
-            (verify if place.archives else removal.check)(source.view(), after)
-            sizes = f"{size_words(len(source.view()))} → {size_words(len(after))}"
-            for line in (*lines, f"{counted(len(removal.removed), 'image')}; {address.path}: {sizes}"):
-                say(line, quiet=quiet)
+            (verify_edited if place.archives else removal.check)(source.view(), after)
+            sizes = f"{format_size(len(source.view()))} → {format_size(len(after))}"
+            for line in (*lines, f"{pluralize(len(removal.removed), 'image')}; {address.path}: {sizes}"):
+                print_stderr(line, quiet=quiet)
             return MALFORMED if removal.damaged else FINE
         check = None if place.archives else removal.check
         code = write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines, check=check)

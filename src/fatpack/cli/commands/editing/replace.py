@@ -6,7 +6,7 @@ import click
 
 from fatpack.cli.grammar.command import Command
 from fatpack.cli.grammar.param_types import INPUT
-from fatpack.cli.messages import say
+from fatpack.cli.messages import print_stderr
 from fatpack.cli.options import (
     color_option,
     limit_option,
@@ -14,7 +14,7 @@ from fatpack.cli.options import (
     max_output_option,
     output_options,
     quiet_option,
-    selector,
+    selector_from_options,
     selector_options,
 )
 from fatpack.errors import UsageError
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fatpack.cli.editing import Opened
+    from fatpack.cli.editing import EditTarget
     from fatpack.ops.choose.select import Selector
 
 
@@ -59,33 +59,33 @@ def command(
     HOST is an object, an archive, a member of one (libx.a(m.o)), or a container. Exactly one image must match, unless
     --all is given. NEW must be for the same target as the image that it replaces, unless --force is given.
     """
-    from fatpack.cli.editing import Destination, opened, refused
-    from fatpack.ops.edit.embed import replace
+    from fatpack.cli.editing import EditDestination, open_edit, refuse_damaged
+    from fatpack.ops.edit.embed import replace_container
 
-    to, meant = Destination(output, in_place, break_links, force), selector(selectors)
+    to, meant = EditDestination(output, in_place, break_links, force), selector_from_options(selectors)
     by_image = every or not meant.is_empty()
     if by_image and section is not None:
         raise UsageError("--section and selectors exclude each other", hint="--container N means one of several")
     if dry_run and not by_image:
         raise UsageError("--dry-run goes with selectors", hint="--all means all images")
-    with opened(host, new, to, writes=not dry_run) as file:
+    with open_edit(host, new, to, writes=not dry_run) as file:
         if by_image:
             return _replace_image(file, meant, every=every, dry_run=dry_run, force=force, quiet=quiet)
-        if code := refused(new, file.content, force=force):
+        if code := refuse_damaged(new, file.content, force=force):
             return code
-        edited = replace(file.place.view, file.content, section=section, force=force)
+        edited = replace_container(file.place.view, file.content, section=section, force=force)
         return file.write(edited, quiet=quiet, compares=True)
 
 
-def _replace_image(file: Opened, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:
+def _replace_image(file: EditTarget, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:
     from fatpack.cli.editing import write_substitution
     from fatpack.ops.choose.presence import NothingSelected
-    from fatpack.ops.edit.substitution import replace
+    from fatpack.ops.edit.substitution import replace_image
 
     try:
-        plan = replace(file.place.view, file.content, meant, every=every, force=force)
+        plan = replace_image(file.place.view, file.content, meant, every=every, force=force)
     except NothingSelected as error:
-        say(f"fatpack: {error}", quiet=quiet)
+        print_stderr(f"fatpack: {error}", quiet=quiet)
         return FINDINGS
     done = [f"{'would replace' if dry_run else 'replaced'} {what}" for what in plan.changed]
     return write_substitution(plan, file, done=done, dry_run=dry_run, quiet=quiet)

@@ -7,8 +7,8 @@ import sys
 import click
 
 from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.param_types import DEVICE, DIRECTORY, FILE, HELD_TARGET, INPUT, Choice
-from fatpack.cli.messages import say, warn
+from fatpack.cli.grammar.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType
+from fatpack.cli.messages import print_stderr, print_warnings
 from fatpack.cli.options import (
     color_option,
     force_option,
@@ -19,7 +19,7 @@ from fatpack.cli.options import (
     schema_option,
 )
 from fatpack.outcomes import FINE
-from fatpack.report.schemas import SLIM, text
+from fatpack.report.schemas import SLIM, schema_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,31 +37,33 @@ if TYPE_CHECKING:
     help="Keep the images that these GPUs would load: sm_86, 'RTX 4090', this-machine. Repeatable.",
 )
 @click.option(
-    "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
+    "--keep", multiple=True, type=FILE_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
 )
 @click.option(
     "--drop",
     multiple=True,
-    type=HELD_TARGET,
+    type=FILE_TARGET,
     metavar="PATTERN,…",
     help="Remove these: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
 )
 @click.option(
     "--keep-ptx",
-    type=Choice(("none", "newest", "all")),
+    type=ChoiceType(("none", "newest", "all")),
     help="PTX and SPIR-V to keep. Default: newest with --for and --keep, else all.",
 )
 @click.option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none.")
 @click.option("--allow-empty", is_flag=True, help="Let containers become empty; their kernels fail then.")
 @click.option(
     "--mode",
-    type=Choice(("auto", "shrink", "zero")),
+    type=ChoiceType(("auto", "shrink", "zero")),
     default="auto",
     help="Shrink linked files, or fill the freed bytes with zeros; auto shrinks if it can.",
     show_default=True,
 )
 @click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
-@click.option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method.")
+@click.option(
+    "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
+)
 @click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
@@ -98,34 +100,34 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     matched nothing, or --drop could not remove everything.
     """
     if schema:
-        sys.stdout.write(text("slim"))
+        sys.stdout.write(schema_text("slim"))
         return FINE
     if options["verify"]:
         from fatpack.cli.slimming.proofs import verify_files
-        from fatpack.cli.slimming.request import check_proof
+        from fatpack.cli.slimming.request import check_proof_options
 
-        check_proof(options)
+        check_proof_options(options)
         to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
         return verify_files(files, options["certificate"], **to_files)
-    from fatpack.cli.editing import Destination
-    from fatpack.cli.reporting import report
+    from fatpack.cli.editing import EditDestination
+    from fatpack.cli.reporting import print_findings
     from fatpack.cli.slimming.files import slim_all
-    from fatpack.cli.slimming.request import Request, wishes_of
-    from fatpack.ops.slim.naming import Naming
-    from fatpack.ops.slim.outcome import code_of, unmet
-    from fatpack.report.answers.slimming import record, render, unserved_lines
+    from fatpack.cli.slimming.request import SlimRequest, slim_options
+    from fatpack.ops.slim.naming import NameChange
+    from fatpack.ops.slim.outcome import exit_code_for, find_unsupported_devices
+    from fatpack.report.answers.slimming import render_slim, slim_record, unsupported_device_lines
 
-    to = Destination(options["output"], options["in_place"], options["break_links"], options["force"])
-    request = Request(
+    to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
+    request = SlimRequest(
         files=files,
-        wishes=wishes_of(options),
+        wishes=slim_options(options),
         to=to,
         directory=options["directory"],
         dry_run=options["dry_run"],
         deflates=options["deflated"],
         as_json=options["as_json"],
         quiet=options["quiet"],
-        naming=Naming(options["build_tag"] or "", options["local_version"] or ""),
+        naming=NameChange(options["build_tag"] or "", options["local_version"] or ""),
         sbom=options["sbom"],
         certificate=options["certificate"],
     )
@@ -133,23 +135,23 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     outcomes = slim_all(request)
     for item in outcomes:
         if item.plan is not None:
-            report(item.path, item.plan.damaged)
-            warn(item.plan.unseen, quiet=request.quiet)
-    unserved = unmet(outcomes, request.wishes.devices)
-    code = code_of(outcomes, request.wishes.devices)
+            print_findings(item.path, item.plan.damaged)
+            print_warnings(item.plan.unseen, quiet=request.quiet)
+    unserved = find_unsupported_devices(outcomes, request.wishes.devices)
+    code = exit_code_for(outcomes, request.wishes.devices)
     if request.as_json:
         from fatpack.report.json_text import json_pieces
 
-        document = record(outcomes, request.wishes, code, unserved, is_written=not request.dry_run)
+        document = slim_record(outcomes, request.wishes, code, unserved, is_written=not request.dry_run)
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
-        from fatpack.cli.terminal import style
+        from fatpack.cli.terminal import get_style
         from fatpack.report.text import write_lines
 
         stream = sys.stderr if to.output == "-" else sys.stdout
-        write_lines(render(outcomes, unserved, request.wishes.devices, style(stream)), stream)
+        write_lines(render_slim(outcomes, unserved, request.wishes.devices, get_style(stream)), stream)
     elif unserved:
-        for line in unserved_lines(unserved):
-            say(f"fatpack: warning: {line}")
+        for line in unsupported_device_lines(unserved):
+            print_stderr(f"fatpack: warning: {line}")
     return code

@@ -7,7 +7,7 @@ import sys
 from fatpack.words.printable import printable
 
 
-def say(line: str) -> None:
+def print_stderr(line: str) -> None:
     """Print a line on stderr, behind what stdout has."""
     sys.stdout.flush()
     sys.stderr.write(printable(line) + "\n")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.tools.amd import say
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.amd import print_stderr
+from fatpack.cli.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def parse(arguments: Sequence[str], letters: str) -> tuple[dict[str, str], list[str]]:
+def parse_options(arguments: Sequence[str], letters: str) -> tuple[dict[str, str], list[str]]:
     """Return the options by their letters (flags: "1"), and the other words; ``letters`` is as Perl has it: ``vho:``.
 
     ``--help`` is ``h``, and ``--version`` is ``version``.
@@ -35,7 +35,7 @@ def parse(arguments: Sequence[str], letters: str) -> tuple[dict[str, str], list[
             letter, rest = rest[0], rest[1:]
             place = letters.find(letter) if letter != ":" else -1
             if place < 0:
-                say(f"Unknown option: {letter}")
+                print_stderr(f"Unknown option: {letter}")
             elif letters[place + 1 : place + 2] != ":":
                 found[letter] = "1"
             elif rest or words:
@@ -43,10 +43,10 @@ def parse(arguments: Sequence[str], letters: str) -> tuple[dict[str, str], list[
     return found, words
 
 
-def answered(options: Mapping[str, str], name: str, text: str) -> bool:
+def print_if_asked(options: Mapping[str, str], name: str, text: str) -> bool:
     """Print the version or the help of a tool, if that was asked for; return whether it was."""
     if "version" in options:
-        sys.stdout.write(f"{name}: {standing_in(name, 'ROCm 5 to 7')}\n")
+        sys.stdout.write(f"{name}: {version_text(name, 'ROCm 5 to 7')}\n")
     elif "h" in options:
         sys.stdout.write(text)
     return "version" in options or "h" in options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner import Found, scan
+from fatpack.scanner import FoundContainer, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 _FORMAT, _SECTION = "clang-offload-bundle", ".hip_fat"
 
 
-class Bundle(Record):
+class HipBundle(Record):
     """A bundle of HIP's."""
 
-    found: Found
+    found: FoundContainer
 
     @property
     def at(self) -> int:
@@ -53,11 +53,11 @@ def _id(image: Image) -> str:
     return bundle_id(image)
 
 
-def bundles(view: View) -> Iterator[Bundle | Finding]:
+def list_bundles(view: View) -> Iterator[HipBundle | Finding]:
     """Yield the bundles of a file that HIP's runtime loads, or the file is, and findings about what is damaged."""
     for item in scan(view, judges=False, recognises=False):
         if isinstance(item, Finding):
             if item.severity == "error":
                 yield item
         elif item.format == _FORMAT and (item.section or _SECTION).startswith(_SECTION):
-            yield Bundle(item)
+            yield HipBundle(item)

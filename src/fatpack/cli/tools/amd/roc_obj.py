@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.tools.amd import say
+from fatpack.cli.tools.amd import print_stderr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _VALUED = "toI"
 _NOT_FOUND, _SIGNAL = 127, 128
 
 
-class _Failed(Exception):
+class _ToolError(Exception):
     """The last word, and an exit code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
@@ -59,9 +59,9 @@ def main(program: str, arguments: Sequence[str]) -> int:
             sys.stdout.write(_HELP)
             return 0
         return _run(options, words)
-    except _Failed as error:
+    except _ToolError as error:
         if str(error):
-            say(f"error: {error}")
+            print_stderr(f"error: {error}")
         return error.code
 
 
@@ -75,17 +75,17 @@ def _parse(words: list[str]) -> tuple[dict[str, str], list[str]]:
         name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
         letters = _LONG.get(name, "") if name else word[1:]
         if not letters:
-            raise _Failed(f"unrecognized option '{word}'")
+            raise _ToolError(f"unrecognized option '{word}'")
         while letters:
             letter, letters = letters[0], letters[1:]
             if letter not in _LONG.values():
-                raise _Failed(f"invalid option -- '{letter}'")
+                raise _ToolError(f"invalid option -- '{letter}'")
             if letter not in _VALUED:
                 options[letter] = "1"
             elif equals or letters or words:
                 options[letter], letters = value if equals else letters or words.pop(0), ""
             else:
-                raise _Failed(f"option requires an argument -- '{letter}'")
+                raise _ToolError(f"option requires an argument -- '{letter}'")
     return options, words
 
 
@@ -98,7 +98,7 @@ def _run(options: dict[str, str], words: list[str]) -> int:
     extraction = _Extraction(folder, is_wanted)
     inputs = [path for file in words[:end] for path in extraction.written(file)]
     if not inputs:
-        raise _Failed("no code object was extracted" if end else "no executables specified")
+        raise _ToolError("no code object was extracted" if end else "no executables specified")
     mark = "{}" if "i" in options else options.get("I", "")
     for suffix, command in _commands(words[end + 1 :]):
         _execute(suffix, command, mark, inputs)
@@ -116,7 +116,7 @@ def _selection(expression: str) -> Callable[[str], object]:
     try:
         return re.compile(expression).search
     except re.error as error:
-        raise _Failed(f"-t {expression}: {error}") from None
+        raise _ToolError(f"-t {expression}: {error}") from None
 
 
 class _Extraction:
@@ -128,7 +128,7 @@ class _Extraction:
 
     def written(self, file: str) -> Iterator[str]:
         """Write the code objects of a file, and yield their paths."""
-        from fatpack.cli.tools.amd.listed import Bundle, bundles
+        from fatpack.cli.tools.amd.listed import HipBundle, list_bundles
         from fatpack.errors import FatpackError
         from fatpack.io.sink import write_file
         from fatpack.io.sources.opening import open_source
@@ -137,8 +137,8 @@ class _Extraction:
         try:
             with open_source("./-" if file == "-" else file) as source:
                 view = source.view()
-                for item in bundles(view):
-                    if not isinstance(item, Bundle):
+                for item in list_bundles(view):
+                    if not isinstance(item, HipBundle):
                         self._fail(f"{item.code} at {item.span.start:#x}: {item.text}")
                         continue
                     number += 1
@@ -156,7 +156,7 @@ class _Extraction:
             self._fail(f"{file}: {error}")
 
     def _fail(self, text: str) -> None:
-        say(f"error: {text}")
+        print_stderr(f"error: {text}")
         self.code = 1
 
 
@@ -168,7 +168,7 @@ def _commands(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             group.append(word)
             continue
         if len(group) == 1:
-            raise _Failed(f"no command behind the suffix {group[0]!r}")
+            raise _ToolError(f"no command behind the suffix {group[0]!r}")
         if group:
             yield group[0], group[1:]
         group = []
@@ -185,9 +185,9 @@ def _execute(suffix: str, command: Sequence[str], mark: str, inputs: Sequence[st
             try:
                 done = subprocess.run(words, stdin=given, stdout=None if suffix == "-" else taken, check=False)
             except OSError as error:
-                raise _Failed(f"{words[0]}: {error.strerror}", _NOT_FOUND) from None
+                raise _ToolError(f"{words[0]}: {error.strerror}", _NOT_FOUND) from None
         if done.returncode:
-            raise _Failed("", done.returncode if done.returncode > 0 else _SIGNAL - done.returncode)
+            raise _ToolError("", done.returncode if done.returncode > 0 else _SIGNAL - done.returncode)
 
 
 def _disassembler() -> str:

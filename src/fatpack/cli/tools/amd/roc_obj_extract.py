@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 
-from fatpack.cli.tools.amd import getopts, say, uri
+from fatpack.cli.tools.amd import getopts, print_stderr, uri
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -32,31 +32,31 @@ or 0 and octal. Without an offset it is 0, without a size all that follows.
 _NO_ERROR = 255
 
 
-class _Wrong(Exception):
+class _UriError(Exception):
     """What is wrong with one URI; the others are written."""
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool; return the number of URIs that failed, 255 at most, or of the error for what is no folder."""
-    options, texts = getopts.parse(arguments, "vho:")
-    if getopts.answered(options, "roc-obj-extract", _HELP):
+    options, texts = getopts.parse_options(arguments, "vho:")
+    if getopts.print_if_asked(options, "roc-obj-extract", _HELP):
         return 0
     folder = options.get("o", "")
     if "o" in options and folder != "-" and (code := _why_no_folder(folder)):
-        say(f"Error: Path '{folder}' cannot be found.")
+        print_stderr(f"Error: Path '{folder}' cannot be found.")
         return code
     if not texts and not sys.stdin.isatty():
         texts = os.fsdecode(sys.stdin.buffer.read()).splitlines()
     if not texts:
-        say("Error: No arguments.")
+        print_stderr("Error: No arguments.")
         sys.stdout.write(_HELP)
         return 1
     errors = 0
     for text in texts:
         try:
             _extract(text, folder, is_verbose="v" in options)
-        except _Wrong as error:
-            say(f"Error: {error}")
+        except _UriError as error:
+            print_stderr(f"Error: {error}")
             errors += 1
     return min(errors, 255)
 
@@ -73,14 +73,14 @@ def _extract(text: str, folder: str, *, is_verbose: bool) -> None:
     from fatpack.errors import FatpackError
     from fatpack.io.sources.opening import open_source
 
-    named = uri.parse(text)
+    named = uri.parse_uri(text)
     if named.protocol.lower() == "memory":
-        raise _Wrong(f"memory of processes is not read by fatpack, only files: {text}")
+        raise _UriError(f"memory of processes is not read by fatpack, only files: {text}")
     if named.protocol.lower() != "file":
-        raise _Wrong(f"'{named.protocol}' is not recognized as a supported code object URI.")
-    path = uri.decoded(named.path)
+        raise _UriError(f"'{named.protocol}' is not recognized as a supported code object URI.")
+    path = uri.decode_path(named.path)
     if not os.path.exists(path):
-        raise _Wrong(f"can't find file: {path}")
+        raise _UriError(f"can't find file: {path}")
     try:
         with open_source(path) as source:
             view = source.view()
@@ -96,7 +96,7 @@ def _extract(text: str, folder: str, *, is_verbose: bool) -> None:
             if is_verbose:
                 _tell(f'Reading input file "{named.path}" ...\n')
             if offset + size > len(view):
-                raise _Wrong(
+                raise _UriError(
                     f"requested offset({offset_text}) + size({size_text}) exceeds file size({len(view)}) for file "
                     f'"{path}".'
                 )
@@ -104,9 +104,9 @@ def _extract(text: str, folder: str, *, is_verbose: bool) -> None:
     except OSError as error:
         if error.filename is None:
             raise  # standard output takes no more
-        raise _Wrong(f"{error.filename}: {error.strerror}") from error
+        raise _UriError(f"{error.filename}: {error.strerror}") from error
     except FatpackError as error:
-        raise _Wrong(f"{path}: {error}") from error
+        raise _UriError(f"{path}: {error}") from error
     if is_verbose:
         _tell(f"Extract request:  file: {named.path} offset: {offset_text} size: {size_text}\n")
 
@@ -117,9 +117,9 @@ def _tell(text: str) -> None:
 
 def _number(text: str, whole: str) -> int:
     try:
-        return uri.number(text)
+        return uri.parse_number(text)
     except ValueError:
-        raise _Wrong(f"'{text}' is no number: {whole}") from None
+        raise _UriError(f"'{text}' is no number: {whole}") from None
 
 
 def _write(folder: str, name: str, part: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.tools.amd import getopts, say
+from fatpack.cli.tools.amd import getopts, print_stderr
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -24,8 +24,8 @@ _DIED = 255
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0, 1, 255, or the number of the system's error for a file."""
-    options, paths = getopts.parse(arguments, "vhd")
-    if getopts.answered(options, "roc-obj-ls", _HELP):
+    options, paths = getopts.parse_options(arguments, "vhd")
+    if getopts.print_if_asked(options, "roc-obj-ls", _HELP):
         return 0
     number = 1
     code = 0
@@ -39,8 +39,8 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
     """List a file whose first bundle gets a number; return the next number and an exit code."""
-    from fatpack.cli.tools.amd.listed import Bundle, bundles
-    from fatpack.cli.tools.amd.uri import encoded
+    from fatpack.cli.tools.amd.listed import HipBundle, list_bundles
+    from fatpack.cli.tools.amd.uri import encode_path
     from fatpack.errors import FatpackError
     from fatpack.io.sources.opening import open_source
 
@@ -49,13 +49,13 @@ def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
     try:
         # A file called "-" is one; standard input is not read.
         with open_source("./-" if path == "-" else path) as source:
-            for item in bundles(source.view()):
+            for item in list_bundles(source.view()):
                 is_found = True
-                if not isinstance(item, Bundle):
-                    say(f"Error: {item.code} at {item.span.start:#x}: {item.text}")
+                if not isinstance(item, HipBundle):
+                    print_stderr(f"Error: {item.code} at {item.span.start:#x}: {item.text}")
                     code = 1
                 elif item.is_compressed:
-                    say(
+                    print_stderr(
                         f"Error: {path}: the bundle at {item.at:#x} is compressed, so its code objects have no place "
                         f"in the file: fatpack inspect lists them, fatpack extract -d DIR writes them"
                     )
@@ -63,19 +63,19 @@ def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
                 else:
                     lines = [f"{'Bundle#':<8}{'Entry ID:':<40}{'URI:':>35}"] if is_verbose else []
                     for name, at, size in item.entries:
-                        line = f"{number:<8}{name:<40}{'file://':>35}{encoded(path)}#offset={at}&size={size}"
+                        line = f"{number:<8}{name:<40}{'file://':>35}{encode_path(path)}#offset={at}&size={size}"
                         lines.append(printable(line))
                     sys.stdout.write("\n".join([*lines, "", ""] if is_verbose else [*lines, ""]))
                     number += 1
     except OSError as error:
         if error.filename is None:
             raise  # standard output takes no more
-        say(f"Error: failed to open file: {path}")
+        print_stderr(f"Error: failed to open file: {path}")
         return number, error.errno or _DIED
     except FatpackError as error:
-        say(f"Error: {error}")
+        print_stderr(f"Error: {error}")
         return number, _DIED
     if not is_found:
-        say("Error: No kernel section found")
+        print_stderr("Error: No kernel section found")
         return number, _DIED
     return number, code

@@ -8,7 +8,7 @@ from fatpack.record import Record
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!*'();:@=+$/[]")
 
 
-class Range(Record):
+class UriRange(Record):
     """What a URI names: a protocol, the path (still encoded), and numbers as they are spelled, None where none is."""
 
     protocol: str
@@ -17,13 +17,13 @@ class Range(Record):
     size: str | None
 
 
-def encoded(path: str) -> str:
+def encode_path(path: str) -> str:
     """Return a path as URIs have it."""
     data = path.encode("utf-8", "surrogateescape")
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
 
 
-def decoded(text: str) -> str:
+def decode_path(text: str) -> str:
     """Return the path that a URI spells; a ``%`` without two digits behind it stays."""
     first, *parts = text.encode("utf-8", "surrogateescape").split(b"%")
     data = bytearray(first)
@@ -34,15 +34,15 @@ def decoded(text: str) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def parse(text: str) -> Range:
+def parse_uri(text: str) -> UriRange:
     """Return the parts of a URI; what has no ``://`` is a protocol without a path."""
     protocol, _, rest = text.partition("://")
     at = min((place for place in (rest.find("#"), rest.find("?")) if place >= 0), default=len(rest))
     values = dict(word.partition("=")[::2] for word in rest[at + 1 :].split("&"))
-    return Range(protocol, rest[:at], values.get("offset"), values.get("size"))
+    return UriRange(protocol, rest[:at], values.get("offset"), values.get("size"))
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     """Return a number: decimal, ``0x`` and hexadecimal, or ``0`` and octal. Raises ValueError for any other text."""
     if not text.isascii() or not text.isalnum():
         raise ValueError(text)

@@ -9,20 +9,20 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
-from fatpack.io.sink import Batch
+from fatpack.io.sink import OutputBatch
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.references import module, noted_symbols
+from fatpack.ops.references import read_target_symbols, reference_module
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_O = command_line.Option
-_TOOL = tool.Tool(
+_O = command_line.ClOption
+_TOOL = tool.ClTool(
     "clang-offload-deps",
     "DPC++",
     """\
@@ -49,12 +49,12 @@ _SPIR = ("spir", "spir64")
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0 or 1."""
-    given = tool.given(_TOOL, program, arguments)
+    given = tool.parse_or_help(_TOOL, program, arguments)
     if isinstance(given, int):
         return given
     try:
         _write(given.positional[0], given.values["targets"], given.values["outputs"])
-    except (Failure, FatpackError) as error:
+    except (ToolError, FatpackError) as error:
         sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
     return 0
@@ -63,24 +63,24 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def _write(input_name: str, targets: Sequence[str], outputs: Sequence[str]) -> None:
     """Write one module for each target, all or none. Raises Failure, and FatpackError for the input."""
     if len(targets) != len(outputs):
-        raise Failure("number of output files and targets should match")
+        raise ToolError("number of output files and targets should match")
     for target in targets:
         _check(target)
     try:
         source = open_source(input_name)
     except OSError as error:
-        raise Failure(f"'{input_name}': {reason(error)}") from error
+        raise ToolError(f"'{input_name}': {strerror(error)}") from error
     with source:
-        symbols = noted_symbols(source.view(), targets)
-    with Batch() as batch:
+        symbols = read_target_symbols(source.view(), targets)
+    with OutputBatch() as batch:
         for target, output in zip(targets, outputs, strict=True):
             kind, _, triple = target.partition("-")
             is_linked_as_ir = kind == "sycl" or triple.partition("-")[0] in _SPIR
-            text = module(triple, symbols[target], is_linked_as_ir=is_linked_as_ir)
+            text = reference_module(triple, symbols[target], is_linked_as_ir=is_linked_as_ir)
             try:
                 batch.add(output, [text])
             except OSError as error:
-                raise Failure(f"'{output}': {reason(error)}") from error
+                raise ToolError(f"'{output}': {strerror(error)}") from error
         batch.publish()
 
 
@@ -90,4 +90,4 @@ def _check(target: str) -> None:
     if not is_architecture(triple.partition("-")[0]):
         wrong += f", unknown target triple '{triple}'"
     if wrong:
-        raise Failure(f"invalid target '{target}'{wrong}")
+        raise ToolError(f"invalid target '{target}'{wrong}")

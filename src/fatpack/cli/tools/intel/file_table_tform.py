@@ -10,7 +10,7 @@ import os
 import sys
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
 from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _COLUMN, _CELL = "<<column name or ordinal>>", "<<column name or ordinal>,<row id ordinal>>"
 
-_O = command_line.Option
-_TOOL = tool.Tool(
+_O = command_line.ClOption
+_TOOL = tool.ClTool(
     "file-table-tform",
     "DPC++",
     """\
@@ -70,21 +70,21 @@ _LAST = ("copy_single_file", "merge")
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0 or 1."""
-    given = tool.given(_TOOL, program, arguments)
+    given = tool.parse_or_help(_TOOL, program, arguments)
     if isinstance(given, int):
         return given
     try:
-        _Run(program, given).run()
-    except (Failure, FatpackError) as error:
+        _TransformRun(program, given).run()
+    except (ToolError, FatpackError) as error:
         sys.stderr.write(printable(f"error: {error}") + "\n")
         return 1
     return 0
 
 
-class _Run:
+class _TransformRun:
     """One command line: checked as a whole before any table is read."""
 
-    def __init__(self, program: str, given: command_line.Parsed) -> None:
+    def __init__(self, program: str, given: command_line.ClArguments) -> None:
         self._program = program
         self._output = given.last("o")
         self._has_titles = not given.last("drop_titles")
@@ -145,11 +145,11 @@ class _Run:
         if name is None:
             raise self._wrong(f"no input for '{kind}' command")
         if not os.path.exists(name):
-            raise Failure(f"*** {self._program} SYSTEM ERROR: file not found: {name}")
+            raise ToolError(f"*** {self._program} SYSTEM ERROR: file not found: {name}")
         return name
 
     def _row(self, text: str) -> int:
-        number = command_line.integer(text, -(1 << 31), (1 << 31) - 1, 10)
+        number = command_line.parse_integer(text, -(1 << 31), (1 << 31) - 1, 10)
         if number is None:
             raise self._wrong(f"'{text}' is no row index")
         return number
@@ -183,17 +183,17 @@ class _Run:
             else:
                 write_file(self._output, pieces, force=True)
         except OSError as error:
-            raise Failure(f"'{self._output}': {reason(error)}") from error
+            raise ToolError(f"'{self._output}': {strerror(error)}") from error
 
-    def _wrong(self, text: str) -> Failure:
-        return Failure(f"*** {self._program} usage ERROR: {text}")
+    def _wrong(self, text: str) -> ToolError:
+        return ToolError(f"*** {self._program} usage ERROR: {text}")
 
 
 def _opened(name: str) -> Source:
     try:
         return open_source(name)
     except OSError as error:
-        raise Failure(f"'can't read {name}': {reason(error)}") from error
+        raise ToolError(f"'can't read {name}': {strerror(error)}") from error
 
 
 def _read(name: str) -> FileTable:

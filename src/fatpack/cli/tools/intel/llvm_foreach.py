@@ -10,22 +10,22 @@ import os
 import sys
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
 from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.machine.parallel import core_count
-from fatpack.machine.system import programs
+from fatpack.machine.system import find_programs
 from fatpack.ops.file_table import read_names
-from fatpack.ops.mapping.repeated import Ended, Running, create_output, substituted
+from fatpack.ops.mapping.repeated import ProcessFailed, RunningPrograms, create_output, substitute
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_O = command_line.Option
-_TOOL = tool.Tool(
+_O = command_line.ClOption
+_TOOL = tool.ClTool(
     "llvm-foreach",
     "DPC++",
     """\
@@ -95,24 +95,24 @@ _SIGNAL = -2
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: that of the last command that failed, 0 if none did."""
-    given = tool.given(_TOOL, program, arguments)
+    given = tool.parse_or_help(_TOOL, program, arguments)
     if isinstance(given, int):
         return given
     try:
-        return _Run(given).run() & 0xFF
-    except (Failure, FatpackError) as error:
+        return _ForeachRun(given).run() & 0xFF
+    except (ToolError, FatpackError) as error:
         _say(str(error))
         return 1
 
 
-class _Run:
+class _ForeachRun:
     """One command line: its words, where names go in them, and the lists of names."""
 
-    def __init__(self, given: command_line.Parsed) -> None:
+    def __init__(self, given: command_line.ClArguments) -> None:
         self._words = given.positional
         self._marks, lists = given.values["in-replace"], given.values["in-file-list"]
         if len(lists) != len(self._marks):
-            raise Failure("Number of input file lists and input path replaces don't match.")
+            raise ToolError("Number of input file lists and input path replaces don't match.")
         self._lists = [_names(name) for name in lists]
         self._out = given.last("out-replace")
         self._folder = given.last("out-dir")
@@ -122,18 +122,18 @@ class _Run:
         self._out_word = self._last_word_with(self._out)
         self._increment_word = self._last_word_with(self._increment)
         if self._out and not self._out_word:
-            raise Failure("Couldn't find replace string for output in the command.")
+            raise ToolError("Couldn't find replace string for output in the command.")
         if self._increment and not self._increment_word:
             _say(f"warning: no argument of the command has '{self._increment}', which --out-increment names")
         found = _program(self._words[0])
         if found is None:
-            raise Failure(_failed(self._words, 0, "No such file or directory"))
+            raise ToolError(_failed(self._words, 0, "No such file or directory"))
         self._program = found
         if any(len(names) != len(self._lists[0]) for names in self._lists):
-            raise Failure("All input file lists must have same number of lines!")
-        self._jobs = command_line.integer(given.last("jobs") or "1", 0, (1 << 32) - 1) or 0
+            raise ToolError("All input file lists must have same number of lines!")
+        self._jobs = command_line.parse_integer(given.last("jobs") or "1", 0, (1 << 32) - 1) or 0
         if not self._jobs:
-            raise Failure("Number of parallel threads should be a positive integer")
+            raise ToolError("Number of parallel threads should be a positive integer")
         if self._jobs > core_count():
             self._jobs = core_count()
             sys.stdout.write(f"llvm-foreach: adjusted number of threads to {self._jobs} (max safe available).\n")
@@ -142,13 +142,13 @@ class _Run:
     def run(self) -> int:
         """Run the command for every line of the lists; return the code of the last that failed. Raises Failure."""
         if not hasattr(os, "posix_spawn"):
-            raise Failure("fatpack runs commands only where the system has posix_spawn")
+            raise ToolError("fatpack runs commands only where the system has posix_spawn")
         if self._list not in ("", "-"):
             self._check_list()
         code = 0
         outputs: list[str] = []
         commands: dict[int, list[str]] = {}
-        with Running(self._jobs) as programs:
+        with RunningPrograms(self._jobs) as programs:
             for number in range(len(self._lists[0])):
                 commands[number] = self._command(number, outputs)
                 ended = programs.made_room()
@@ -157,7 +157,7 @@ class _Run:
                 try:
                     programs.start(number, self._program, commands[number])
                 except OSError as error:
-                    _say(_failed(commands[number], 0, f"posix_spawn failed: {reason(error)}"))
+                    _say(_failed(commands[number], 0, f"posix_spawn failed: {strerror(error)}"))
                     code = 1
             for ended in programs.rest():
                 code = self._told(ended, commands) or code
@@ -178,7 +178,7 @@ class _Run:
             # The file of the output first: its mark may hold another.
             values = {self._out: output, **names} if output and place == self._out_word else names
             suffix = f"_{number}" if number and place == self._increment_word else ""
-            command.append(substituted(word, values) + suffix)
+            command.append(substitute(word, values) + suffix)
         if output:
             outputs.append(output)
         return command
@@ -192,9 +192,9 @@ class _Run:
                 return create_output(self._folder, stem, self._extension)
             return create_output(_temporary_folder(), stem, self._extension, mode=0o600)
         except OSError as error:
-            raise Failure(f"Could not create a file for command output.: {reason(error)}") from error
+            raise ToolError(f"Could not create a file for command output.: {strerror(error)}") from error
 
-    def _told(self, ended: Ended, commands: dict[int, list[str]]) -> int:
+    def _told(self, ended: ProcessFailed, commands: dict[int, list[str]]) -> int:
         """Return the code of a program that ended as the original sees it, after saying that it failed."""
         command = commands.pop(ended.number)
         code, words = _CODES.get(ended.code, (ended.code, ""))
@@ -210,7 +210,7 @@ class _Run:
             with open(self._list, "ab"):
                 pass
         except OSError as error:
-            raise Failure(f"error opening the file '{self._list}': {reason(error)}") from error
+            raise ToolError(f"error opening the file '{self._list}': {strerror(error)}") from error
 
     def _write_list(self, outputs: Sequence[str]) -> None:
         data = "".join(f"{name}\n" for name in outputs).encode("utf-8", "surrogateescape")
@@ -221,7 +221,7 @@ class _Run:
         try:
             write_file(self._list, [data], force=True)
         except OSError as error:
-            raise Failure(f"error opening the file '{self._list}': {reason(error)}") from error
+            raise ToolError(f"error opening the file '{self._list}': {strerror(error)}") from error
 
 
 def _names(name: str) -> list[str]:
@@ -229,12 +229,12 @@ def _names(name: str) -> list[str]:
         with open_source(name) as source:
             return read_names(source.view())
     except OSError as error:
-        raise Failure(f"'{name}': {reason(error)}") from error
+        raise ToolError(f"'{name}': {strerror(error)}") from error
 
 
 def _program(name: str) -> str | None:
     """Return the path of a program: as it is if it has a folder, else the first on PATH that can be run."""
-    return name if "/" in name else next(programs([name]), None)
+    return name if "/" in name else next(find_programs([name]), None)
 
 
 def _temporary_folder() -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.tools.llvm.handing_over import hand_over
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.llvm.handing_over import exec_original
+from fatpack.cli.tools.versions import version_text
 from fatpack.errors import FatpackError
 from fatpack.words.printable import printable
 
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.ops.link_inputs.groups import Group
+    from fatpack.ops.link_inputs.groups import ImageGroup
     from fatpack.ops.link_inputs.plan import LinkPlan
 
 #: Options of the tool itself that are read here, and those that have a value behind = or as the next word.
@@ -39,10 +39,10 @@ _KINDS = ("openmp", "cuda", "hip", "sycl")
 def main(program: str, arguments: Sequence[str], version: str) -> int:
     """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
     if list(arguments) == ["--version"]:
-        sys.stdout.write(f"{standing_in('clang-linker-wrapper', f'LLVM {version}')}\n")
+        sys.stdout.write(f"{version_text('clang-linker-wrapper', f'LLVM {version}')}\n")
         return 0
     if _DRY_RUN not in arguments or any(word.partition("=")[0] in _LINKING for word in arguments):
-        return hand_over(program, "clang-linker-wrapper", arguments, version, offered=f"{_DRY_RUN} alone")
+        return exec_original(program, "clang-linker-wrapper", arguments, version, offered=f"{_DRY_RUN} alone")
     values, words = _divided(arguments)
     try:
         made = _plan(words, version)
@@ -79,13 +79,13 @@ def _divided(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _plan(words: Sequence[str], version: str) -> LinkPlan:
-    from fatpack.ops.link_inputs.inputs import Inputs
-    from fatpack.ops.link_inputs.plan import plan
-    from fatpack.ops.link_inputs.words import read
+    from fatpack.ops.link_inputs.inputs import LinkInputFiles
+    from fatpack.ops.link_inputs.plan import plan_link
+    from fatpack.ops.link_inputs.words import parse_link_line
 
-    line = read((), words)
-    with Inputs(line) as opened:
-        made = plan(line, opened, version)
+    line = parse_link_line((), words)
+    with LinkInputFiles(line) as opened:
+        made = plan_link(line, opened, version)
         made.check()
         return made
 
@@ -107,7 +107,7 @@ def _device_links(made: LinkPlan, output: str) -> Iterator[str]:
         yield f' "clang" --no-default-config -o {name} {" ".join(words)}'
 
 
-def _files(group: Group, made: LinkPlan) -> Iterator[str]:
+def _files(group: ImageGroup, made: LinkPlan) -> Iterator[str]:
     for device in group.devices:
         target = device.image.target
         file = (device.member or made.inputs[device.input].path).rpartition("/")[2]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.failure import reason
+from fatpack.cli.tools.llvm.failure import strerror
 from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 _STEM = "target.bin"
 
-_TOOL = tool.Tool(
+_TOOL = tool.ClTool(
     "clang-offload-extract",
     "DPC++",
     "Write all target images of a linked program to files of their own",
     "[options] <input file>",
     (
         *tool.GENERIC,
-        command_line.Option("output", "string", "Older name of --stem", "<string>"),
-        command_line.Option("stem", "string", f"Outputs are STEM.0, STEM.1, …; {_STEM} by default", "<string>"),
+        command_line.ClOption("output", "string", "Older name of --stem", "<string>"),
+        command_line.ClOption("stem", "string", f"Outputs are STEM.0, STEM.1, …; {_STEM} by default", "<string>"),
     ),
     most=1,
     groups=(("Generic Options", tool.GENERIC_NAMES), ("Utility-specific options", ())),
@@ -41,7 +41,7 @@ _TOOL = tool.Tool(
 _ONLY_64 = "only 64-bit ELF or COFF inputs are supported"
 
 
-class _Refusal(Exception):
+class _ExtractError(Exception):
     """An error, and what its second line says."""
 
     def __init__(self, text: str, advice: str) -> None:
@@ -51,7 +51,7 @@ class _Refusal(Exception):
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0 or 1."""
-    given = tool.given(_TOOL, program, arguments)
+    given = tool.parse_or_help(_TOOL, program, arguments)
     if isinstance(given, int):
         return given
     path = given.positional[0] if given.positional else "a.out"
@@ -60,10 +60,10 @@ def main(program: str, arguments: Sequence[str]) -> int:
         try:
             source = open_source(path)
         except OSError as error:
-            raise _Refusal(reason(error), f"Input File: '{path}'") from error
+            raise _ExtractError(strerror(error), f"Input File: '{path}'") from error
         with source:
             _extract(program, path, source.view(), stem)
-    except _Refusal as error:
+    except _ExtractError as error:
         sys.stdout.flush()
         # As the original lays it out: ten columns for the word, and as many before the second line.
         sys.stderr.write(f"{'error':<10}{printable(str(error))}\n{'':10}{printable(error.advice)}\n")
@@ -73,38 +73,38 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 def _extract(program: str, path: str, view: View, stem: str) -> None:
     from fatpack import hosts
-    from fatpack.runtime.sycl.stored_images import stored_images
+    from fatpack.runtime.sycl.stored_images import read_stored_images
 
     advice = f"Input File: '{path}'"
-    host = hosts.detected(view)
+    host = hosts.detect_host(view)
     if host is None:
-        raise _Refusal("The file was not recognized as a valid object file", advice)
+        raise _ExtractError("The file was not recognized as a valid object file", advice)
     if host not in ("elf", "coff", "pe") or not _has_64_bits(view, host):
-        raise _Refusal(_ONLY_64, advice)
+        raise _ExtractError(_ONLY_64, advice)
     try:
-        found = stored_images(view, host)
+        found = read_stored_images(view, host)
     except FatpackError as error:
-        raise _Refusal(str(error), advice) from error
+        raise _ExtractError(str(error), advice) from error
     if found is None:
         sys.stderr.write(printable(f"{program}: warning: '{path}' has no .tgtimg: no image was written") + "\n")
         return
     images, findings = found
     wrong = [finding for finding in findings if finding.severity in ("error", "warning")]
     if wrong:
-        raise _Refusal(f"{wrong[0].text} (at {wrong[0].span.start:#x}); nothing was written", advice)
+        raise _ExtractError(f"{wrong[0].text} (at {wrong[0].span.start:#x}); nothing was written", advice)
     for number, data in enumerate(images):
         name = f"{stem}.{number}"
         sys.stdout.write(f'Saving target image to "{printable(name)}"\n')
         try:
             write_file(name, [data], force=True)
         except OSError as error:
-            text, instead = f"'{name}': {reason(error)}", "Specify a different Output File ('--stem' option)"
-            raise _Refusal(text, instead) from error
+            text, instead = f"'{name}': {strerror(error)}", "Specify a different Output File ('--stem' option)"
+            raise _ExtractError(text, instead) from error
 
 
 def _has_64_bits(view: View, host: str) -> bool:
     if host == "elf":
         return view.head(4, 2) == b"\2\1"
-    from fatpack.hosts.coff_records import stored_machine
+    from fatpack.hosts.coff_records import read_machine
 
-    return stored_machine(view, host) in (0x8664, 0xAA64, 0xA641)
+    return read_machine(view, host) in (0x8664, 0xAA64, 0xA641)

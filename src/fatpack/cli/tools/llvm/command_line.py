@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class Option(Record):
+class ClOption(Record):
     """An option that takes a value, or none.
 
     ``kind`` is ``string``, ``uint`` or ``int`` (the last one counts), ``list`` (all count), ``commas`` (all count, each
@@ -39,7 +39,7 @@ class Option(Record):
         return f"-{self.name}" if len(self.name) == 1 else f"--{self.name}"
 
 
-class Parsed(Record):
+class ClArguments(Record):
     """What was given: option values by name (flags: "1"), and the positional arguments.
 
     ``switch`` is the switch that ended the reading, "" for none; ``complaints`` are what was wrong before it. ``order``
@@ -57,7 +57,7 @@ class Parsed(Record):
         return (self.values.get(name) or [""])[-1]
 
 
-class CommandLineError(Exception):
+class ClError(Exception):
     """A wrong command line; ``lines`` are what LLVM prints."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -81,12 +81,12 @@ def expand_response_files(arguments: Sequence[str], within: tuple[str, ...] = ()
             expanded.append(argument)
             continue
         if os.path.realpath(path) in within:
-            raise CommandLineError([f"recursive expansion of: '{os.path.abspath(path)}'"])
+            raise ClError([f"recursive expansion of: '{os.path.abspath(path)}'"])
         try:
             with open(path, "rb") as file:
                 text = _decoded(file.read())
         except OSError as error:
-            raise CommandLineError([f"cannot open file '{path}': {error.strerror}"]) from error
+            raise ClError([f"cannot open file '{path}': {error.strerror}"]) from error
         expanded += expand_response_files(_words(text), (*within, os.path.realpath(path)))
     return expanded
 
@@ -127,20 +127,20 @@ def _words(text: str) -> list[str]:
 ANY_NUMBER = 1 << 30
 
 
-def parse(
+def parse_cl(
     arguments: Sequence[str],
-    options: Sequence[Option],
+    options: Sequence[ClOption],
     *,
     most_positional: int,
     program: str,
     least_positional: int = 0,
-) -> Parsed:
+) -> ClArguments:
     """Return the parsed command line. Raises CommandLineError with LLVM's words for everything wrong in it."""
-    reader = _Reader(options, most_positional, program)
+    reader = _ClParser(options, most_positional, program)
     reader.read(iter(arguments))
     values, positional, errors = reader.values, reader.positional, reader.errors
     if reader.switch:
-        return Parsed(values, positional, reader.switch, tuple(errors))
+        return ClArguments(values, positional, reader.switch, tuple(errors))
     if len(positional) > most_positional > 0:
         errors.append("Too many positional arguments specified!")
         errors.append(f"Can specify at most {most_positional} positional arguments: See: {program} --help")
@@ -152,14 +152,14 @@ def parse(
         if option.is_required and option.name not in values:
             errors.append(f"for the {option.spelled} option: must be specified at least once!")
     if errors and not values.get("help"):
-        raise CommandLineError(errors)
-    return Parsed(values, positional, order=tuple(reader.order))
+        raise ClError(errors)
+    return ClArguments(values, positional, order=tuple(reader.order))
 
 
-class _Reader:
+class _ClParser:
     """Takes the words of a command line one by one, and collects values and complaints."""
 
-    def __init__(self, options: Sequence[Option], most_positional: int, program: str) -> None:
+    def __init__(self, options: Sequence[ClOption], most_positional: int, program: str) -> None:
         self._options = options
         self._known = {option.name: option for option in options}
         self._most_positional = most_positional
@@ -217,7 +217,7 @@ class _Reader:
         self.values.setdefault(name, []).extend(value.split(",") if option.kind == "commas" else [value])
 
 
-def _check(option: Option, value: str) -> str:
+def _check(option: ClOption, value: str) -> str:
     """Return what LLVM says against a value, "" if it takes it."""
     if option.kind == "switch":
         return f"does not allow a value! '{value}' specified."
@@ -225,14 +225,14 @@ def _check(option: Option, value: str) -> str:
         return f"'{value}' is invalid value for boolean argument! Try 0 or 1"
     if option.kind == "choice" and value not in dict(option.choices):
         return f"Cannot find option named '{value}'!"
-    if option.kind == "uint" and integer(value, 0, (1 << 32) - 1) is None:
+    if option.kind == "uint" and parse_integer(value, 0, (1 << 32) - 1) is None:
         return f"'{value}' value invalid for uint argument!"
-    if option.kind == "int" and integer(value, -(1 << 31), (1 << 31) - 1) is None:
+    if option.kind == "int" and parse_integer(value, -(1 << 31), (1 << 31) - 1) is None:
         return f"'{value}' value invalid for integer argument!"
     return ""
 
 
-def integer(text: str, least: int, most: int, base: int = 0) -> int | None:
+def parse_integer(text: str, least: int, most: int, base: int = 0) -> int | None:
     """Return the number that a text spells to ``StringRef::getAsInteger``, None if it is none or out of range.
 
     Base 0 takes the prefixes 0x, 0b, 0o and 0; there is a minus sign where ``least`` allows one, and never a plus.
@@ -255,7 +255,7 @@ def _unknown_word(word: str, program: str) -> str:
     return f"Unknown command line argument '{word}'.  Try: '{program} --help'"
 
 
-def _unknown(word: str, name: str, value: str, options: Sequence[Option], program: str) -> list[str]:
+def _unknown(word: str, name: str, value: str, options: Sequence[ClOption], program: str) -> list[str]:
     """Return LLVM's complaints about an option it does not know, with its guess."""
     errors = []
     letter = next((option for option in options if option.name == name[:1]), None)
@@ -288,7 +288,7 @@ def _distance(left: str, right: str) -> int:
     return row[-1]
 
 
-def report(lines: Sequence[str], program: str) -> int:
+def print_complaints(lines: Sequence[str], program: str) -> int:
     """Print what is wrong with a command line as LLVM does and return the exit code."""
     name = program.rpartition("/")[2]
     for line in lines:

@@ -12,7 +12,7 @@ import os
 import sys
 
 from fatpack.cli.tools.ours import is_command, is_script
-from fatpack.machine.system import programs
+from fatpack.machine.system import find_programs
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HANDED = "FATPACK_HANDED_OVER"
 
 
-def hand_over(program: str, tool: str, arguments: Sequence[str], version: str, *, offered: str) -> int:
+def exec_original(program: str, tool: str, arguments: Sequence[str], version: str, *, offered: str) -> int:
     """Become the original with these arguments; return 1 after saying where to get it if it is nowhere.
 
     ``offered`` says what the stand-in does itself.
@@ -59,7 +59,7 @@ def _originals(program: str, tool: str, version: str) -> Iterator[str]:
     """Yield the paths of programs that can be the original, each once."""
     folder = os.path.dirname(program)
     seen: set[str] = set()
-    for path in map(os.path.abspath, programs(_names(tool, version), [folder])):
+    for path in map(os.path.abspath, find_programs(_names(tool, version), [folder])):
         if path not in seen and not is_command(path) and not is_script(path):
             yield path
         seen.add(path)

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.cli.tools.llvm.command_line import Option
+    from fatpack.cli.tools.llvm.command_line import ClOption
 
 #: Options that every tool has, in the order of the help.
 _GENERIC = ("help", "help-list", "version")
@@ -15,7 +15,7 @@ _GENERIC = ("help", "help-list", "version")
 def help_page(
     overview: str,
     usage: str,
-    options: Sequence[Option],
+    options: Sequence[ClOption],
     *,
     tool: str,
     as_list: bool,
@@ -41,12 +41,12 @@ def help_page(
     return "\n".join([*lines, ""])
 
 
-def _spelled(option: Option) -> str:
+def _spelled(option: ClOption) -> str:
     separator = "" if not option.value else "=" if len(option.name) > 1 else " "
     return f"  {option.spelled}{separator}{option.value}"
 
 
-def _lines(option: Option, column: int) -> Iterator[str]:
+def _lines(option: ClOption, column: int) -> Iterator[str]:
     first, *others = option.help.split("\n")
     yield f"{_spelled(option).ljust(column)} - {first}"
     for line in others:

@@ -23,10 +23,10 @@ def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]
     if view.head(0, 4) == magics.OFFLOAD_BINARY:
         yield from _read(view, name, llvm)
         return
-    host = hosts.detected(view)
+    host = hosts.detect_host(view)
     if host is None or host in _NOT_READ:
         return
-    for site in hosts.room(host).locate(view):
+    for site in hosts.get_host(host).locate(view):
         if isinstance(site, Finding) or site.expects == hosts.RECORDS:
             continue
         if site.expects == hosts.MEMBER:

@@ -25,7 +25,7 @@ _BLANKS = " \t"
 _SPACES, _DIGITS = " \t\n\v\f\r", "0123456789abcdef"
 
 
-class Option(Record):
+class NvidiaOption(Record):
     """An option: ``--name`` or ``-short``.
 
     ``kind`` is ``flag``, ``string``, ``number``, ``boolean`` (of these the last one counts), ``list`` (all count) or
@@ -45,7 +45,7 @@ class Option(Record):
     is_allowed: Callable[[str], bool] | None = None
 
 
-class Given(Record):
+class NvidiaArguments(Record):
     """What was given: values by the long names of options (flags: "1"), groups of pairs, and other words."""
 
     values: dict[str, list[str]]
@@ -57,26 +57,28 @@ class Given(Record):
         return (self.values.get(name) or [""])[-1]
 
 
-class CommandLineError(Exception):
+class NvidiaCommandLineError(Exception):
     """A wrong command line, in NVIDIA's words."""
 
 
-def parse(arguments: Sequence[str], options: Iterable[Option], warn: Callable[[str], None]) -> Given:
+def parse_nvidia_options(
+    arguments: Sequence[str], options: Iterable[NvidiaOption], warn: Callable[[str], None]
+) -> NvidiaArguments:
     """Return the parsed command line; ``warn`` is called with the text of every warning. Raises CommandLineError.
 
     The option ``options-file`` is replaced by the words in its files, ``OSError`` for none of them: a file that cannot
     be read is a CommandLineError.
     """
-    reader = _Reader(options, warn)
+    reader = _NvidiaParser(options, warn)
     reader.read(iter(arguments), 0)
-    return Given(reader.values, reader.pairs, reader.positional)
+    return NvidiaArguments(reader.values, reader.pairs, reader.positional)
 
 
-class _Reader:
+class _NvidiaParser:
     """Takes the words of a command line one by one."""
 
-    def __init__(self, options: Iterable[Option], warn: Callable[[str], None]) -> None:
-        self._known: dict[str, Option] = {}
+    def __init__(self, options: Iterable[NvidiaOption], warn: Callable[[str], None]) -> None:
+        self._known: dict[str, NvidiaOption] = {}
         for option in options:
             self._known["--" + option.name] = option
             self._known["-" + option.short] = option
@@ -93,22 +95,22 @@ class _Reader:
             spelled, equals, value = word.partition("=")
             option = self._known.get(spelled)
             if option is None:
-                raise CommandLineError(f"Unknown option '{spelled[1:]}'")
+                raise NvidiaCommandLineError(f"Unknown option '{spelled[1:]}'")
             if option.is_deprecated:
                 self._warn(f"option '{option.name}' has been deprecated")
             if option.kind == "flag":
                 if equals:
-                    raise CommandLineError(f"no argument expected after '{spelled}'")
+                    raise NvidiaCommandLineError(f"no argument expected after '{spelled}'")
                 self.values[option.name] = ["1"]
                 continue
             if not equals:
                 following = next(words, None)
                 if following is None:
-                    raise CommandLineError(f"argument expected after '{spelled}'")
+                    raise NvidiaCommandLineError(f"argument expected after '{spelled}'")
                 value = following
             self._take(option, value, depth)
 
-    def _take(self, option: Option, value: str, depth: int) -> None:
+    def _take(self, option: NvidiaOption, value: str, depth: int) -> None:
         if option.kind == "pairs":
             self.pairs.setdefault(option.name, []).append(_pairs(option, value))
             return
@@ -121,9 +123,9 @@ class _Reader:
                 self._read_file(path, depth + 1)
             return
         if option.kind == "boolean" and value not in ("true", "false"):
-            raise CommandLineError(f"'{value}': expected true or false")
+            raise NvidiaCommandLineError(f"'{value}': expected true or false")
         if option.is_allowed is not None and not option.is_allowed(value):
-            raise CommandLineError(f"Value '{value}' is not defined for option '{option.name}'")
+            raise NvidiaCommandLineError(f"Value '{value}' is not defined for option '{option.name}'")
         if option.kind == "number":
             value = _number(value)
         earlier = self.values.setdefault(option.name, [])
@@ -133,25 +135,25 @@ class _Reader:
 
     def _read_file(self, path: str, depth: int) -> None:
         if depth > _DEPTH:
-            raise CommandLineError(f"Too many options file opened '{path}'")
+            raise NvidiaCommandLineError(f"Too many options file opened '{path}'")
         try:
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
                 text = file.read()
         except OSError:
-            raise CommandLineError(f"Could not open options file '{path}'") from None
-        self.read(iter(words_of(text)), depth)
+            raise NvidiaCommandLineError(f"Could not open options file '{path}'") from None
+        self.read(iter(split_options_file(text)), depth)
 
 
-def _pairs(option: Option, value: str) -> dict[str, str]:
+def _pairs(option: NvidiaOption, value: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in split_list(value, has_brackets=option.has_brackets):
         keyword, equals, text = part.partition("=")
         if not equals:
-            raise CommandLineError(f"'{part}' is not in 'keyword=value' format")
+            raise NvidiaCommandLineError(f"'{part}' is not in 'keyword=value' format")
         if keyword not in option.keywords:
-            raise CommandLineError(f"Keyword '{keyword}' is not defined for option '{option.name}'")
+            raise NvidiaCommandLineError(f"Keyword '{keyword}' is not defined for option '{option.name}'")
         if keyword in found:
-            raise CommandLineError(f"redefinition of keyword '{keyword}' ")
+            raise NvidiaCommandLineError(f"redefinition of keyword '{keyword}' ")
         found[keyword] = text
     return found
 
@@ -163,13 +165,13 @@ def _number(value: str) -> str:
     base = 16 if digits.startswith("0x") else 8 if len(digits) > 1 and digits.startswith("0") else 10
     digits = digits[2:] if base == 16 else digits
     if value and (not digits or digits.strip(_DIGITS[:base])):
-        raise CommandLineError(f"'{value}': expected a number")
+        raise NvidiaCommandLineError(f"'{value}': expected a number")
     digits = digits.lstrip("0") or "0"
     # More digits than bits are out of range; Python reads no more than some thousand.
     number = int(digits, base) if len(digits) <= 32 else 1 << 32
     number = -number if text.startswith("-") else number
     if not -(1 << 31) <= number < 1 << 31:
-        raise CommandLineError(f"32-bit integer value ({value}) out of range")
+        raise NvidiaCommandLineError(f"32-bit integer value ({value}) out of range")
     return str(number)
 
 
@@ -194,13 +196,13 @@ def split_list(value: str, *, has_brackets: bool = False) -> list[str]:
         else:
             parts[-1] += character
     if is_quoted:
-        raise CommandLineError("Stray '\"' character")
+        raise NvidiaCommandLineError("Stray '\"' character")
     if depth:
-        raise CommandLineError("Stray '[' character")
+        raise NvidiaCommandLineError("Stray '[' character")
     return [part for part in (part.strip(_BLANKS) for part in parts) if part]
 
 
-def words_of(text: str) -> list[str]:
+def split_options_file(text: str) -> list[str]:
     """Return the words of an options file: split at white space outside of double quotes.
 
     A backslash keeps the next character from meaning anything, in quotes or not. QUIRK(fatbinary 13): a quote behind
@@ -217,7 +219,7 @@ def words_of(text: str) -> list[str]:
         elif character == "\\":
             escaped = next(characters, None)
             if escaped is None:
-                raise CommandLineError("Stray '' character")
+                raise NvidiaCommandLineError("Stray '' character")
             word = (word or "") + ("" if escaped == '"' else escaped)
         elif is_quoted or character not in " \t\n\r\v\f":
             word = (word or "") + character
@@ -225,16 +227,16 @@ def words_of(text: str) -> list[str]:
             words.append(word)
             word = None
     if is_quoted:
-        raise CommandLineError("Stray '\"' character")
+        raise NvidiaCommandLineError("Stray '\"' character")
     return words if word is None else [*words, word]
 
 
-def report(name: str, kind: str, text: str) -> None:
+def print_message(name: str, kind: str, text: str) -> None:
     """Print a message of a tool on stderr, behind what stdout has; ``kind`` is ``warning``, ``fatal`` or ``info``."""
-    say(f"{name} {kind:<8}: {text}")
+    print_stderr(f"{name} {kind:<8}: {text}")
 
 
-def say(line: str) -> None:
+def print_stderr(line: str) -> None:
     """Print a line on stderr, behind what stdout has."""
     from fatpack.words.printable import printable
 

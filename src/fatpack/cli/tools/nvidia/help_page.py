@@ -6,10 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.cli.tools.nvidia.command_line import Option
+    from fatpack.cli.tools.nvidia.command_line import NvidiaOption
 
 
-def help_page(usage: str, options: Iterable[Option], width: int) -> str:
+def help_page(usage: str, options: Iterable[NvidiaOption], width: int) -> str:
     """Return the help: options that have a text, in the original's layout. Short names begin behind ``width``."""
     lines = ["", f"Usage  : {usage}", "", "Options", "=======", ""]
     for option in options:

@@ -8,22 +8,22 @@ only its dialect knows: its symbol and calling convention cannot be read, the na
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.strings import unescaped
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.strings import unescape
 from fatpack.formats.cir.words import BINARIES
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.formats.cir.bytecode.operations import Head, Node
-    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.bytecode.operations import OperationHead, OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
 
 _SYMBOL, _CONVENTION, _LAUNCHES = b"sym_name", b"calling_conv", b"cu.kernel_name"
 _VALUE, _ARRAY = b"initial_value", b"#cir.const_array<"
-_KERNEL_NAME = Expression(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]*))>')
+_KERNEL_NAME = LazyExpression(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]*))>')
 
 
-class Functions(Record):
+class ModuleFunctions(Record):
     """The functions of a module with a body, in order, its kernels, and what launches one: the stub with the kernel.
 
     The symbol of a stub is None where it cannot be read; ``has_all`` is false where that of any function with a body
@@ -39,7 +39,7 @@ class Functions(Record):
     binaries: tuple[tuple[str, int], ...]
 
 
-class _Stated(Record):
+class _FunctionAttributes(Record):
     """What the attributes of an operation say about it."""
 
     symbol: str | None
@@ -48,9 +48,9 @@ class _Stated(Record):
     array: int | None = None
 
 
-def functions(file: File, node: Node) -> Functions:
+def read_functions(file: BytecodeFile, node: OperationNode) -> ModuleFunctions:
     """Return the functions of a module; those whose attributes are damaged count as ones that cannot be read."""
-    reader = _Reader(file)
+    reader = _AttributeReader(file)
     defined: list[str] = []
     kernels: list[str] = []
     launches: list[tuple[str | None, str]] = []
@@ -63,7 +63,7 @@ def functions(file: File, node: Node) -> Functions:
         try:
             found, is_whole = reader.stated(head)
         except FormatError:
-            found, is_whole = _Stated(None, is_kernel=False, launches=None), False
+            found, is_whole = _FunctionAttributes(None, is_kernel=False, launches=None), False
         if found.symbol in BINARIES:
             held.add(found.symbol)
             if found.array is not None:
@@ -78,20 +78,20 @@ def functions(file: File, node: Node) -> Functions:
             launches.append((found.symbol, found.launches))
         elif found.is_kernel and found.symbol is not None:
             kernels.append(found.symbol)
-    return Functions(tuple(defined), tuple(kernels), tuple(launches), has_all, frozenset(held), tuple(binaries))
+    return ModuleFunctions(tuple(defined), tuple(kernels), tuple(launches), has_all, frozenset(held), tuple(binaries))
 
 
-class _Reader:
+class _AttributeReader:
     """Reads dictionaries of attributes, each once, however many operations share it."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: BytecodeFile) -> None:
         self._file = file
-        self._cached: dict[int, _Stated] = {}
+        self._cached: dict[int, _FunctionAttributes] = {}
 
-    def stated(self, head: Head) -> tuple[_Stated, bool]:
+    def stated(self, head: OperationHead) -> tuple[_FunctionAttributes, bool]:
         """Return what the attributes of an operation say about it, and whether all of them could be read."""
         file = self._file
-        found = _Stated(None, is_kernel=False, launches=None)
+        found = _FunctionAttributes(None, is_kernel=False, launches=None)
         if head.attributes is not None:
             found = self._dictionary(head.attributes)
         if head.properties is None:
@@ -102,9 +102,9 @@ class _Reader:
         symbol = more.symbol if found.symbol is None else found.symbol
         launches = more.launches if found.launches is None else found.launches
         array = more.array if found.array is None else found.array
-        return _Stated(symbol, found.is_kernel or more.is_kernel, launches, array), True
+        return _FunctionAttributes(symbol, found.is_kernel or more.is_kernel, launches, array), True
 
-    def _dictionary(self, number: int) -> _Stated:
+    def _dictionary(self, number: int) -> _FunctionAttributes:
         found = self._cached.get(number)
         if found is None:
             file = self._file
@@ -114,10 +114,10 @@ class _Reader:
             kernel = file.attribute(attrs[_LAUNCHES]).text() if _LAUNCHES in attrs else None
             array = _VALUE in attrs and file.attribute(attrs[_VALUE]).starts_with(_ARRAY)
             name = _KERNEL_NAME.fullmatch(kernel.strip()) if kernel else None
-            found = self._cached[number] = _Stated(
+            found = self._cached[number] = _FunctionAttributes(
                 None if symbol is None else _decoded(symbol),
                 b"kernel" in (convention or b""),
-                _decoded(unescaped(name[1]) if name[1] is not None else name[2]) if name else None,
+                _decoded(unescape(name[1]) if name[1] is not None else name[2]) if name else None,
                 attrs[_VALUE] if array else None,
             )
         return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 
-from fatpack.errors import FormatError, LimitExceeded, counted
-from fatpack.formats.cir.bytecode.stream import Stream
-from fatpack.formats.cir.bytecode.tables import IR, File
-from fatpack.formats.cir.words import CONTAINER, FORMAT
+from fatpack.errors import FormatError, LimitExceeded, pluralize
+from fatpack.formats.cir.bytecode.stream import BytecodeStream
+from fatpack.formats.cir.bytecode.tables import IR, BytecodeFile
+from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -22,7 +22,7 @@ _LEVELS = 3
 _MODULE = b"builtin.module"
 
 
-class Head(Record):
+class OperationHead(Record):
     """What an operation starts with: numbers of its name, its attributes and its properties, None for neither."""
 
     name: int
@@ -30,11 +30,11 @@ class Head(Record):
     properties: int | None
 
 
-class Node:
+class OperationNode:
     """A module, or an operation ``cir.offload.container``, from the first to the last byte of the operation.
 
     ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
-    those directly in it, as in :class:`~fatpack.formats.cir.modules.stored.Module`; ``attributed`` is where the
+    those directly in it, as in :class:`~fatpack.formats.cir.modules.stored.TextModule`; ``attributed`` is where the
     operations directly in it start that have attributes or properties, or should, being functions; ``bodies`` are
     those of functions with a body, which declarations do not have.
     """
@@ -47,7 +47,7 @@ class Node:
         self.attributes: int | None = None
         self.properties: int | None = None
         self.counts: dict[int, int] = {}
-        self.modules: list[Node] = []
+        self.modules: list[OperationNode] = []
         self.first: int | None = None
         self.stray: int | None = None
         self.has_aligned = False
@@ -59,11 +59,11 @@ class Node:
         """Whether this is the operation, not a module."""
         return self.name == CONTAINER
 
-    def attrs(self, file: File) -> dict[bytes, int]:
+    def attrs(self, file: BytecodeFile) -> dict[bytes, int]:
         """Return name → number of its attributes."""
         return file.attribute(self.attributes).dictionary() if self.attributes is not None else {}
 
-    def symbol(self, file: File) -> bytes | None:
+    def symbol(self, file: BytecodeFile) -> bytes | None:
         """Return the symbol of a module: a property since version 5, an attribute before."""
         number = self.attrs(file).get(b"sym_name")
         if number is None and self.properties is not None and self.name != CONTAINER:
@@ -72,45 +72,45 @@ class Node:
                 return None
         return file.attribute(number).string() if number is not None else None
 
-    def head(self, file: File, start: int) -> Head:
+    def head(self, file: BytecodeFile, start: int) -> OperationHead:
         """Return the head of an operation in it, which was stepped over before, by where it starts."""
-        return _head(Stream(file.view, "IR section", start, min(self.end, start + _HEAD)))
+        return _head(BytecodeStream(file.view, "IR section", start, min(self.end, start + _HEAD)))
 
 
-def _head(stream: Stream) -> Head:
+def _head(stream: BytecodeStream) -> OperationHead:
     """Return the head of the operation at which a stream is, location and all."""
     number = stream.varint()
     mask = stream.byte()
     stream.varint()
     attributes = stream.varint() if mask & _ATTRIBUTES else None
     properties = stream.varint() if mask & _PROPERTIES else None
-    return Head(number, attributes, properties)
+    return OperationHead(number, attributes, properties)
 
 
-def outermost(file: File) -> Head:
+def outermost_operation(file: BytecodeFile) -> OperationHead:
     """Return the head of the one operation at file level; its number of operations, 1, stands before it."""
     section = file.section(IR)
-    stream = Stream(file.view, "IR section", section.data, min(section.end, section.data + 9 + _HEAD))
+    stream = BytecodeStream(file.view, "IR section", section.data, min(section.end, section.data + 9 + _HEAD))
     stream.flagged()
     return _head(stream)
 
 
-class Walker:
+class IrWalker:
     """Goes through the IR section once; ``damage`` is the error that ended it early."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: BytecodeFile) -> None:
         self.file = file
         section = file.section(IR)
-        self._stream = Stream(file.view, "IR section", section.data, section.end)
-        self._open: list[Node] = []
+        self._stream = BytecodeStream(file.view, "IR section", section.data, section.end)
+        self._open: list[OperationNode] = []
         self._functions = frozenset(number for number, name in enumerate(file.names) if b"func" in name)
         self._module_count = 0
-        self.root = Node(b"", section.data, 0)
+        self.root = OperationNode(b"", section.data, 0)
         self.damage: FormatError | None = None
         self._depth = 0
         self._function = -1  # where the function starts that is the latest operation directly in the innermost node
 
-    def walk(self) -> Node:
+    def walk(self) -> OperationNode:
         """Return the file as a node that holds its operations."""
         self._open = [self.root]
         try:
@@ -249,13 +249,13 @@ class Walker:
         self._module_count += 1
         if self._module_count > limits.IMAGES:
             raise LimitExceeded(
-                f"more than {counted(limits.IMAGES, 'module')} in one file",
-                format=FORMAT,
+                f"more than {pluralize(limits.IMAGES, 'module')} in one file",
+                format=CIR_FORMAT,
                 offset=self.file.view.offset(start),
                 hint=limits.advice("IMAGES"),
                 chain=self.file.view.chain,
             )
-        node = Node(name, start, self._depth)
+        node = OperationNode(name, start, self._depth)
         node.attributes, node.properties = attributes, properties
         outer.modules.append(node)
         self._open.append(node)
@@ -268,7 +268,7 @@ class Walker:
             node.end = self._stream.base + self._stream.at
             self._add_counts(node)
 
-    def _add_counts(self, node: Node) -> None:
+    def _add_counts(self, node: OperationNode) -> None:
         counts = self._open[-1].counts
         for number, count in node.counts.items():
             counts[number] = counts.get(number, 0) + count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import BadValue
-from fatpack.formats.cir.words import FORMAT
+from fatpack.formats.cir.words import CIR_FORMAT
 from fatpack.magics import MLIR_BYTECODE
 
 TYPE_CHECKING = False
@@ -16,11 +16,11 @@ def is_bytecode(view: View) -> bool:
     return view.head(0, 4) == MLIR_BYTECODE
 
 
-def damaged(view: View, at: int, field: str, problem: str, *, expected: str = "", found: str = "") -> BadValue:
+def bytecode_error(view: View, at: int, field: str, problem: str, *, expected: str = "", found: str = "") -> BadValue:
     """Return the error for damaged bytecode at a position of a view."""
     return BadValue(
         problem,
-        format=FORMAT,
+        format=CIR_FORMAT,
         offset=view.offset(at),
         field=f"bytecode {field}",
         expected=expected,
@@ -30,7 +30,7 @@ def damaged(view: View, at: int, field: str, problem: str, *, expected: str = ""
     )
 
 
-class Stream:
+class BytecodeStream:
     """Bytes of a view that are read from front to back; ``field`` is what errors call them."""
 
     def __init__(self, view: View, field: str, start: int = 0, end: int | None = None) -> None:
@@ -43,7 +43,7 @@ class Stream:
 
     def error(self, problem: str, *, expected: str = "", found: str = "") -> BadValue:
         """Return the error for something wrong where the stream is."""
-        return damaged(self.view, self.base + self.at, self.field, problem, expected=expected, found=found)
+        return bytecode_error(self.view, self.base + self.at, self.field, problem, expected=expected, found=found)
 
     def varint(self) -> int:
         """Return the next number: as many bytes as the first has zeros at its low end, and one more."""
@@ -87,7 +87,7 @@ class Stream:
             self.varint()
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Return a number as the writer of bytecode encodes it."""
     size = max(1, -(-value.bit_length() // 7))
     if size > 8:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from fatpack.errors import Unsupported
-from fatpack.formats.cir.bytecode.stream import Stream, damaged
+from fatpack.formats.cir.bytecode.stream import BytecodeStream, bytecode_error
 from fatpack.magics import MLIR_BYTECODE
 from fatpack.record import Record
 
@@ -31,7 +31,7 @@ NEWEST = 6
 _LONGEST_PRODUCER = 1024
 
 
-class Section(Record):
+class BytecodeSection(Record):
     """A section: its header from ``start``, its data between ``data`` and ``end``; ``align`` is 0 for none."""
 
     id: int
@@ -46,7 +46,7 @@ class Section(Record):
         return SECTION_NAMES[self.id] if self.id < len(SECTION_NAMES) else f"section {self.id}"
 
 
-class Header(Record):
+class BytecodeHeader(Record):
     """What stands before the sections; they start at ``end``."""
 
     version: int
@@ -54,34 +54,36 @@ class Header(Record):
     end: int
 
 
-def read_header(view: View) -> Header:
+def read_header(view: View) -> BytecodeHeader:
     """Return the version and the producer of a bytecode file."""
-    stream = Stream(view, "header", 0, min(len(view), _LONGEST_PRODUCER))
+    stream = BytecodeStream(view, "header", 0, min(len(view), _LONGEST_PRODUCER))
     if stream.data[:4] != MLIR_BYTECODE:
-        raise damaged(view, 0, "header", "not MLIR bytecode", expected="4d 4c ef 52", found=stream.data[:4].hex(" "))
+        raise bytecode_error(
+            view, 0, "header", "not MLIR bytecode", expected="4d 4c ef 52", found=stream.data[:4].hex(" ")
+        )
     stream.at = 4
     version = stream.varint()
     nul = stream.data.find(b"\0", stream.at)
     if nul < 0:
         raise stream.error("the producer's name is not terminated", expected="a NUL")
-    return Header(version, stream.data[stream.at : nul].decode("utf-8", "backslashreplace"), nul + 1)
+    return BytecodeHeader(version, stream.data[stream.at : nul].decode("utf-8", "backslashreplace"), nul + 1)
 
 
-def read_sections(view: View, at: int) -> list[Section]:
+def read_sections(view: View, at: int) -> list[BytecodeSection]:
     """Return the sections from a position to the end of the file."""
-    found: list[Section] = []
+    found: list[BytecodeSection] = []
     while at < len(view):
         section = read_section(view, at)
         if any(section.id == other.id for other in found):
-            raise damaged(view, at, "section table", f"a second section of {section.name}")
+            raise bytecode_error(view, at, "section table", f"a second section of {section.name}")
         found.append(section)
         at = section.end
     return found
 
 
-def read_section(view: View, at: int) -> Section:
+def read_section(view: View, at: int) -> BytecodeSection:
     """Return the section whose header is at a position."""
-    stream = Stream(view, "section header", at, min(len(view), at + 32))
+    stream = BytecodeStream(view, "section header", at, min(len(view), at + 32))
     code = stream.byte()
     size = stream.varint()
     align = 0
@@ -94,11 +96,13 @@ def read_section(view: View, at: int) -> Section:
     if data + size > len(view):
         name = SECTION_NAMES[code & 0x7F] if code & 0x7F < len(SECTION_NAMES) else str(code & 0x7F)
         problem = f"the section of {name} reaches to {data + size:#x}"
-        raise damaged(view, at, "section header", problem, expected=f"at most {len(view):#x}, the end of the file")
-    return Section(code & 0x7F, at, data, data + size, align)
+        raise bytecode_error(
+            view, at, "section header", problem, expected=f"at most {len(view):#x}, the end of the file"
+        )
+    return BytecodeSection(code & 0x7F, at, data, data + size, align)
 
 
-class File:
+class BytecodeFile:
     """A bytecode file with its tables. Raises BadValue where they are damaged."""
 
     def __init__(self, view: View) -> None:
@@ -110,19 +114,19 @@ class File:
         for needed in (STRINGS, DIALECTS, ATTRIBUTES, OFFSETS, IR):
             if needed not in self._by_id:
                 problem = f"there is no section of {SECTION_NAMES[needed]}"
-                raise damaged(view, len(view), "section table", problem)
+                raise bytecode_error(view, len(view), "section table", problem)
         self._read_strings()
         self._read_names()
         self._read_offsets()
         self._properties: tuple[array[int], array[int]] | None = None
 
-    def section(self, number: int) -> Section:
+    def section(self, number: int) -> BytecodeSection:
         """Return a section that every file has."""
         return self._by_id[number]
 
-    def _stream(self, number: int) -> Stream:
+    def _stream(self, number: int) -> BytecodeStream:
         section = self._by_id[number]
-        return Stream(self.view, f"section of {section.name}", section.data, section.end)
+        return BytecodeStream(self.view, f"section of {section.name}", section.data, section.end)
 
     def _read_strings(self) -> None:
         stream = self._stream(STRINGS)
@@ -145,7 +149,9 @@ class File:
         if number >= self._string_count:
             section = self._by_id[STRINGS]
             problem = f"string {number} is used"
-            raise damaged(self.view, section.data, "strings", problem, expected=f"less than {self._string_count}")
+            raise bytecode_error(
+                self.view, section.data, "strings", problem, expected=f"less than {self._string_count}"
+            )
         return self._strings[self._string_starts[number] : self._string_starts[number + 1] - 1]
 
     def string_span(self, number: int) -> tuple[int, int]:
@@ -181,7 +187,7 @@ class File:
                 self.names.append(dialect + b"." + self.string(number) if dialect else self.string(number))
                 self.registered.append(is_registered)
 
-    def _dialect(self, stream: Stream) -> bytes:
+    def _dialect(self, stream: BytecodeStream) -> bytes:
         number = stream.varint()
         if number >= len(self.dialects):
             raise stream.error(f"dialect {number} is used", expected=f"less than {len(self.dialects)}")
@@ -208,27 +214,29 @@ class File:
         if len(self._starts) < attributes or types < 0:
             raise stream.error(f"{len(self._starts)} attributes", expected=f"{attributes}")
 
-    def attribute(self, number: int) -> Attribute:
+    def attribute(self, number: int) -> BytecodeAttribute:
         """Return an attribute by number."""
         if number >= len(self._starts):
             section = self._by_id[OFFSETS]
             problem = f"attribute {number} is used"
-            raise damaged(self.view, section.data, "attributes", problem, expected=f"less than {len(self._starts)}")
+            raise bytecode_error(
+                self.view, section.data, "attributes", problem, expected=f"less than {len(self._starts)}"
+            )
         start = self._by_id[ATTRIBUTES].data + self._starts[number]
-        return Attribute(
+        return BytecodeAttribute(
             self, start, start + self._sizes[number], bool(self._flags[number]), bool(self._is_builtin[number])
         )
 
-    def properties(self, number: int) -> Stream:
+    def properties(self, number: int) -> BytecodeStream:
         """Return the properties of an operation by number."""
         if self._properties is None:
             self._properties = self._read_properties()
         starts, ends = self._properties
         if number >= len(starts):
-            raise damaged(
+            raise bytecode_error(
                 self.view, 0, "properties", f"properties {number} are used", expected=f"less than {len(starts)}"
             )
-        return Stream(self.view, "properties", starts[number], ends[number])
+        return BytecodeStream(self.view, "properties", starts[number], ends[number])
 
     def _read_properties(self) -> tuple[array[int], array[int]]:
         starts, ends = array("Q"), array("Q")
@@ -253,10 +261,10 @@ class File:
             )
 
 
-class Attribute(Record):
+class BytecodeAttribute(Record):
     """An attribute: where it stands, whether in its dialect's own encoding, and whether that is the builtin one's."""
 
-    file: File
+    file: BytecodeFile
     start: int
     end: int
     is_encoded: bool
@@ -302,7 +310,7 @@ class Attribute(Record):
             found[name or b""] = stream.varint()
         return found
 
-    def _builtin(self) -> Stream | None:
+    def _builtin(self) -> BytecodeStream | None:
         if not (self.is_encoded and self.is_builtin):
             return None
-        return Stream(self.file.view, "attribute", self.start, self.end)
+        return BytecodeStream(self.file.view, "attribute", self.start, self.end)

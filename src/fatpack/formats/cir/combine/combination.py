@@ -17,16 +17,16 @@ from __future__ import annotations
 from fatpack.errors import UsageError
 from fatpack.findings import finding
 from fatpack.formats.cir.bundle_id import parse_id
-from fatpack.formats.cir.combine.parts import Part
-from fatpack.formats.cir.combine.records import Interner, record_definitions, to_rename
+from fatpack.formats.cir.combine.parts import InputModule
+from fatpack.formats.cir.combine.records import Interner, plan_record_renames, record_definitions
 from fatpack.formats.cir.files import resources
-from fatpack.formats.cir.files.aliases import LONGEST, AliasTable, needs
-from fatpack.formats.cir.modules.facts import module_facts
-from fatpack.formats.cir.rules.agreement import CHECK_IDS, clashes, contradictions
-from fatpack.formats.cir.text.strings import unescaped
+from fatpack.formats.cir.files.aliases import LONGEST, AliasTable, find_needs
+from fatpack.formats.cir.modules.facts import read_module_facts
+from fatpack.formats.cir.rules.agreement import CHECK_IDS, container_contradictions, role_contradictions
+from fatpack.formats.cir.text.strings import unescape
 from fatpack.formats.cir.words import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP, ROLES
 from fatpack.io import limits
-from fatpack.model import Span
+from fatpack.io.source import Span
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ class PartReport(Record):
 class Combination:
     """A container that is ready to be written: :attr:`report` says what was decided, :meth:`pieces` are its bytes."""
 
-    def __init__(self, parts: Sequence[Part], form: str, *, rename_records: bool = True) -> None:
+    def __init__(self, parts: Sequence[InputModule], form: str, *, rename_records: bool = True) -> None:
         if form not in FORMS:
             raise UsageError(
                 f"CIR containers are not written in the form {form!r}", hint=f"choose from {', '.join(FORMS)}"
@@ -90,11 +90,11 @@ class Combination:
         self.form = form
         self._why: list[tuple[RecordRename, ...]] = []
         self._owned: list[list[int]] = []
-        self._resources: list[resources.Entry] = []
+        self._resources: list[resources.ResourceEntry] = []
         tables: dict[int, AliasTable] = {}
         for part in self.parts:
             table = tables.get(id(part.outline)) or tables.setdefault(id(part.outline), AliasTable(part.outline))
-            part.take(table, needs(table, part.spans))
+            part.take(table, find_needs(table, part.spans))
         self._rename_records(rename_records)
         self._merge_resources()
         self._merge_aliases()
@@ -108,7 +108,7 @@ class Combination:
         for number, part in enumerate(self.parts):
             found = record_definitions(part.table, part.alias_names, part.needs, interner, {})
             if number:
-                part.renames.records, different = to_rename(found, combined, part.name.encode())
+                part.renames.records, different = plan_record_renames(found, combined, part.name.encode())
                 self._why[number] = _reasons(part.renames.records, different)
                 if part.renames.records and not allowed:
                     raise _conflict(part, self._why[number])
@@ -118,9 +118,9 @@ class Combination:
                 combined.setdefault((kind, part.renames.records.get((kind, name), name)), definition.number)
 
     def _merge_resources(self) -> None:
-        merged: dict[tuple[bytes, bytes, bytes], resources.Entry] = {}
+        merged: dict[tuple[bytes, bytes, bytes], resources.ResourceEntry] = {}
         for part in self.parts:
-            for entry in resources.used(resources.entries(part.outline), part.needs.resources):
+            for entry in resources.used_resources(resources.read_resources(part.outline), part.needs.resources):
                 place = (entry.section, entry.group, entry.key)
                 other = merged.setdefault(place, entry)
                 if other is entry or entry.is_same(other):
@@ -183,16 +183,16 @@ class Combination:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What the modules state of themselves that contradicts the places they get, and each other."""
-        stated = [module_facts(part.module, part.outline) if part.module else None for part in self.parts]
+        stated = [read_module_facts(part.module, part.outline) if part.module else None for part in self.parts]
         found = []
         for number, (part, module) in enumerate(zip(self.parts, stated, strict=True)):
             if part.module and module:
                 span = part.outline.text.span(part.module.start, 0)
                 given = None if part.id is None else parse_id(part.id)
-                for text in contradictions(module, ROLES[min(number, 1)], given):
+                for text in role_contradictions(module, ROLES[min(number, 1)], given):
                     found.append(finding("FP1516", span, f"{part.name}: {text}", CHECK_IDS))
         modules = [module for module in stated if module]
-        found += [finding(item.code, Span(0, 0), item.text, item.hint) for item in clashes(modules)]
+        found += [finding(item.code, Span(0, 0), item.text, item.hint) for item in container_contradictions(modules)]
         return tuple(found)
 
     def pieces(self) -> Iterator[Piece]:
@@ -206,7 +206,7 @@ class Combination:
         for number, part in enumerate(self.parts):
             yield from part.pieces(form, "device" if number else "host")
         yield closer + b"}\n\n"
-        yield from resources.write(self._resources)
+        yield from resources.write_resources(self._resources)
 
     def _definitions(self) -> Iterator[Piece]:
         lines: list[bytes] = []
@@ -233,15 +233,15 @@ def _reasons(new: Mapping[Key, bytes], different: frozenset[Key]) -> tuple[Recor
     return tuple(
         RecordRename(
             _text(kind),
-            _text(unescaped(name[1:-1])),
-            _text(unescaped(new[kind, name][1:-1])),
+            _text(unescape(name[1:-1])),
+            _text(unescape(new[kind, name][1:-1])),
             "defined differently" if (kind, name) in different else "refers to a renamed record",
         )
         for kind, name in sorted(new)
     )
 
 
-def _conflict(part: Part, why: Sequence[RecordRename]) -> UsageError:
+def _conflict(part: InputModule, why: Sequence[RecordRename]) -> UsageError:
     names = ", ".join(f"{item.kind} {item.old!r}" for item in why if item.reason == "defined differently")
     return UsageError(
         f"records that {part.id or part.name} defines differently: {names}",

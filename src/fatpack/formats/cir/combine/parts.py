@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.combine.rewrite import Renames, rewritten, rewritten_layouts, rewritten_value
+from fatpack.formats.cir.combine.rewrite import Renames, rewrite_layouts, rewrite_text, rewrite_value
 from fatpack.formats.cir.files.aliases import LONGEST
-from fatpack.formats.cir.text.strings import escaped
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.text.strings import escape_string
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.formats.cir.words import BUNDLE_ID, KIND, PROTOTYPE_KIND, RECORD_LAYOUTS
 
 TYPE_CHECKING = False
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
-    from fatpack.formats.cir.files.aliases import AliasTable, Needs
-    from fatpack.formats.cir.modules.stored import Module, Outline
-    from fatpack.formats.cir.text.header import Attr
-    from fatpack.formats.cir.words import Form
+    from fatpack.formats.cir.files.aliases import AliasTable, ModuleNeeds
+    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
+    from fatpack.formats.cir.text.header import TextAttribute
+    from fatpack.formats.cir.words import CirContainerForm
     from fatpack.io.source import Piece
 
     _Item: TypeAlias = tuple[bytes, bytes, Iterator[Piece] | None]
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 _REPLACED = frozenset((KIND, BUNDLE_ID, PROTOTYPE_KIND))
 
 
-class Part:
+class InputModule:
     """One module to combine: ``module`` of a file, or the whole file (None), which MLIR wraps in a module."""
 
     table: AliasTable
-    needs: Needs
+    needs: ModuleNeeds
 
-    def __init__(self, outline: Outline, module: Module | None, name: str, bundle_id: str | None) -> None:
+    def __init__(self, outline: FileOutline, module: TextModule | None, name: str, bundle_id: str | None) -> None:
         self.outline = outline
         self.module = module
         self.name = name
         self.id = bundle_id
         self.renames = Renames()
         #: attributes of what was around the modules of a container that is written anew: kept there
-        self.around: tuple[Attr, ...] = ()
+        self.around: tuple[TextAttribute, ...] = ()
         self.alias_names: list[bytes] = []
 
     @property
@@ -50,7 +50,7 @@ class Part:
         modules = [(module.start, module.end) for module in self.outline.modules]
         return sorted([*modules, *self.outline.others])
 
-    def take(self, table: AliasTable, needed: Needs) -> None:
+    def take(self, table: AliasTable, needed: ModuleNeeds) -> None:
         """Note the definitions of the file and what the module needs of them."""
         self.table, self.needs = table, needed
         self.alias_names = list(table.numbers)
@@ -61,14 +61,14 @@ class Part:
         view = self.table.view
         if end - start < LONGEST:
             value = view.read(start, end - start)
-            return rewritten_value(value, self.renames) if self.renames else value
-        return b"".join(map(_as_bytes, rewritten(view, start, end, self.renames)))
+            return rewrite_value(value, self.renames) if self.renames else value
+        return b"".join(map(_as_bytes, rewrite_text(view, start, end, self.renames)))
 
     def long_value(self, number: int) -> Iterator[Piece]:
         """Yield the value of a definition after renaming, in pieces."""
-        return rewritten(self.table.view, *self.table.value(number), self.renames)
+        return rewrite_text(self.table.view, *self.table.value(number), self.renames)
 
-    def pieces(self, form: Form, role: str) -> Iterator[Piece]:
+    def pieces(self, form: CirContainerForm, role: str) -> Iterator[Piece]:
         """Yield the module as it stands in a container."""
         indent = b"    " if form.is_op or form.is_nested else b"  "
         keyword = b"builtin.module" if form.is_op else b"module"
@@ -80,18 +80,18 @@ class Part:
         place = self.module.location if self.module else None
         if place:
             yield b" "
-            yield from rewritten(self.outline.text, *place, self.renames)
+            yield from rewrite_text(self.outline.text, *place, self.renames)
         yield b"\n"
 
-    def _attributes(self, form: Form, role: str) -> Iterator[Piece]:
+    def _attributes(self, form: CirContainerForm, role: str) -> Iterator[Piece]:
         """Yield the attributes in alphabetical order, as the printer has them."""
         items: list[_Item] = [(form.key, form.key, iter((form.kind.format(role).encode(),)))]
         if self.id is not None:
-            items.append((BUNDLE_ID, BUNDLE_ID, iter((escaped(self.id.encode("utf-8", "surrogateescape")),))))
+            items.append((BUNDLE_ID, BUNDLE_ID, iter((escape_string(self.id.encode("utf-8", "surrogateescape")),))))
         for attr in self.module.attrs if self.module else ():
             if attr.name not in _REPLACED:
                 items.append(self._kept(attr))
-        yield from listed(items)
+        yield from attributes_in_order(items)
 
     def around_pieces(self, markers: Mapping[bytes, bytes | None]) -> Iterator[Piece]:
         """Yield the attributes of the module around all others, among them those that mark a container."""
@@ -99,33 +99,33 @@ class Part:
         items += [(key, key, None if value is None else iter((value,))) for key, value in markers.items()]
         if items:
             yield b" attributes {"
-            yield from listed(items)
+            yield from attributes_in_order(items)
             yield b"}"
 
-    def _kept(self, attr: Attr) -> _Item:
+    def _kept(self, attr: TextAttribute) -> _Item:
         view = self.outline.text
         key = view.read(attr.key[0], attr.key[1] - attr.key[0])
         if attr.value is None:
             return attr.name, key, None
         if attr.name == RECORD_LAYOUTS:
-            return attr.name, key, rewritten_layouts(view, attr.value, self.renames)
-        return attr.name, key, rewritten(view, *attr.value, self.renames)
+            return attr.name, key, rewrite_layouts(view, attr.value, self.renames)
+        return attr.name, key, rewrite_text(view, *attr.value, self.renames)
 
     def _body(self) -> Iterator[Piece]:
-        view, text = self.outline.text, Text(self.outline.text)
+        view, text = self.outline.text, Lexer(self.outline.text)
         if self.module is not None:
             start, end = self.module.body
             end = text.trimmed(end, start)
             if end > start:
-                yield from rewritten(view, start, end, self.renames)
+                yield from rewrite_text(view, start, end, self.renames)
                 yield view.read(end, 1).strip(b" \t\n\0}")  # of lines that end in CR LF the CR stays
             return
         for start, end in self.spans:
             yield b"\n"
-            yield from rewritten(view, start, end, self.renames)
+            yield from rewrite_text(view, start, end, self.renames)
 
 
-def listed(items: Iterable[_Item]) -> Iterator[Piece]:
+def attributes_in_order(items: Iterable[_Item]) -> Iterator[Piece]:
     """Yield attributes in alphabetical order, as the printer has them."""
     for number, (_, key, value) in enumerate(sorted(items, key=lambda item: item[0])):
         yield b"%s%s%s" % (b", " if number else b"", key, b"" if value is None else b" = ")

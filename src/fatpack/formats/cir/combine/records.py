@@ -12,10 +12,10 @@ what stands in brackets by a number, so that nothing is spelled out twice.
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.files.uses import record_kind, spelled
-from fatpack.formats.cir.text.strings import escaped, unescaped
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.files.uses import record_kind, spell_literal
+from fatpack.formats.cir.text.strings import escape_string, unescape
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from fatpack.formats.cir.files.aliases import AliasTable, Needs
+    from fatpack.formats.cir.files.aliases import AliasTable, ModuleNeeds
 
     Key: TypeAlias = tuple[bytes, bytes]
     """Kind and name of a record, the name as its string literal."""
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: record known to us has some thousand members.
 _LONGEST = 1 << 20
 
-_TOKEN = Expression(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
+_TOKEN = LazyExpression(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
 _RECORD_TYPES = {b"!cir." + name: name for name in (b"struct", b"union", b"class", b"record")}
 _CLOSERS = {b">": b"<", b")": b"(", b"]": b"[", b"}": b"{"}
 _OPENERS = frozenset(_CLOSERS.values())
@@ -40,7 +40,7 @@ _OPENERS = frozenset(_CLOSERS.values())
 _MOST_TOKENS = 200
 
 
-class Definition(Record):
+class RecordDefinition(Record):
     """What a record is: a number that is equal for equal definitions, and the records that it refers to."""
 
     number: int
@@ -59,13 +59,13 @@ class Interner:
 
 
 def record_definitions(
-    table: AliasTable, names: Sequence[bytes], needed: Needs, interner: Interner, renamed: Mapping[Key, bytes]
-) -> dict[Key, Definition]:
+    table: AliasTable, names: Sequence[bytes], needed: ModuleNeeds, interner: Interner, renamed: Mapping[Key, bytes]
+) -> dict[Key, RecordDefinition]:
     """Return the named records that a module uses, by their names before renaming.
 
     ``names`` are those of the aliases by number, ``renamed`` the new names to compare with.
     """
-    reader = _Reader(interner, renamed)
+    reader = _TypeReader(interner, renamed)
     view = table.view
     for number in needed.aliases:
         start, end = table.value(number)
@@ -78,14 +78,14 @@ def record_definitions(
         # A record that no alias stands for is spelled out where it is used first.
         before = view.read(max(at - 256, 0), min(at, 256))
         start = at - len(before) + before.rfind(b"!cir.")
-        text = Text(view)
+        text = Lexer(view)
         end = text.balanced_end(start + view.read(start, 16).index(b"<"))
         reader.read(view.read(start, min(end - start, _LONGEST)))
-    unknown = Definition(interner.number((b"incomplete",)), frozenset())
+    unknown = RecordDefinition(interner.number((b"incomplete",)), frozenset())
     return {key: reader.bodies.get(key, unknown) for key in {**dict.fromkeys(needed.records), **reader.bodies}}
 
 
-class _Reader:
+class _TypeReader:
     """Goes through types and notes every named record in them.
 
     A type becomes a list of tokens in which every pair of brackets with what is in it is one number, and every alias
@@ -94,7 +94,7 @@ class _Reader:
     """
 
     def __init__(self, interner: Interner, renamed: Mapping[Key, bytes]) -> None:
-        self.bodies: dict[Key, Definition] = {}
+        self.bodies: dict[Key, RecordDefinition] = {}
         self._interner = interner
         self._renamed = renamed
         self._aliases: dict[bytes, tuple[tuple[bytes, ...], frozenset[Key]]] = {}
@@ -122,7 +122,7 @@ class _Reader:
             elif token in _CLOSERS:
                 self._close(frames, token)
             elif token not in _OPENERS:
-                frame.tokens.append(spelled(token) if token[:1] == b'"' else token)
+                frame.tokens.append(spell_literal(token) if token[:1] == b'"' else token)
                 if token in _RECORD_TYPES and tokens[at : at + 1] == [b"<"]:
                     at = self._record(tokens, at, frames)
             else:
@@ -140,7 +140,7 @@ class _Reader:
             return at
         outer = frames[-1]
         kind = record_kind(_RECORD_TYPES[outer.tokens.pop()], b" ".join(tokens[at + 1 : words]))
-        key = (kind, spelled(tokens[words]))
+        key = (kind, spell_literal(tokens[words]))
         outer.tokens.append(b"\0%s %s" % (kind, self._renamed.get(key, key[1])))
         outer.refers.add(key)
         frames.append(_Frame(b"<", key))
@@ -162,7 +162,7 @@ class _Reader:
             frames[-1].tokens.append(b"\0%s%d" % (opener, self._interner.number(tokens)))
             frames[-1].refers |= frame.refers
         elif tokens and frame.key not in self.bodies:  # else a reference without a body, or a repetition
-            self.bodies[frame.key] = Definition(self._interner.number(tokens), frozenset(frame.refers))
+            self.bodies[frame.key] = RecordDefinition(self._interner.number(tokens), frozenset(frame.refers))
 
     def _fold(self, frames: list[_Frame]) -> None:
         """Take a bracket that is not closed for a character like others."""
@@ -183,8 +183,8 @@ class _Frame:
         self.refers: set[Key] = set()
 
 
-def to_rename(
-    definitions: Mapping[Key, Definition], combined: Mapping[Key, int], module_name: bytes
+def plan_record_renames(
+    definitions: Mapping[Key, RecordDefinition], combined: Mapping[Key, int], module_name: bytes
 ) -> tuple[dict[Key, bytes], frozenset[Key]]:
     """Return the new names of the records that cannot keep theirs, and those of them that are defined differently."""
     users: dict[Key, list[Key]] = {}
@@ -206,9 +206,9 @@ def to_rename(
 
 
 def _unused(key: Key, module_name: bytes, combined: Mapping[Key, int], taken: Iterable[Key]) -> bytes:
-    base = b"%s.%s" % (unescaped(key[1][1:-1]), module_name)
-    name, number = escaped(base), 0
+    base = b"%s.%s" % (unescape(key[1][1:-1]), module_name)
+    name, number = escape_string(base), 0
     while (key[0], name) in combined or (key[0], name) in taken:
         number += 1
-        name = escaped(b"%s.%d" % (base, number))
+        name = escape_string(b"%s.%d" % (base, number))
     return name

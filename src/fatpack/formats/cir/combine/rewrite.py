@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.files.resources import spelled
-from fatpack.formats.cir.files.uses import ALIAS, RESOURCE, uses, uses_in
-from fatpack.formats.cir.text.header import dictionary
-from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.files.resources import spell_key
+from fatpack.formats.cir.files.uses import ALIAS, RESOURCE, find_uses, find_uses_in_value
+from fatpack.formats.cir.text.header import read_dictionary
+from fatpack.formats.cir.text.strings import unescape
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -35,24 +35,24 @@ class Renames:
         if what != RESOURCE:
             return self.records.get((kind, name))
         key = self.resources.get(name.strip(b'"'))
-        return None if key is None else spelled(key)
+        return None if key is None else spell_key(key)
 
     def layout_key(self, key: bytes) -> bytes | None:
         """Return the new key of ``cir.record_layouts`` for a record, whose kind is not stated there."""
         for (_, old), new in self.records.items():
-            if unescaped(old[1:-1]) == key:
-                return unescaped(new[1:-1])
+            if unescape(old[1:-1]) == key:
+                return unescape(new[1:-1])
         return None
 
 
-def rewritten(view: View, start: int, end: int, renames: Renames) -> Iterator[Piece]:
+def rewrite_text(view: View, start: int, end: int, renames: Renames) -> Iterator[Piece]:
     """Yield the text between two positions with its names exchanged, in pieces of bounded size."""
     if not renames:
         yield view.slice(start, end - start)
         return
     parts: list[bytes] = []
     size, at = 0, start
-    for what, begin, stop, name, kind in uses(view, start, end):
+    for what, begin, stop, name, kind in find_uses(view, start, end):
         new = renames.new(what, name, kind)
         if new is None:
             continue
@@ -72,11 +72,11 @@ def rewritten(view: View, start: int, end: int, renames: Renames) -> Iterator[Pi
         yield view.slice(at, end - at)
 
 
-def rewritten_value(value: bytes, renames: Renames) -> bytes:
+def rewrite_value(value: bytes, renames: Renames) -> bytes:
     """Return a short text with its names exchanged."""
     parts: list[bytes] = []
     at = 0
-    for what, begin, stop, name, kind in uses_in(value):
+    for what, begin, stop, name, kind in find_uses_in_value(value):
         new = renames.new(what, name, kind)
         if new is not None:
             parts += (value[at:begin], new)
@@ -84,18 +84,18 @@ def rewritten_value(value: bytes, renames: Renames) -> bytes:
     return b"".join((*parts, value[at:])) if parts else value
 
 
-def rewritten_layouts(view: View, span: tuple[int, int], renames: Renames) -> Iterator[Piece]:
+def rewrite_layouts(view: View, span: tuple[int, int], renames: Renames) -> Iterator[Piece]:
     """Yield the value of ``cir.record_layouts``, whose keys are the names of records, with its names exchanged."""
     start, end = span
     if not renames.records or view.read(start, 1) != b"{":
-        yield from rewritten(view, start, end, renames)
+        yield from rewrite_text(view, start, end, renames)
         return
-    attrs, _ = dictionary(Text(view), start)
+    attrs, _ = read_dictionary(Lexer(view), start)
     at = start
     for attr in attrs:
         new = renames.layout_key(attr.name)
         if new is not None:
-            yield from rewritten(view, at, attr.key[0], renames)
-            yield spelled(new)
+            yield from rewrite_text(view, at, attr.key[0], renames)
+            yield spell_key(new)
             at = attr.key[1]
-    yield from rewritten(view, at, end, renames)
+    yield from rewrite_text(view, at, end, renames)

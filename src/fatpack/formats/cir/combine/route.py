@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
 
-def route(
+def assign_targets(
     container: Container,
     targets: Sequence[str],
     *,
-    problem: Callable[[str], str] = bundle_id.problem,
+    problem: Callable[[str], str] = bundle_id.refusal_reason,
     exact_first: bool = True,
 ) -> tuple[Image, ...]:
     """Return the image for each requested target. Modules that nobody asks for are passed over.

@@ -6,20 +6,26 @@ from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.cir import bundle_id
 from fatpack.formats.cir.bytecode.stream import is_bytecode
 from fatpack.formats.cir.combine.combination import Combination
-from fatpack.formats.cir.combine.parts import Part
+from fatpack.formats.cir.combine.parts import InputModule
 from fatpack.formats.cir.files.split import is_as_read
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.roles import containers
-from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
-from fatpack.formats.cir.text.faults import fault
+from fatpack.formats.cir.modules.roles import find_containers
+from fatpack.formats.cir.modules.stored import (
+    BytecodeContainer,
+    BytecodeModuleRecord,
+    OffloadModule,
+    TextContainer,
+    TextModuleRecord,
+)
+from fatpack.formats.cir.text.faults import syntax_error
 from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMS, PROTOTYPE, PROTOTYPE_MAP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.cir.modules.stored import Module, Outline
-    from fatpack.formats.cir.text.header import Attr
+    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
+    from fatpack.formats.cir.text.header import TextAttribute
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import CirOptions
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 _TO_TEXT = "convert it to text first: cir-opt in.cirbc -o in.cir"
 
 
-def write(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
+def write_container(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of a container.
 
     The form is that of the options, else ``attrs["form"]``, one of ``words.FORMS``; ``attribute`` by default. The ID of
@@ -35,13 +41,15 @@ def write(container: Container, options: CirOptions | None = None) -> Iterator[P
     for modules that are no valid text, Unsupported for bytecode.
     """
     record = container.record
-    if isinstance(record, (Stored, Bytecode)) and options is None and _is_unchanged(container, record):
+    if isinstance(record, (TextContainer, BytecodeContainer)) and options is None and _is_unchanged(container, record):
         yield record.stored
         return
-    yield from combine(container, options).pieces()
+    yield from combine_container(container, options).pieces()
 
 
-def combine(container: Container, options: CirOptions | None = None, *, rename_records: bool = True) -> Combination:
+def combine_container(
+    container: Container, options: CirOptions | None = None, *, rename_records: bool = True
+) -> Combination:
     """Return what :func:`write` would write for a changed or new container, with a report of what was renamed.
 
     With ``rename_records`` false, records that modules define differently are refused instead of renamed.
@@ -56,12 +64,12 @@ def combine(container: Container, options: CirOptions | None = None, *, rename_r
         raise UsageError(f"CIR containers are not written in the form {form!r}", hint=f"choose from {', '.join(FORMS)}")
     parts = _parts(container.images)
     record = container.record
-    if isinstance(record, Stored) and record.outline is parts[0].outline and record.container is not None:
+    if isinstance(record, TextContainer) and record.outline is parts[0].outline and record.container is not None:
         parts[0].around = tuple(_around(record.outline, record.container))
     return Combination(parts, form, rename_records=rename_records)
 
 
-def _around(outline: Outline, container: Module) -> Iterator[Attr]:
+def _around(outline: FileOutline, container: TextModule) -> Iterator[TextAttribute]:
     """Yield the attributes of a container, and of a module around it, that do not only mark it."""
     seen = {CONTAINER, PROTOTYPE, PROTOTYPE_MAP}
     outer = [module for module in outline.modules if any(inner is container for inner in module.modules)]
@@ -72,11 +80,11 @@ def _around(outline: Outline, container: Module) -> Iterator[Attr]:
                 yield attr
 
 
-def _is_unchanged(container: Container, record: Stored | Bytecode) -> bool:
+def _is_unchanged(container: Container, record: TextContainer | BytecodeContainer) -> bool:
     return container.images == record.images and dict(container.attrs) == dict(record.attrs)
 
 
-def _parts(images: Sequence[Image]) -> list[Part]:
+def _parts(images: Sequence[Image]) -> list[InputModule]:
     """Return the modules to combine, the host first. Raises UsageError where they do not make a container."""
     for image in images:
         _refuse_bytecode(image)
@@ -93,19 +101,19 @@ def _parts(images: Sequence[Image]) -> list[Part]:
             raise UsageError(f"two modules have the bundle ID {spelling!r}", hint="splitting could not separate them")
         seen.add(spelling or "")
     taken = {"host"}
-    parts: list[Part] = []
+    parts: list[InputModule] = []
     for image, spelling in zip(images, ids, strict=True):
         outline, module = _text_of(image)
         if image is hosts[0]:
-            parts.insert(0, Part(outline, module, "host", spelling))
+            parts.insert(0, InputModule(outline, module, "host", spelling))
             continue
         name = bundle_id.module_name(spelling if spelling is not None else _old_name(module, len(parts)), taken)
         taken.add(name)
-        parts.append(Part(outline, module, name, spelling))
+        parts.append(InputModule(outline, module, name, spelling))
     return parts
 
 
-def _old_name(module: Module | None, number: int) -> str:
+def _old_name(module: TextModule | None, number: int) -> str:
     """Return what the name of a module without a bundle ID is made of: the name it has, else its number."""
     name = module.name.decode("utf-8", "surrogateescape") if module and module.name else ""
     return name.removeprefix("device_") or str(number)
@@ -123,27 +131,27 @@ def _id(image: Image) -> str | None:
     Raises UsageError for one that cir-offload-merge would refuse, unless it was read from a file.
     """
     given = image.attrs.get("id")
-    if isinstance(image.record, Nested):
+    if isinstance(image.record, TextModuleRecord):
         if given is None:
             return image.target.spelling or None
         if given == image.target.spelling:
             return given
     spelling = given if given is not None else bundle_id.id_for(image.target)
-    wrong = bundle_id.problem(spelling)
+    wrong = bundle_id.refusal_reason(spelling)
     if wrong:
         raise UsageError(f"bundle ID {spelling!r}: {wrong}", hint="such as cuda-nvptx64-nvidia-cuda--sm_80")
     return spelling
 
 
 def _refuse_bytecode(image: Image) -> None:
-    if isinstance(image.record, BytecodeModule) or (not is_as_read(image) and is_bytecode(image.data)):
+    if isinstance(image.record, BytecodeModuleRecord) or (not is_as_read(image) and is_bytecode(image.data)):
         raise Unsupported("MLIR bytecode cannot be combined", hint=_TO_TEXT, chain=image.span.source)
 
 
-def _text_of(image: Image) -> tuple[Outline, Module | None]:
+def _text_of(image: Image) -> tuple[FileOutline, TextModule | None]:
     """Return the file and the module of an image; the module is None for a file that is a module only implicitly."""
     record = image.record
-    if isinstance(record, Nested) and is_as_read(image):
+    if isinstance(record, TextModuleRecord) and is_as_read(image):
         return record.outline, record.module
     if isinstance(record, OffloadModule):
         raise Unsupported("AMD's offload.module representation cannot be combined")
@@ -151,9 +159,9 @@ def _text_of(image: Image) -> tuple[Outline, Module | None]:
     outline = Outliner(view).outline()
     if outline.damage:
         raise outline.damage
-    found = containers(outline)
+    found = find_containers(outline)
     if found:
-        raise fault(view, found[0][0].start, "a container where a module was expected", hint="split it first")
+        raise syntax_error(view, found[0][0].start, "a container where a module was expected", hint="split it first")
     if len(outline.modules) == 1 and not outline.others and not outline.modules[0].is_op:
         return outline, outline.modules[0]
     return outline, None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.modules.stored import Bytecode, Nested, Stored
-from fatpack.formats.faults import not_read
+from fatpack.formats.cir.modules.stored import BytecodeContainer, TextContainer, TextModuleRecord
+from fatpack.formats.faults import not_parsed_error
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -18,24 +18,24 @@ _METADATA = "file metadata: resources that modules use by key"
 _TEXT = "the container itself, blanks and comments"
 
 
-def labels(container: Container) -> Iterator[Label]:
+def label_container(container: Container) -> Iterator[Label]:
     """Return the labels of a container. Raises UsageError for one that was not read from a file."""
     record = container.record
-    if isinstance(record, Stored):
+    if isinstance(record, TextContainer):
         return _text_labels(record)
-    if isinstance(record, Bytecode):
+    if isinstance(record, BytecodeContainer):
         return _bytecode_labels(record, container.images)
-    raise not_read("container")
+    raise not_parsed_error("container")
 
 
-def _text_labels(record: Stored) -> Iterator[Label]:
+def _text_labels(record: TextContainer) -> Iterator[Label]:
     """Yield the labels of a text."""
     outline = record.outline
     parts = [(start, end, "aliases", _ALIASES, "field") for start, end in outline.definitions]
     parts += [(start, end, "metadata", _METADATA, "field") for start, end in outline.metadata]
     for number, image in enumerate(record.images):
         start = image.span.start - outline.text.start
-        if isinstance(image.record, Nested):
+        if isinstance(image.record, TextModuleRecord):
             body = image.record.module.body[0]
             header = "the header of a module: its name and attributes"
             parts.append((start, body, f"module[{number}].header", header, "field"))
@@ -44,7 +44,7 @@ def _text_labels(record: Stored) -> Iterator[Label]:
     yield from _filled(outline.text, parts, "text", _TEXT)
 
 
-def _bytecode_labels(record: Bytecode, images: Sequence[Image]) -> Iterator[Label]:
+def _bytecode_labels(record: BytecodeContainer, images: Sequence[Image]) -> Iterator[Label]:
     """Yield the labels of bytecode: its header, its sections, and the modules in the IR section."""
     view, file = record.stored, record.file
     parts = [(0, file.header.end, "header", "magic, version and producer", "field")]

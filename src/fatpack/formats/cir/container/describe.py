@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.modules.alone import modules_alone
-from fatpack.formats.cir.modules.facts import target_of
-from fatpack.formats.cir.modules.kernels import bytecode_kernels, kernels
-from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
-from fatpack.formats.cir.text.strings import escaped
+from fatpack.formats.cir.modules.alone import plain_modules
+from fatpack.formats.cir.modules.facts import module_target
+from fatpack.formats.cir.modules.kernels import bytecode_kernels, module_kernels
+from fatpack.formats.cir.modules.stored import (
+    BytecodeContainer,
+    BytecodeModuleRecord,
+    OffloadModule,
+    TextContainer,
+    TextModuleRecord,
+)
+from fatpack.formats.cir.text.strings import escape_string
 from fatpack.formats.cir.words import DEVICE_BINARY, LANGUAGE_OPTIONS, TRIPLE
-from fatpack.formats.faults import not_read
+from fatpack.formats.faults import not_parsed_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.formats.cir.modules.stored import Module
+    from fatpack.formats.cir.modules.stored import TextModule
     from fatpack.io.source import View
     from fatpack.model import Container
 
@@ -33,61 +39,61 @@ _SHOWN = (
 _LONGEST = 1000
 
 
-def facts(container: Container) -> Mapping[str, object]:
+def describe_container(container: Container) -> Mapping[str, object]:
     """Return the facts of a container. Raises UsageError for one that was not read from a file."""
-    if not isinstance(container.record, (Stored, Bytecode)):
-        raise not_read("container")
+    if not isinstance(container.record, (TextContainer, BytecodeContainer)):
+        raise not_parsed_error("container")
     found: dict[str, object] = {"modules": [_module(image.record) for image in container.images]}
-    if isinstance(container.record, Stored):
+    if isinstance(container.record, TextContainer):
         found["definition_runs"] = len(container.record.outline.definitions)
     return found
 
 
-def facts_alone(view: View) -> Mapping[str, object]:
+def describe_modules(view: View) -> Mapping[str, object]:
     """Return the facts of the modules at file level, each with its bundle ID and its target."""
     modules = []
-    for record, stated in modules_alone(view):
-        target = target_of(stated)
+    for record, stated in plain_modules(view):
+        target = module_target(stated)
         claims = {"id": stated.id, "offload": target.offload, "triple": target.triple, "arch": target.arch}
         modules.append({**_module(record), **claims})
     return {"modules": modules}
 
 
-def kernel_names(view: View, record: object) -> tuple[str, ...]:
+def read_kernel_names(view: View, record: object) -> tuple[str, ...]:
     """Return the kernels of an image, whose ``record`` it is if it was read from a container, else those of a file."""
     if isinstance(record, OffloadModule):
         return record.kernels
-    if isinstance(record, (Nested, BytecodeModule)):
-        return kernels(record) or ()
-    return tuple(name for module, _ in modules_alone(view) for name in kernels(module) or ())
+    if isinstance(record, (TextModuleRecord, BytecodeModuleRecord)):
+        return module_kernels(record) or ()
+    return tuple(name for module, _ in plain_modules(view) for name in module_kernels(module) or ())
 
 
 def _module(record: object) -> dict[str, object]:
-    if isinstance(record, Nested):
+    if isinstance(record, TextModuleRecord):
         return _text_module(record)
-    if isinstance(record, BytecodeModule):
+    if isinstance(record, BytecodeModuleRecord):
         return _bytecode_module(record)
     if isinstance(record, OffloadModule):
         return {"name": record.symbol, "role": "device", "target": record.target, "kernels": list(record.kernels)}
-    raise not_read("module")
+    raise not_parsed_error("module")
 
 
-def _text_module(record: Nested) -> dict[str, object]:
+def _text_module(record: TextModuleRecord) -> dict[str, object]:
     contents = record.module.contents
     return {
         "name": _name(record.module.name),
         "role": record.role,
         "attributes": _attributes(record.module),
         "op_counts": dict(contents.op_counts),
-        "kernels": list(kernels(record) or ()),
+        "kernels": list(module_kernels(record) or ()),
         "stubs": [{"symbol": stub.symbol, "kernel": stub.kernel} for stub in contents.stubs],
     }
 
 
-def _bytecode_module(record: BytecodeModule) -> dict[str, object]:
-    from fatpack.formats.cir.bytecode.functions import functions
+def _bytecode_module(record: BytecodeModuleRecord) -> dict[str, object]:
+    from fatpack.formats.cir.bytecode.functions import read_functions
 
-    read = functions(record.file, record.node)
+    read = read_functions(record.file, record.node)
     named = bytecode_kernels(record, read)
     return {
         "name": _name(record.name),
@@ -103,7 +109,7 @@ def _name(name: bytes | None) -> str | None:
     return None if name is None else name.decode("utf-8", "backslashreplace")
 
 
-def _attributes(module: Module) -> dict[str, str]:
+def _attributes(module: TextModule) -> dict[str, str]:
     shown = {}
     for attr in module.attrs:
         if attr.value is None:
@@ -117,7 +123,7 @@ def _attributes(module: Module) -> dict[str, str]:
     return shown
 
 
-def _bytecode_attributes(record: BytecodeModule) -> dict[str, str]:
+def _bytecode_attributes(record: BytecodeModuleRecord) -> dict[str, str]:
     shown = {}
     for key, number in record.node.attrs(record.file).items():
         if key not in _SHOWN and key != DEVICE_BINARY:
@@ -130,7 +136,7 @@ def _bytecode_attributes(record: BytecodeModule) -> dict[str, str]:
         if span and key == DEVICE_BINARY:
             shown[key.decode()] = f"{span[1]} bytes"
         elif span:
-            shown[key.decode()] = _shown(escaped(record.file.view.read(span[0], min(span[1], _LONGEST + 1))))
+            shown[key.decode()] = _shown(escape_string(record.file.view.read(span[0], min(span[1], _LONGEST + 1))))
         elif text is not None:  # else it is in an encoding of its dialect
             shown[key.decode()] = _shown(text)
     return shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
+from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.window import MARGIN
 from fatpack.formats.cir.words import CONTAINER, OFFLOAD_MODULE, OFFLOAD_SYMBOL, PROTOTYPE
@@ -17,13 +17,13 @@ _WINDOW = 64 << 10
 #: What every container, or AMD's other representation of one, has somewhere.
 _WORDS = (CONTAINER, PROTOTYPE, OFFLOAD_MODULE, OFFLOAD_SYMBOL.encode())
 
-_DEFINITION = Expression(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
+_DEFINITION = LazyExpression(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
 
 #: What textual MLIR can start with, behind blanks and comments.
 _STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
 
 
-_COMMENTS = Expression(rb"(?:[ \t\r\n]++|//[^\r\n]*+)*+")
+_COMMENTS = LazyExpression(rb"(?:[ \t\r\n]++|//[^\r\n]*+)*+")
 
 
 class _ContainerFound(Exception):
@@ -35,7 +35,7 @@ class _Detector(Outliner):
         raise _ContainerFound
 
 
-def is_container(view: View) -> bool:
+def is_text_container(view: View) -> bool:
     """Return whether a text is a container, or AMD's other representation of one."""
     head = view.head(0, _WINDOW)
     if not _may_be_mlir(head):

@@ -6,25 +6,19 @@ from itertools import chain
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.formats.cir.bytecode.operations import Node, Walker, outermost
-from fatpack.formats.cir.bytecode.stream import damaged
-from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
+from fatpack.formats.cir.bytecode.operations import IrWalker, OperationNode, outermost_operation
+from fatpack.formats.cir.bytecode.stream import bytecode_error
+from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, BytecodeFile, read_header, read_sections
 from fatpack.formats.cir.files.split import module_image
-from fatpack.formats.cir.modules.alone import bytecode_module
-from fatpack.formats.cir.modules.facts import bytecode_facts, target_of
-from fatpack.formats.cir.modules.kernels import launched_in
-from fatpack.formats.cir.modules.stored import Bytecode
-from fatpack.formats.cir.rules.agreement import disagreements
-from fatpack.formats.cir.rules.misplaced_bytecode import misplaced
-from fatpack.formats.cir.rules.verify import Facts, breaches
-from fatpack.formats.cir.words import (
-    CONTAINER,
-    CURRENT,
-    FORMAT,
-    PROTOTYPE,
-    ROLES,
-)
-from fatpack.formats.faults import Faults
+from fatpack.formats.cir.modules.alone import make_bytecode_module
+from fatpack.formats.cir.modules.facts import module_target, read_bytecode_facts
+from fatpack.formats.cir.modules.kernels import kernels_launched_in_bytecode
+from fatpack.formats.cir.modules.stored import BytecodeContainer
+from fatpack.formats.cir.rules.agreement import module_contradictions
+from fatpack.formats.cir.rules.misplaced_bytecode import misplaced_in_bytecode
+from fatpack.formats.cir.rules.verify import ContainerFacts, check_rules
+from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER, CURRENT, PROTOTYPE, ROLES
+from fatpack.formats.faults import FindingCollector
 from fatpack.io import limits
 from fatpack.model import Container
 
@@ -33,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.formats.cir.modules.facts import ModuleFacts
-    from fatpack.formats.cir.modules.stored import Launched
-    from fatpack.formats.cir.rules.verify import Breach
+    from fatpack.formats.cir.modules.stored import LaunchedKernels
+    from fatpack.formats.cir.rules.verify import RuleBreach
     from fatpack.io.source import View
     from fatpack.model import Finding, Image
 
@@ -43,7 +37,7 @@ _ATTRIBUTES = frozenset((CONTAINER, PROTOTYPE))
 _MARKERS = (b"offload.container\0", PROTOTYPE + b"\0")
 
 
-def is_container(view: View) -> bool:
+def is_bytecode_container(view: View) -> bool:
     """Return whether bytecode is a container, or would be if it were not damaged."""
     try:
         sections = read_sections(view, read_header(view).end)
@@ -60,11 +54,11 @@ def is_container(view: View) -> bool:
 def _has_container(view: View) -> bool:
     """Return whether a module is marked where that counts; true for damage, which the parser is to report."""
     try:
-        file = File(view)
-        attributes = outermost(file).attributes
+        file = BytecodeFile(view)
+        attributes = outermost_operation(file).attributes
         if attributes is not None and not _ATTRIBUTES.isdisjoint(file.attribute(attributes).dictionary()):
             return True
-        walker = Walker(file)
+        walker = IrWalker(file)
         return any(form for _, form in _containers(file, walker.walk())) or walker.damage is not None
     except FormatError:
         return True
@@ -75,14 +69,14 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
 
     Damage further on and broken rules become findings; ``strict`` raises for the first of them.
     """
-    file = File(view)
-    walker = Walker(file)
+    file = BytecodeFile(view)
+    walker = IrWalker(file)
     root = walker.walk()
     if strict and walker.damage:
         raise walker.damage
     found = [(node, form) for node, form in _containers(file, root) if form]
     if not found:
-        raise walker.damage or damaged(
+        raise walker.damage or bytecode_error(
             view,
             file.section(DIALECTS).start,
             "IR",
@@ -91,55 +85,60 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
             found="a module that is none",
         )
     node, form = found[0]
-    facts = Facts(
+    facts = ContainerFacts(
         node.start,
         node.is_op,
         form,
         _wrong_marker(file, node),
         node.first,
         node.stray,
-        tuple(bytecode_facts(file, inner) for inner in node.modules if not inner.is_op),
+        tuple(read_bytecode_facts(file, inner) for inner in node.modules if not inner.is_op),
     )
     modules = [inner for inner in node.modules if not inner.is_op]
     if walker.damage and not modules:
         raise walker.damage
-    launched = launched_in(file, modules)
-    images = tuple(_image(file, inner, stated, launched) for inner, stated in zip(modules, facts.modules, strict=True))
-    notes = _notes(view, file, walker, found)
-    found_wrong = chain(
-        breaches(facts), disagreements(facts.modules), misplaced(file, root), _registrations(file, modules, facts)
+    launched = kernels_launched_in_bytecode(file, modules)
+    images = tuple(
+        _bytecode_image(file, inner, stated, launched) for inner, stated in zip(modules, facts.modules, strict=True)
     )
-    faults = Faults()
+    notes = _bytecode_notes(view, file, walker, found)
+    found_wrong = chain(
+        check_rules(facts),
+        module_contradictions(facts.modules),
+        misplaced_in_bytecode(file, root),
+        _registrations(file, modules, facts),
+    )
+    faults = FindingCollector()
     for breach in found_wrong:
         if strict and breach.is_fatal:
-            raise damaged(view, breach.at, "IR", breach.text)
+            raise bytecode_error(view, breach.at, "IR", breach.text)
         faults.unexpected(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
     notes += faults.findings
     attrs = {"form": form, "flavour": "bytecode", "producer": file.header.producer}
     return Container(
-        FORMAT,
+        CIR_FORMAT,
         file.version,
         images,
         view.span(),
         attrs=attrs,
         findings=tuple(notes),
-        record=Bytecode(view, images, attrs, file),
+        record=BytecodeContainer(view, images, attrs, file),
     )
 
 
-def _registrations(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]:
+def _registrations(file: BytecodeFile, modules: Sequence[OperationNode], facts: ContainerFacts) -> Iterator[RuleBreach]:
     """Yield what is wrong with the registration of hosts that were lowered."""
     from fatpack.formats.cir.gpu_binary.registration import check_registration
-    from fatpack.formats.cir.gpu_binary.registration_bytecode import host_facts, is_lowered
+    from fatpack.formats.cir.gpu_binary.registration_bytecode import is_lowered, read_host_facts
 
     if is_lowered(file):
         for node, stated in zip(modules, facts.modules, strict=True):
-            shown = host_facts(file, node) if stated.kind == ROLES[0] else None
+            shown = read_host_facts(file, node) if stated.kind == ROLES[0] else None
             if shown:
                 yield from check_registration(shown)
 
 
-def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
+def _containers(file: BytecodeFile, root: OperationNode) -> list[tuple[OperationNode, str]]:
     """Return the containers: the file's module, or what lies directly in it."""
     found = []
     for module in root.modules:
@@ -152,9 +151,9 @@ def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
     return found
 
 
-def _form(file: File, node: Node) -> str:
+def _form(file: BytecodeFile, node: OperationNode) -> str:
     if node.is_op:
-        styles = {bytecode_facts(file, inner).style for inner in node.modules if not inner.is_op}
+        styles = {read_bytecode_facts(file, inner).style for inner in node.modules if not inner.is_op}
         return "op" if styles & {"draft", "enum"} else "op-string"
     attrs = node.attrs(file)
     if CONTAINER in attrs:
@@ -162,18 +161,20 @@ def _form(file: File, node: Node) -> str:
     return "prototype" if PROTOTYPE in attrs else ""
 
 
-def _wrong_marker(file: File, node: Node) -> int | None:
+def _wrong_marker(file: BytecodeFile, node: OperationNode) -> int | None:
     number = node.attrs(file).get(CONTAINER)
     return None if number is None or file.attribute(number).is_unit() else node.start
 
 
-def _image(file: File, node: Node, facts: ModuleFacts, launched: Launched) -> Image:
+def _bytecode_image(file: BytecodeFile, node: OperationNode, facts: ModuleFacts, launched: LaunchedKernels) -> Image:
     stored = file.view.slice(node.start, node.end - node.start)
     attrs = {} if facts.id is None else {"id": facts.id}
-    return module_image(target_of(facts), bytecode_module(file, node, facts, launched), stored, attrs)
+    return module_image(module_target(facts), make_bytecode_module(file, node, facts, launched), stored, attrs)
 
 
-def _notes(view: View, file: File, walker: Walker, found: list[tuple[Node, str]]) -> list[Finding]:
+def _bytecode_notes(
+    view: View, file: BytecodeFile, walker: IrWalker, found: list[tuple[OperationNode, str]]
+) -> list[Finding]:
     notes = []
     if walker.damage:
         offset = walker.damage.offset or view.offset(0)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from itertools import chain
 
 from fatpack.errors import BadValue
-from fatpack.findings import Tally, finding
-from fatpack.formats.cir.files.split import Files, module_image
-from fatpack.formats.cir.gpu_binary.registration import unregistered
-from fatpack.formats.cir.modules.facts import module_facts, target_of
-from fatpack.formats.cir.modules.kernels import launched_by
+from fatpack.findings import FindingTally, finding
+from fatpack.formats.cir.files.split import SplitFiles, module_image
+from fatpack.formats.cir.gpu_binary.registration import unregistered_binary_findings
+from fatpack.formats.cir.modules.facts import module_target, read_module_facts
+from fatpack.formats.cir.modules.kernels import kernels_launched_in_text
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.roles import containers
-from fatpack.formats.cir.modules.stored import Nested, Stored
-from fatpack.formats.cir.rules.agreement import disagreements
-from fatpack.formats.cir.rules.misplaced import misplaced
-from fatpack.formats.cir.rules.verify import Breach, Facts, breaches
-from fatpack.formats.cir.text.faults import Lines, damage, fault
-from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMAT
+from fatpack.formats.cir.modules.roles import find_containers
+from fatpack.formats.cir.modules.stored import TextContainer, TextModuleRecord
+from fatpack.formats.cir.rules.agreement import module_contradictions
+from fatpack.formats.cir.rules.misplaced import misplaced_in_text
+from fatpack.formats.cir.rules.verify import ContainerFacts, RuleBreach, check_rules
+from fatpack.formats.cir.text.faults import LineIndex, damage_finding, syntax_error
+from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER, CURRENT
 from fatpack.model import Container, Image, Target
 
 TYPE_CHECKING = False
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.formats.cir.modules.facts import ModuleFacts
-    from fatpack.formats.cir.modules.stored import Launched, Module, Outline
+    from fatpack.formats.cir.modules.stored import FileOutline, LaunchedKernels, TextModule
     from fatpack.io.source import View
     from fatpack.model import Finding
 
 #: LIMIT: findings of one code that are listed of a container; a hostile file could have one for every few bytes.
-MOST_FINDINGS = 100
+MAX_FINDINGS = 100
 
 _ANOTHER = "another container; cir-offload-merge takes files with exactly one"
 
@@ -43,7 +43,7 @@ def parse_text(view: View, *, strict: bool) -> Container:
     outline = Outliner(view).outline()
     if strict and outline.damage:
         raise outline.damage
-    found = containers(outline)
+    found = find_containers(outline)
     if not found:
         return _without_container(view, outline)
     container, form = found[0]
@@ -51,37 +51,39 @@ def parse_text(view: View, *, strict: bool) -> Container:
     modules = _modules(container)
     if outline.damage and not modules:
         raise outline.damage
-    launched = launched_by(modules)
-    files = Files(outline)
+    launched = kernels_launched_in_text(modules)
+    files = SplitFiles(outline)
     images = tuple(
-        _image(files, module, stated, launched) for module, stated in zip(modules, facts.modules, strict=True)
+        _text_image(files, module, stated, launched) for module, stated in zip(modules, facts.modules, strict=True)
     )
     if strict:
         _refuse(view, outline, found, facts)
-    notes = _notes(view, outline, found, facts)
+    notes = _text_notes(view, outline, found, facts)
     attrs = {"form": form}
-    stored = Stored(outline, container, form, images, attrs)
-    return Container(FORMAT, 0, images, view.span(), attrs=attrs, findings=tuple(notes), record=stored)
+    stored = TextContainer(outline, container, form, images, attrs)
+    return Container(CIR_FORMAT, 0, images, view.span(), attrs=attrs, findings=tuple(notes), record=stored)
 
 
-def _modules(container: Module) -> list[Module]:
+def _modules(container: TextModule) -> list[TextModule]:
     return [module for module in container.modules if not module.is_op]
 
 
-def _facts(outline: Outline, container: Module, form: str) -> Facts:
+def _facts(outline: FileOutline, container: TextModule, form: str) -> ContainerFacts:
     marker = container.attr(CONTAINER)
     wrong = marker.key[0] if marker and marker.value is not None else None
-    modules = tuple(module_facts(module, outline) for module in _modules(container))
-    return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, modules)
+    modules = tuple(read_module_facts(module, outline) for module in _modules(container))
+    return ContainerFacts(container.start, container.is_op, form, wrong, container.first, container.stray, modules)
 
 
-def _image(files: Files, module: Module, facts: ModuleFacts, launched: Launched) -> Image:
+def _text_image(files: SplitFiles, module: TextModule, facts: ModuleFacts, launched: LaunchedKernels) -> Image:
     stored = module.text.slice(module.start, module.end - module.start)
     attrs = {} if facts.id is None else {"id": facts.id}
-    return module_image(target_of(facts), Nested(files.outline, module, facts.kind, launched), stored, attrs, files)
+    return module_image(
+        module_target(facts), TextModuleRecord(files.outline, module, facts.kind, launched), stored, attrs, files
+    )
 
 
-def _without_container(view: View, outline: Outline) -> Container:
+def _without_container(view: View, outline: FileOutline) -> Container:
     """Return AMD's device modules inside a host module, or raise for a file that is no container at all."""
     modules = [item for host in outline.modules for item in host.contents.offload_modules]
     modules += outline.contents.offload_modules
@@ -97,24 +99,26 @@ def _without_container(view: View, outline: Outline) -> Container:
     text = "AMD's offload.module representation, not an offload container: it is listed, not split"
     notes = [finding("FP1509", images[0].span, text)]
     if outline.damage:
-        notes.insert(0, damage(view, outline.damage))
-    stored = Stored(outline, None, "offload-module", tuple(images), attrs)
-    return Container(FORMAT, 0, tuple(images), view.span(), attrs=attrs, findings=tuple(notes), record=stored)
+        notes.insert(0, damage_finding(view, outline.damage))
+    stored = TextContainer(outline, None, "offload-module", tuple(images), attrs)
+    return Container(CIR_FORMAT, 0, tuple(images), view.span(), attrs=attrs, findings=tuple(notes), record=stored)
 
 
-def _no_container(view: View, outline: Outline) -> BadValue:
-    breach = next((breach for breach in misplaced(outline) if breach.is_fatal), None)
+def _no_container(view: View, outline: FileOutline) -> BadValue:
+    breach = next((breach for breach in misplaced_in_text(outline) if breach.is_fatal), None)
     if breach is not None:
-        return fault(view, breach.at, breach.text)
+        return syntax_error(view, breach.at, breach.text)
     at = outline.modules[0].start if outline.modules else 0
     expected = "a module with the attribute cir.offload.container"
     found = "a CIR or MLIR module that is none" if outline.modules else "no module"
-    return fault(view, at, "not an offload container", expected=expected, found=found)
+    return syntax_error(view, at, "not an offload container", expected=expected, found=found)
 
 
-def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> list[Finding]:
-    notes = [damage(view, outline.damage)] if outline.damage else []
-    lines = Lines(view)
+def _text_notes(
+    view: View, outline: FileOutline, found: Sequence[tuple[TextModule, str]], facts: ContainerFacts
+) -> list[Finding]:
+    notes = [damage_finding(view, outline.damage)] if outline.damage else []
+    lines = LineIndex(view)
     form = facts.form
     if form not in (CURRENT, "nested"):
         text = f"the container has the form {form!r} of an older producer"
@@ -122,10 +126,12 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
     hosts = (
         module for module, stated in zip(_modules(found[0][0]), facts.modules, strict=True) if stated.kind == "host"
     )
-    registrations = chain.from_iterable(map(unregistered, hosts))
-    found_wrong = chain(breaches(facts), disagreements(facts.modules), misplaced(outline), registrations)
-    others = (Breach("FP1508", other.start, _ANOTHER, "only the first is listed") for other, _ in found[1:])
-    tally = Tally(MOST_FINDINGS)
+    registrations = chain.from_iterable(map(unregistered_binary_findings, hosts))
+    found_wrong = chain(
+        check_rules(facts), module_contradictions(facts.modules), misplaced_in_text(outline), registrations
+    )
+    others = (RuleBreach("FP1508", other.start, _ANOTHER, "only the first is listed") for other, _ in found[1:])
+    tally = FindingTally(MAX_FINDINGS)
     for breach in chain(found_wrong, others):
         item = finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
         if tally.keeps(item):  # lines are counted for these alone
@@ -133,10 +139,12 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
     return notes + tally.rest()
 
 
-def _refuse(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> None:
+def _refuse(view: View, outline: FileOutline, found: Sequence[tuple[TextModule, str]], facts: ContainerFacts) -> None:
     """Raise for the first thing that makes a container unusable: what the findings of severity error say."""
     if len(found) > 1:
-        raise fault(view, found[1][0].start, "another container", hint="cir-offload-merge takes exactly one in a file")
-    for breach in chain(breaches(facts), misplaced(outline)):
+        raise syntax_error(
+            view, found[1][0].start, "another container", hint="cir-offload-merge takes exactly one in a file"
+        )
+    for breach in chain(check_rules(facts), misplaced_in_text(outline)):
         if breach.is_fatal:
-            raise fault(view, breach.at, breach.text, hint=breach.hint)
+            raise syntax_error(view, breach.at, breach.text, hint=breach.hint)

@@ -20,12 +20,12 @@ def detect(view: View, at: int = 0) -> bool:
     stored = view.slice(at, len(view) - at)
     try:
         if is_bytecode(stored):
-            from fatpack.formats.cir.container.from_bytecode import is_container
+            from fatpack.formats.cir.container.from_bytecode import is_bytecode_container
 
-            return is_container(stored)
+            return is_bytecode_container(stored)
         from fatpack.formats.cir.container import detection
 
-        return detection.is_container(stored)
+        return detection.is_text_container(stored)
     except FormatError:
         return False
 
@@ -38,7 +38,7 @@ def extent(view: View, at: int = 0) -> int | None:
 def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     """Return the container that starts at ``at``. Images are the modules' spans of the view; nothing is copied.
 
-    :func:`~fatpack.formats.cir.files.split.split` makes of an image a file with all that the module needs.
+    :func:`~fatpack.formats.cir.files.split.split_image` makes of an image a file with all that the module needs.
     Damage behind the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises for
     the first that makes a container unusable. Raises BadValue, with line and column, where there is no container, and
     LimitExceeded.
@@ -53,13 +53,13 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     return parse_text(stored, strict=strict)
 
 
-def check(view: View) -> None:
+def check_syntax(view: View) -> None:
     """Raise FormatError where a file of MLIR, container or not, is damaged as far as its syntax shows it."""
     if is_bytecode(view):
-        from fatpack.formats.cir.bytecode.operations import Walker
-        from fatpack.formats.cir.bytecode.tables import File
+        from fatpack.formats.cir.bytecode.operations import IrWalker
+        from fatpack.formats.cir.bytecode.tables import BytecodeFile
 
-        walker = Walker(File(view))
+        walker = IrWalker(BytecodeFile(view))
         walker.walk()
         damage = walker.damage
     else:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 
-from fatpack.formats.cir.files.uses import ALIAS, RECORD_BODY, RESOURCE, uses, uses_in
+from fatpack.formats.cir.files.uses import ALIAS, RECORD_BODY, RESOURCE, find_uses, find_uses_in_value
 from fatpack.formats.cir.text.comments import Comments
-from fatpack.formats.cir.text.definitions import definitions
-from fatpack.formats.cir.text.faults import fault, place
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.text.definitions import read_definitions
+from fatpack.formats.cir.text.faults import line_and_column, syntax_error
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.errors import FormatError
-    from fatpack.formats.cir.files.uses import Use
-    from fatpack.formats.cir.modules.stored import Outline
+    from fatpack.formats.cir.files.uses import IdentifierUse
+    from fatpack.formats.cir.modules.stored import FileOutline
 
 
 #: Values up to this size are looked at as a whole.
@@ -34,18 +34,18 @@ class AliasTable:
     Raises BadValue for an alias that is defined twice.
     """
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: FileOutline) -> None:
         self.view = outline.text
         self.numbers: dict[bytes, int] = {}
         self._starts, self._values, self._ends = array("Q"), array("Q"), array("Q")
-        text = Text(self.view)
+        text = Lexer(self.view)
         for start, end in outline.definitions:
-            for definition in definitions(text, start, end):
+            for definition in read_definitions(text, start, end):
                 number = self.numbers.setdefault(definition.name, len(self._starts))
                 if number != len(self._starts):
-                    first = place(self.view, self._starts[number])
+                    first = line_and_column(self.view, self._starts[number])
                     name = definition.name.decode()
-                    raise fault(self.view, definition.start, f"alias {name} is defined twice, first at {first}")
+                    raise syntax_error(self.view, definition.start, f"alias {name} is defined twice, first at {first}")
                 self._starts.append(definition.start)
                 self._values.append(definition.value)
                 self._ends.append(definition.end)
@@ -62,7 +62,7 @@ class AliasTable:
         return self._values[number], self._ends[number]
 
 
-class Needs(Record):
+class ModuleNeeds(Record):
     """What a module uses: definitions by number, records with where they stand, resources.
 
     A record is a kind with a name as printed, and stands where it is defined if it is; a resource is a key without
@@ -74,26 +74,26 @@ class Needs(Record):
     resources: frozenset[bytes]
 
 
-def needs(table: AliasTable, spans: Iterable[tuple[int, int]]) -> Needs:
+def find_needs(table: AliasTable, spans: Iterable[tuple[int, int]]) -> ModuleNeeds:
     """Return what the text in some spans uses, and what the definitions used there use in turn.
 
     Raises BadValue for an alias that is not defined, or used by a definition before its own.
     """
-    found = _Needs(table)
+    found = _NeedsCollector(table)
     for start, end in spans:
-        found.add(uses(table.view, start, end), start, 0, len(table))
+        found.add(find_uses(table.view, start, end), start, 0, len(table))
     for number in range(len(table) - 1, -1, -1):
         if found.wanted[number]:
             start, end = table.value(number)
             if end - start < LONGEST:
-                found.add(uses_in(table.view.read(start, end - start)), start, start, number)
+                found.add(find_uses_in_value(table.view.read(start, end - start)), start, start, number)
             else:
-                found.add(uses(table.view, start, end), start, 0, number)
+                found.add(find_uses(table.view, start, end), start, 0, number)
     aliases = array("Q", (number for number, flag in enumerate(found.wanted) if flag))
-    return Needs(aliases, found.records, frozenset(found.resources))
+    return ModuleNeeds(aliases, found.records, frozenset(found.resources))
 
 
-class _Needs:
+class _NeedsCollector:
     """What was found so far; ``wanted`` has a byte for every definition."""
 
     def __init__(self, table: AliasTable) -> None:
@@ -103,7 +103,7 @@ class _Needs:
         self._defined: set[tuple[bytes, bytes]] = set()
         self._table = table
 
-    def add(self, found: Iterable[Use], start: int, base: int, before: int) -> None:
+    def add(self, found: Iterable[IdentifierUse], start: int, base: int, before: int) -> None:
         """Take note of uses that are legal for definitions before a number; positions count from ``base``."""
         table = self._table
         numbers, wanted = table.numbers, self.wanted
@@ -125,11 +125,11 @@ class _Needs:
 
 def _undefined(table: AliasTable, at: int, name: bytes, number: int) -> FormatError:
     if number < 0:
-        return fault(table.view, at, f"alias {name.decode()} is used but not defined")
-    where = place(table.view, table.span(number)[0])
-    return fault(table.view, at, f"alias {name.decode()} is used before its definition at {where}")
+        return syntax_error(table.view, at, f"alias {name.decode()} is used but not defined")
+    where = line_and_column(table.view, table.span(number)[0])
+    return syntax_error(table.view, at, f"alias {name.decode()} is used before its definition at {where}")
 
 
 def _is_certain(table: AliasTable, start: int, at: int) -> bool:
     """Return whether a use is one for MLIR too: text in the body of a dialect that it does not know means nothing."""
-    return Comments(Text(table.view), start).is_outside(at)
+    return Comments(Lexer(table.view), start).is_outside(at)

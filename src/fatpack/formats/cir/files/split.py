@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats.cir.files import resources
-from fatpack.formats.cir.files.aliases import AliasTable, needs
-from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule
+from fatpack.formats.cir.files.aliases import AliasTable, find_needs
+from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, OffloadModule, TextModuleRecord
 from fatpack.io import limits
-from fatpack.io.source import Derived, Source, View
+from fatpack.io.source import Source, View, VirtualName
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.model import late_image
-from fatpack.record import is_late
+from fatpack.model import lazy_image
+from fatpack.record import is_pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fatpack.formats.cir.modules.stored import Outline
+    from fatpack.formats.cir.modules.stored import FileOutline
     from fatpack.io.source import Piece
     from fatpack.model import Image, Target
 
 
-class Files:
+class SplitFiles:
     """The files that the modules of a text become; ``table`` are its aliases, read when the first is asked for."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: FileOutline) -> None:
         self.outline = outline
         self._table: AliasTable | None = None
 
@@ -43,7 +43,7 @@ class Files:
 class _Split(PiecesSource):
     """The file that a module becomes."""
 
-    record: Nested | BytecodeModule | None = None
+    record: TextModuleRecord | BytecodeModuleRecord | None = None
 
 
 class _Refused(Source):
@@ -59,10 +59,10 @@ class _Refused(Source):
 
 def module_image(
     target: Target,
-    record: Nested | BytecodeModule,
+    record: TextModuleRecord | BytecodeModuleRecord,
     stored: View,
     attrs: Mapping[str, str],
-    files: Files | None = None,
+    files: SplitFiles | None = None,
 ) -> Image:
     """Return a module as an image whose bytes are the file that it becomes, found out when they are asked for.
 
@@ -70,19 +70,19 @@ def module_image(
     table. ``files`` are those of the text that it is from.
     """
     parts = (_file, record, stored, files)
-    return late_image(
+    return lazy_image(
         target, "cir", None, None, len(stored), None, *parts, span=stored.span(), attrs=attrs, record=record
     )
 
 
-def _file(record: Nested | BytecodeModule, stored: View, files: Files | None) -> dict[str, object]:
+def _file(record: TextModuleRecord | BytecodeModuleRecord, stored: View, files: SplitFiles | None) -> dict[str, object]:
     """Return the file that a module becomes, and its size."""
     try:
         pieces = list(_split(record, files))
     except Unsupported:  # it is listed all the same; extracting it says why
         return {"data": stored, "size": len(stored)}
     except FormatError as error:
-        if isinstance(record, Nested) and record.outline.damage is not None:
+        if isinstance(record, TextModuleRecord) and record.outline.damage is not None:
             return {"data": stored, "size": len(stored)}  # the container has the finding
         return {"data": View(_Refused(len(stored), error), 0, len(stored), stored.chain), "size": len(stored)}
     first = pieces[0]
@@ -93,14 +93,14 @@ def _file(record: Nested | BytecodeModule, stored: View, files: Files | None) ->
             return {"data": whole, "size": len(whole)}
     source = _Split(pieces)
     source.record, source.budget = record, stored.source.budget
-    return {"data": View(source, 0, source.size, (*stored.chain, Derived("module"))), "size": source.size}
+    return {"data": View(source, 0, source.size, (*stored.chain, VirtualName("module"))), "size": source.size}
 
 
 def is_as_read(image: Image) -> bool:
     """Return whether the bytes of an image are those of the module that its record is, and were not exchanged."""
     record = image.record
-    if not isinstance(record, Nested) or is_late(image):
-        return isinstance(record, Nested)
+    if not isinstance(record, TextModuleRecord) or is_pending(image):
+        return isinstance(record, TextModuleRecord)
     data, text, module = image.data, record.outline.text, record.module
     if isinstance(data.source, _Split):
         return data.source.record is record
@@ -109,7 +109,7 @@ def is_as_read(image: Image) -> bool:
     return isinstance(data.source, _Refused) or (is_in_place and len(data) in (size, size + 1))
 
 
-def split(image: Image) -> Iterator[Piece]:
+def split_image(image: Image) -> Iterator[Piece]:
     """Return the pieces of the file that an image becomes: text from text, bytecode from bytecode.
 
     Everything is checked before this returns. Raises BadValue for aliases that are not defined, Unsupported for
@@ -122,23 +122,25 @@ def split(image: Image) -> Iterator[Piece]:
             hint="its modules are operations of the host module and use its types",
             chain=image.span.source,
         )
-    if not isinstance(record, (Nested, BytecodeModule)):
+    if not isinstance(record, (TextModuleRecord, BytecodeModuleRecord)):
         raise UsageError("this image is no module of a CIR container")
     return _split(record)
 
 
-def _split(record: Nested | BytecodeModule, files: Files | None = None) -> Iterator[Piece]:
-    if isinstance(record, BytecodeModule):
+def _split(record: TextModuleRecord | BytecodeModuleRecord, files: SplitFiles | None = None) -> Iterator[Piece]:
+    if isinstance(record, BytecodeModuleRecord):
         from fatpack.formats.cir.files.split_bytecode import split_bytecode
 
         return split_bytecode(record.file, record.node)
     table = AliasTable(record.outline) if files is None else files.table
-    needed = needs(table, [(record.module.start, record.module.end)])
-    kept = resources.used(resources.entries(record.outline), needed.resources)
-    return _pieces(record, table, needed.aliases, kept)
+    needed = find_needs(table, [(record.module.start, record.module.end)])
+    kept = resources.used_resources(resources.read_resources(record.outline), needed.resources)
+    return _text_pieces(record, table, needed.aliases, kept)
 
 
-def _pieces(record: Nested, table: AliasTable, numbers: Iterable[int], kept: list[resources.Entry]) -> Iterator[Piece]:
+def _text_pieces(
+    record: TextModuleRecord, table: AliasTable, numbers: Iterable[int], kept: list[resources.ResourceEntry]
+) -> Iterator[Piece]:
     view, module = record.outline.text, record.module
     lines: list[bytes] = []
     size = 0
@@ -158,4 +160,4 @@ def _pieces(record: Nested, table: AliasTable, numbers: Iterable[int], kept: lis
         yield b"".join(lines)
     yield view.slice(module.start, module.end - module.start)
     yield b"\n"
-    yield from resources.write(kept, sum(end - start for start, end in record.outline.metadata))
+    yield from resources.write_resources(kept, sum(end - start for start, end in record.outline.metadata))

@@ -8,22 +8,22 @@ longer uses stays in the tables, which readers do not mind: a split device modul
 from __future__ import annotations
 
 from fatpack.errors import Unsupported
-from fatpack.formats.cir.bytecode.stream import varint
+from fatpack.formats.cir.bytecode.stream import encode_varint
 from fatpack.formats.cir.bytecode.tables import IR, RESOURCES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
     from fatpack.io.source import Piece
 
 _ONE_OPERATION = b"\x05"
 _PADDING = b"\xcb"
 
 
-def split_bytecode(file: File, node: Node) -> Iterator[Piece]:
+def split_bytecode(file: BytecodeFile, node: OperationNode) -> Iterator[Piece]:
     """Return the pieces of the file that a module becomes. Raises Unsupported for bytecode of an unknown version."""
     file.check_supported()
     if node.has_aligned:
@@ -32,10 +32,10 @@ def split_bytecode(file: File, node: Node) -> Iterator[Piece]:
             hint="no released LLVM writes such files; convert it to text first: cir-opt in.cirbc -o in.cir",
             chain=file.view.chain,
         )
-    return _pieces(file, node)
+    return _bytecode_pieces(file, node)
 
 
-def _pieces(file: File, node: Node) -> Iterator[Piece]:
+def _bytecode_pieces(file: BytecodeFile, node: OperationNode) -> Iterator[Piece]:
     view = file.view
     yield view.slice(0, file.header.end)
     at = file.header.end
@@ -46,7 +46,11 @@ def _pieces(file: File, node: Node) -> Iterator[Piece]:
         if section.id == RESOURCES and not align:
             # A writer leaves the alignment out where the data happens to lie well, and here they lie elsewhere.
             align = section.data & -section.data
-        head = bytes((section.id | (0x80 if align else 0),)) + varint(size) + (varint(align) if align else b"")
+        head = (
+            bytes((section.id | (0x80 if align else 0),))
+            + encode_varint(size)
+            + (encode_varint(align) if align else b"")
+        )
         padding = -(at + len(head)) % align if align else 0
         yield head + _PADDING * padding
         if is_ir:

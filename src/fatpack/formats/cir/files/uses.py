@@ -7,10 +7,10 @@ dialect; strings and comments use nothing. A record is named by the first string
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
+from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.comments import Comments
-from fatpack.formats.cir.text.strings import escaped, unescaped
-from fatpack.formats.cir.text.window import MARGIN, Text
+from fatpack.formats.cir.text.strings import escape_string, unescape
+from fatpack.formats.cir.text.window import MARGIN, Lexer
 from fatpack.io.sources.memory import BytesSource
 
 TYPE_CHECKING = False
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-    Use: TypeAlias = tuple[str, int, int, bytes, bytes]
+    IdentifierUse: TypeAlias = tuple[str, int, int, bytes, bytes]
     """Of what, where the name stands and ends, the name as spelled, the kind of a record. Files have millions."""
 
 #: A named record, and what ends one that is only referred to.
-RECORD = Expression(
+RECORD = LazyExpression(
     rb"!cir\.(struct|union|class|record)<[ \t\r\n]*((?:[a-z]\w*[ \t\r\n]+)*)"
     rb'("[^"\\\n]*(?:\\.[^"\\\n]*)*")(?=([ \t\r\n]*>)?)'
 )
-_USE = Expression(
+_USE = LazyExpression(
     rb'"[^"\\\n\v\f]*"|"|//|([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))(?![\w$.<-])'
     rb"|" + RECORD.pattern + rb'|\bdense_resource<[ \t\r\n]*([\w$.]+|"[^"\\\n]*")'
 )
 _RESOURCE_GROUP = 6
-_RESULT = Expression(rb"%[\w$.-]+\Z")
+_RESULT = LazyExpression(rb"%[\w$.-]+\Z")
 _KINDS = (b"struct", b"union", b"class")
 
 #: What stands for an alias, a record with its body, one that is only referred to, a resource.
 ALIAS, RECORD_BODY, RECORD_NAME, RESOURCE = "alias", "record body", "record name", "resource"
 
 
-def uses(view: View, start: int, end: int) -> Iterator[Use]:
+def find_uses(view: View, start: int, end: int) -> Iterator[IdentifierUse]:
     """Yield every use of an alias, a named record or a resource between two positions, in order."""
-    text = Text(view.slice(0, end))
+    text = Lexer(view.slice(0, end))
     comments = Comments(text, start)
     at = start
     while at < end:
@@ -74,15 +74,15 @@ def uses(view: View, start: int, end: int) -> Iterator[Use]:
             else:
                 what = RECORD_BODY if found[5] is None else RECORD_NAME
                 kind = record_kind(found[2], found[3])
-                yield what, base + found.start(4), base + found.end(4), spelled(found[4]), kind
+                yield what, base + found.start(4), base + found.end(4), spell_literal(found[4]), kind
 
 
-def uses_in(value: bytes) -> Iterator[Use]:
+def find_uses_in_value(value: bytes) -> Iterator[IdentifierUse]:
     """Yield every use in a short text, such as the value of a definition."""
     if b"!" not in value and b"#" not in value and b"dense_resource" not in value:
         return
     if b"//" in value or b"\\" in value:
-        yield from uses(BytesSource(value).view(), 0, len(value))
+        yield from find_uses(BytesSource(value).view(), 0, len(value))
         return
     for found in _USE.finditer(value):
         group = found.lastindex
@@ -103,9 +103,9 @@ def is_result(window: bytes, at: int) -> bool:
     return _RESULT.search(before) is not None
 
 
-def spelled(literal: bytes) -> bytes:
+def spell_literal(literal: bytes) -> bytes:
     """Return a string literal as the printer spells it: ``"a\\22b"`` and ``"a\\"b"`` are one."""
-    return escaped(unescaped(literal[1:-1])) if b"\\" in literal else literal
+    return escape_string(unescape(literal[1:-1])) if b"\\" in literal else literal
 
 
 def record_kind(mnemonic: bytes, words: bytes) -> bytes:

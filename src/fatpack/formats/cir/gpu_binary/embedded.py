@@ -8,29 +8,29 @@ Before lowering it is the module's attribute ``cir.cu.device_binary = "…" : !c
 from __future__ import annotations
 
 from fatpack.errors import BadValue, LimitExceeded
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.faults import fault
-from fatpack.formats.cir.text.header import read
-from fatpack.formats.cir.text.strings import unescaped_view
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.header import read_short_text
+from fatpack.formats.cir.text.strings import unescape_view
+from fatpack.formats.cir.text.window import Lexer
 from fatpack.formats.cir.words import DEVICE_BINARY
 from fatpack.io import limits
-from fatpack.io.source import Derived, View
-from fatpack.io.sources.inflated import Call, InflatedSource
+from fatpack.io.source import View, VirtualName
+from fatpack.io.sources.inflated import InflatedSource, PicklableCall
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.modules.stored import Module, Outline
-    from fatpack.model import Span
+    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
+    from fatpack.io.source import Span
 
-_ARRAY = Expression(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
-_CONSTANT = Expression(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
+_ARRAY = LazyExpression(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
+_CONSTANT = LazyExpression(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
 
 
-class DeviceBinary(Record):
+class EmbeddedBinary(Record):
     """A GPU binary in a module: the attribute or global that holds it, its literal, and its bytes."""
 
     holder: str
@@ -38,21 +38,21 @@ class DeviceBinary(Record):
     data: View
 
 
-def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:
+def text_binaries(outline: FileOutline) -> Iterator[EmbeddedBinary]:
     """Yield the GPU binaries in all modules of a file. Raises BadValue for one that has not the size it claims."""
     for module in outline.modules:
         yield from _in_module(module)
 
 
-def _in_module(module: Module) -> Iterator[DeviceBinary]:
+def _in_module(module: TextModule) -> Iterator[EmbeddedBinary]:
     attr = module.attr(DEVICE_BINARY)
-    if attr and attr.value and read(Text(module.text), (attr.value[0], attr.value[0] + 1)) == b'"':
-        yield literal(module.text, attr.value[0], DEVICE_BINARY.decode())
+    if attr and attr.value and read_short_text(Lexer(module.text), (attr.value[0], attr.value[0] + 1)) == b'"':
+        yield binary_at(module.text, attr.value[0], DEVICE_BINARY.decode())
     for symbol, start, end in module.contents.binaries:
-        text = Text(module.text.slice(0, end))
+        text = Lexer(module.text.slice(0, end))
         found = text.search(_CONSTANT, start)
         if found:
-            yield literal(module.text, text.end(found), f"@{symbol}")
+            yield binary_at(module.text, text.end(found), f"@{symbol}")
     for inner in module.modules:
         yield from _in_module(inner)
 
@@ -63,23 +63,23 @@ def _bytes(inside: View, least: int) -> bytes:
 
 
 def _pieces(inside: View, least: int) -> Iterator[bytes]:
-    data = unescaped_view(inside)
+    data = unescape_view(inside)
     yield data
     for at in range(len(data), least, limits.CHUNK):
         yield bytes(min(limits.CHUNK, least - at))
 
 
-def literal(view: View, at: int, holder: str) -> DeviceBinary:
+def binary_at(view: View, at: int, holder: str) -> EmbeddedBinary:
     """Return the GPU binary whose string starts at ``at``.
 
     Raises BadValue where its type or its size is wrong, LimitExceeded for more zeros than a command may inflate to.
     """
-    text = Text(view)
+    text = Lexer(view)
     end = text.string_end(at)
     inside = view.slice(at + 1, end - at - 2)
     found = text.match(_ARRAY, end)
     if not found:
-        raise fault(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
+        raise syntax_error(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
     size, has_zeros = int(found[1]), found[2] is not None
     most = view.source.budget.inflatable
     if has_zeros and size > most:
@@ -98,8 +98,8 @@ def literal(view: View, at: int, holder: str) -> DeviceBinary:
             offset=view.offset(at),
             chain=view.chain,
         )
-    name = Derived(holder)
+    name = VirtualName(holder)
     least = size if has_zeros else 0
-    make, stream = Call(_bytes, inside, least), Call(_pieces, inside, least)
+    make, stream = PicklableCall(_bytes, inside, least), PicklableCall(_pieces, inside, least)
     source = InflatedSource(size, make, name, present=len(inside), origin=view.source, stream=stream)
-    return DeviceBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))
+    return EmbeddedBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))

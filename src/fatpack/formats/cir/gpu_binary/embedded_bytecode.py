@@ -7,19 +7,19 @@ numbered without versions and cannot be read.
 
 from __future__ import annotations
 
-from fatpack.formats.cir.bytecode.functions import functions
-from fatpack.formats.cir.gpu_binary.embedded import DeviceBinary, literal
+from fatpack.formats.cir.bytecode.functions import read_functions
+from fatpack.formats.cir.gpu_binary.embedded import EmbeddedBinary, binary_at
 from fatpack.formats.cir.words import DEVICE_BINARY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
 
 
-def device_binaries(file: File, outer: Node) -> Iterator[DeviceBinary]:
+def bytecode_binaries(file: BytecodeFile, outer: OperationNode) -> Iterator[EmbeddedBinary]:
     """Yield the GPU binaries of all modules in one. Raises BadValue for damage."""
     for node in outer.modules:
         number = node.attrs(file).get(DEVICE_BINARY)
@@ -27,11 +27,11 @@ def device_binaries(file: File, outer: Node) -> Iterator[DeviceBinary]:
             place = file.attribute(number).string_span()
             if place:
                 start, size = place
-                yield DeviceBinary(DEVICE_BINARY.decode(), file.view.span(start, size), file.view.slice(start, size))
-        for symbol, number in functions(file, node).binaries:
+                yield EmbeddedBinary(DEVICE_BINARY.decode(), file.view.span(start, size), file.view.slice(start, size))
+        for symbol, number in read_functions(file, node).binaries:
             value = file.attribute(number)
             text = file.view.slice(0, value.end)
             quote = text.find(b'"', value.start)
             if quote >= 0:
-                yield literal(text, quote, f"@{symbol}")
-        yield from device_binaries(file, node)
+                yield binary_at(text, quote, f"@{symbol}")
+        yield from bytecode_binaries(file, node)

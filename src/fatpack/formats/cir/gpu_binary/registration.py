@@ -8,9 +8,9 @@ hands over. Without it the compilation succeeds, and the program launches nothin
 
 from __future__ import annotations
 
-from fatpack.formats.cir.modules.symbols import functions
-from fatpack.formats.cir.rules.verify import Breach
-from fatpack.formats.cir.text.faults import place
+from fatpack.formats.cir.modules.symbols import list_functions
+from fatpack.formats.cir.rules.verify import RuleBreach
+from fatpack.formats.cir.text.faults import line_and_column
 from fatpack.formats.cir.words import DEVICE_BINARY
 from fatpack.record import Record
 
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
 
 #: Attributes of a host module that name its GPU binary or hold it.
 KNOWING = (b"cir.cu.binary_handle", DEVICE_BINARY)
@@ -26,7 +26,7 @@ _MODELS = ("cuda", "hip")
 _HINT = "the program would launch nothing: compile the host once more with -foffload-include-binary"
 
 
-class HostFacts(Record):
+class HostModuleFacts(Record):
     """What a host module shows: where it starts, the globals that hold a GPU binary, its functions with a body, how
     many stubs launch kernels, and whether an attribute names a GPU binary."""
 
@@ -37,17 +37,17 @@ class HostFacts(Record):
     knows: bool
 
 
-def unregistered(module: Module) -> Iterator[Breach]:
+def unregistered_binary_findings(module: TextModule) -> Iterator[RuleBreach]:
     """Yield what is wrong with the registration of a host module that was lowered, or that has a GPU binary."""
     contents = module.contents
     held = frozenset(symbol for symbol, _, _ in contents.binaries)
     if held or contents.may_register:
         yield from check_registration(
-            HostFacts(module.start, held, frozenset(functions(module)), len(contents.stubs), _knows(module))
+            HostModuleFacts(module.start, held, frozenset(list_functions(module)), len(contents.stubs), _knows(module))
         )
 
 
-def check_registration(host: HostFacts) -> Iterator[Breach]:
+def check_registration(host: HostModuleFacts) -> Iterator[RuleBreach]:
     """Yield what is wrong with the registration of a lowered host module."""
     for model in _MODELS:
         binary, constructor, table = (f"__{model}_{name}" for name in ("fatbin_str", "module_ctor", "register_globals"))
@@ -59,35 +59,40 @@ def check_registration(host: HostFacts) -> Iterator[Breach]:
         elif constructor in host.defined and host.stub_count and table not in host.defined:
             text = f"@{constructor} registers no kernels: there is no @{table}, and {_stubs(host.stub_count)}"
         if text:
-            yield Breach("FP1513", host.start, text, _HINT)
+            yield RuleBreach("FP1513", host.start, text, _HINT)
 
 
-def without_binary(host: HostFacts) -> Iterator[Breach]:
+def missing_binary_note(host: HostModuleFacts) -> Iterator[RuleBreach]:
     """Yield a note for a host module that launches kernels, and neither has nor registers nor knows a GPU binary."""
     is_lowered = any(f"__{model}_module_ctor" in host.defined for model in _MODELS)
     if host.stub_count and not host.held and not host.knows and not is_lowered:
         text = f"{_stubs(host.stub_count)}, and the module knows no GPU binary"
-        yield Breach("FP1514", host.start, text, "right before -foffload-include-binary brings it in, and wrong after")
+        yield RuleBreach(
+            "FP1514", host.start, text, "right before -foffload-include-binary brings it in, and wrong after"
+        )
 
 
-def check_file(outline: Outline) -> Iterator[Breach]:
+def check_text_file(outline: FileOutline) -> Iterator[RuleBreach]:
     """Yield a note for every module of a file, no container, that launches kernels and knows no GPU binary.
 
     That is how every host module is before the step that brings the binary in, and wrong after it.
     """
     for module in outline.modules:
         yield from (
-            breach.replace(text=f"{place(outline.text, breach.at)}: {breach.text}") for breach in unregistered(module)
+            breach.replace(text=f"{line_and_column(outline.text, breach.at)}: {breach.text}")
+            for breach in unregistered_binary_findings(module)
         )
         contents = module.contents
         if contents.may_register:
             continue  # which unregistered() has looked at
         held = frozenset(symbol for symbol, _, _ in contents.binaries)
-        for breach in without_binary(HostFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))):
-            yield breach.replace(text=f"{place(outline.text, module.start)}: {breach.text}")
+        for breach in missing_binary_note(
+            HostModuleFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))
+        ):
+            yield breach.replace(text=f"{line_and_column(outline.text, module.start)}: {breach.text}")
 
 
-def _knows(module: Module) -> bool:
+def _knows(module: TextModule) -> bool:
     return any(module.attr(name) is not None for name in KNOWING)
 
 

@@ -4,39 +4,44 @@ from __future__ import annotations
 
 from itertools import chain
 
-from fatpack.formats.cir.bytecode.functions import functions
-from fatpack.formats.cir.gpu_binary.registration import KNOWING, HostFacts, check_registration, without_binary
+from fatpack.formats.cir.bytecode.functions import read_functions
+from fatpack.formats.cir.gpu_binary.registration import (
+    KNOWING,
+    HostModuleFacts,
+    check_registration,
+    missing_binary_note,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
-    from fatpack.formats.cir.rules.verify import Breach
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.rules.verify import RuleBreach
 
 #: What the strings of a lowered host module hold: the end of its constructor's name, or of its binary's.
 _WORDS = (b"_module_ctor\0", b"_fatbin_str\0")
 
 
-def is_lowered(file: File) -> bool:
+def is_lowered(file: BytecodeFile) -> bool:
     """Return whether any module of a file may be lowered."""
     return any(file.mentions(word) for word in _WORDS)
 
 
-def check_file(file: File, root: Node) -> Iterator[Breach]:
+def check_bytecode_file(file: BytecodeFile, root: OperationNode) -> Iterator[RuleBreach]:
     """Yield what is wrong with the registration of the modules of a file, no container, as far as it can be read."""
     for node in root.modules:
-        host = host_facts(file, node)
+        host = read_host_facts(file, node)
         if host:
-            yield from chain(check_registration(host), without_binary(host))
+            yield from chain(check_registration(host), missing_binary_note(host))
 
 
-def host_facts(file: File, node: Node) -> HostFacts | None:
+def read_host_facts(file: BytecodeFile, node: OperationNode) -> HostModuleFacts | None:
     """Return what a host module shows, None where not all of its symbols can be read."""
-    found = functions(file, node)
+    found = read_functions(file, node)
     if not found.has_all:
         return None
     defined = frozenset(found.defined)
     knows = any(key in node.attrs(file) for key in KNOWING)
-    return HostFacts(node.start, found.held, defined, len(found.launches), knows)
+    return HostModuleFacts(node.start, found.held, defined, len(found.launches), knows)

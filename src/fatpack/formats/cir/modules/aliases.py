@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.text.definitions import definitions
+from fatpack.formats.cir.text.definitions import read_definitions
 from fatpack.formats.cir.text.header import LONGEST
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.text.window import Lexer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-class Aliases:
+class AliasDefinitions:
     """The alias definitions of a file; gone through once, when the first is asked for."""
 
     def __init__(self, view: View, runs: Sequence[tuple[int, int]]) -> None:
@@ -33,10 +33,10 @@ class Aliases:
 
     def _spans(self) -> dict[bytes, tuple[int, int]]:
         if self._values is None:
-            text = Text(self._view)
+            text = Lexer(self._view)
             self._values = {}
             for start, end in self._runs:
-                for definition in definitions(text, start, end):
+                for definition in read_definitions(text, start, end):
                     if definition.name.startswith(b"#"):
                         self._values.setdefault(definition.name, (definition.value, definition.end))
         return self._values

@@ -3,53 +3,55 @@
 from __future__ import annotations
 
 from fatpack.formats.cir.bytecode.stream import is_bytecode
-from fatpack.formats.cir.modules.contents import op_counts
-from fatpack.formats.cir.modules.facts import bytecode_facts, module_facts
-from fatpack.formats.cir.modules.kernels import launched_by, launched_in
+from fatpack.formats.cir.modules.contents import sorted_op_counts
+from fatpack.formats.cir.modules.facts import read_bytecode_facts, read_module_facts
+from fatpack.formats.cir.modules.kernels import kernels_launched_in_bytecode, kernels_launched_in_text
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.stored import BytecodeModule, Nested
+from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, TextModuleRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
     from fatpack.formats.cir.modules.facts import ModuleFacts
-    from fatpack.formats.cir.modules.stored import Launched, Outline
+    from fatpack.formats.cir.modules.stored import FileOutline, LaunchedKernels
     from fatpack.io.source import View
 
 
-def modules_alone(view: View) -> tuple[tuple[Nested | BytecodeModule, ModuleFacts], ...]:
+def plain_modules(view: View) -> tuple[tuple[TextModuleRecord | BytecodeModuleRecord, ModuleFacts], ...]:
     """Return the modules at file level, with what they state. Raises FormatError for damaged bytecode.
 
     Of damaged text the modules up to the damage are returned; the outline of each has it.
     """
-    return tuple(_in_bytecode(view) if is_bytecode(view) else modules_in(Outliner(view).outline()))
+    return tuple(_modules_in_bytecode(view) if is_bytecode(view) else modules_in_text(Outliner(view).outline()))
 
 
-def modules_in(outline: Outline) -> Iterator[tuple[Nested, ModuleFacts]]:
+def modules_in_text(outline: FileOutline) -> Iterator[tuple[TextModuleRecord, ModuleFacts]]:
     """Yield the modules at file level of a text, with what they state."""
     modules = [module for module in outline.modules if not module.is_op]
-    launched = launched_by(modules)
+    launched = kernels_launched_in_text(modules)
     for module in modules:
-        facts = module_facts(module, outline)
-        yield Nested(outline, module, facts.kind, launched), facts
+        facts = read_module_facts(module, outline)
+        yield TextModuleRecord(outline, module, facts.kind, launched), facts
 
 
-def _in_bytecode(view: View) -> Iterator[tuple[BytecodeModule, ModuleFacts]]:
-    from fatpack.formats.cir.bytecode.operations import Walker
-    from fatpack.formats.cir.bytecode.tables import File
+def _modules_in_bytecode(view: View) -> Iterator[tuple[BytecodeModuleRecord, ModuleFacts]]:
+    from fatpack.formats.cir.bytecode.operations import IrWalker
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
 
-    file = File(view)
-    nodes = [node for node in Walker(file).walk().modules if not node.is_op]
-    launched = launched_in(file, nodes)
+    file = BytecodeFile(view)
+    nodes = [node for node in IrWalker(file).walk().modules if not node.is_op]
+    launched = kernels_launched_in_bytecode(file, nodes)
     for node in nodes:
-        facts = bytecode_facts(file, node)
-        yield bytecode_module(file, node, facts, launched), facts
+        facts = read_bytecode_facts(file, node)
+        yield make_bytecode_module(file, node, facts, launched), facts
 
 
-def bytecode_module(file: File, node: Node, facts: ModuleFacts, launched: Launched) -> BytecodeModule:
+def make_bytecode_module(
+    file: BytecodeFile, node: OperationNode, facts: ModuleFacts, launched: LaunchedKernels
+) -> BytecodeModuleRecord:
     """Return the record of a module in bytecode."""
-    counts = op_counts({file.names[number]: count for number, count in node.counts.items()})
-    return BytecodeModule(file, node, facts.name, facts.kind, counts, launched)
+    counts = sorted_op_counts({file.names[number]: count for number, count in node.counts.items()})
+    return BytecodeModuleRecord(file, node, facts.name, facts.kind, counts, launched)

@@ -7,13 +7,13 @@ quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on b
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.modules.stored import Contents, OffloadModule, Stub
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.modules.stored import LaunchStub, ModuleContents, OffloadModule
 from fatpack.formats.cir.text import patterns
-from fatpack.formats.cir.text.body import region_end
+from fatpack.formats.cir.text.body import find_region_end
 from fatpack.formats.cir.text.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
-from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.text.window import MARGIN, Text
+from fatpack.formats.cir.text.strings import unescape
+from fatpack.formats.cir.text.window import MARGIN, Lexer
 from fatpack.formats.cir.words import BINARIES, GPU_MODULE, OFFLOAD_MODULE, OFFLOAD_SYMBOL
 
 TYPE_CHECKING = False
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 #: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
 _REACH = 1 << 16
 
-_STRING_OR_SYMBOL = Expression(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
+_STRING_OR_SYMBOL = LazyExpression(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
 #: A comment as people write them, or a string, which may hold what looks like one.
-_COMMENT = Expression(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
-_SYM_NAME = Expression(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
-_KERNEL = Expression(rb"cc\((?<!\wcc\()\w*kernel\)")
-_OLD_KERNEL = Expression(rb"\bcalling_conv = [^,}\n]*kernel")
-_STUB = Expression(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
-_TARGET = Expression(rb'\b(?:target|chip) = "((?:[^"\\\n]|\\.)*)"')
+_COMMENT = LazyExpression(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
+_SYM_NAME = LazyExpression(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
+_KERNEL = LazyExpression(rb"cc\((?<!\wcc\()\w*kernel\)")
+_OLD_KERNEL = LazyExpression(rb"\bcalling_conv = [^,}\n]*kernel")
+_STUB = LazyExpression(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
+_TARGET = LazyExpression(rb'\b(?:target|chip) = "((?:[^"\\\n]|\\.)*)"')
 #: A function of the gpu dialect, or of AMD's other representation, that is a kernel: a word behind its arguments.
-_WORD_KERNEL = Expression(rb"(?:gpu|cir\.offload)\.func\b[^{}]*\)[^{}]*?\skernel\b")
-_UNIT_KERNEL = Expression(rb"[{,]\s*(?:gpu\.)?kernel\s*[,}]")
+_WORD_KERNEL = LazyExpression(rb"(?:gpu|cir\.offload)\.func\b[^{}]*\)[^{}]*?\skernel\b")
+_UNIT_KERNEL = LazyExpression(rb"[{,]\s*(?:gpu\.)?kernel\s*[,}]")
 
 #: The start of a line before a function.
-_FUNCTION = Expression(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
+_FUNCTION = LazyExpression(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
 #: A line that starts with an operation in generic form.
-_GENERIC = Expression(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
+_GENERIC = LazyExpression(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
 
 #: Bytes from which on it is worth compiling the expression for plain functions.
 _WORTH = 1 << 12
@@ -48,17 +48,17 @@ _WORTH = 1 << 12
 _PLAIN = {b"module": "builtin.module", b"func": "func", b"return": "return"}
 
 
-class Tracker:
+class ContentsTracker:
     """Follows the operations directly in a module; the ``Sink`` of a module's body."""
 
-    def __init__(self, text: Text, *, symbols: bool = False) -> None:
+    def __init__(self, text: Lexer, *, symbols: bool = False) -> None:
         self.counts: dict[bytes, int] = {}
         self.text = text
         self._wants_symbols = symbols
         self._symbols: list[str] = []
         self._functions: list[str] = []
         self._kernels: list[str] = []
-        self._stubs: list[Stub] = []
+        self._stubs: list[LaunchStub] = []
         self._offload_modules: list[OffloadModule] = []
         self._binaries: list[tuple[str, int, int]] = []
         self._may_register = self._has_words = self._has_modules = False
@@ -101,7 +101,7 @@ class Tracker:
                 continue
             stub = _STUB.search(head) if b"kernel_name" in head else None
             if stub:
-                self._stubs.append(Stub(symbol.decode(), _kernel(stub)))
+                self._stubs.append(LaunchStub(symbol.decode(), _kernel(stub)))
             elif _is_kernel(head):
                 self._kernels.append(symbol.decode())
         return start
@@ -171,18 +171,18 @@ class Tracker:
         elif has_body:
             stub = _STUB.search(head) or _STUB.search(tail)
             if stub:
-                self._stubs.append(Stub(symbol, _kernel(stub)))
+                self._stubs.append(LaunchStub(symbol, _kernel(stub)))
             elif _is_kernel(head) or _is_kernel(tail):
                 self._kernels.append(symbol)
 
     def _offload_module(self, symbol: str, end: int, target: Match[bytes] | None) -> OffloadModule:
         named = symbol.removeprefix(OFFLOAD_SYMBOL).removeprefix("_") if symbol.startswith(OFFLOAD_SYMBOL) else ""
-        spelled = _decoded(unescaped(target[1])) if target else named
+        spelled = _decoded(unescape(target[1])) if target else named
         kernels: tuple[str, ...] = ()
         if self._opened >= 0:
-            text = Text(self.text.view)
-            inside = Tracker(text)
-            inside.finish(region_end(text, self._opened + 1, inside))
+            text = Lexer(self.text.view)
+            inside = ContentsTracker(text)
+            inside.finish(find_region_end(text, self._opened + 1, inside))
             kernels = inside.contents().kernels
         return OffloadModule(self._start, self.text.trimmed(end, self._start), symbol, spelled, kernels)
 
@@ -208,10 +208,10 @@ class Tracker:
             return True
         return self._closed >= 0 and window.find(word, self._closed - base, stop) >= 0
 
-    def contents(self) -> Contents:
+    def contents(self) -> ModuleContents:
         """Return what was found."""
-        return Contents(
-            op_counts(self.counts),
+        return ModuleContents(
+            sorted_op_counts(self.counts),
             tuple(self._kernels),
             tuple(self._stubs),
             tuple(self._symbols),
@@ -222,7 +222,7 @@ class Tracker:
         )
 
 
-def op_counts(counts: dict[bytes, int]) -> dict[str, int]:
+def sorted_op_counts(counts: dict[bytes, int]) -> dict[str, int]:
     """Return counts by full name, in alphabetical order; bare words that are no operations are left out."""
     full: dict[str, int] = {}
     for name, count in counts.items():
@@ -246,10 +246,10 @@ def _plain(part: bytes) -> bytes:
 def _symbol(head: bytes, tail: bytes) -> str | None:
     if head.startswith(b'"'):
         found = _SYM_NAME.search(head) or _SYM_NAME.search(tail)
-        return _decoded(unescaped(found[1])) if found else None
+        return _decoded(unescape(found[1])) if found else None
     for found in _STRING_OR_SYMBOL.finditer(head):
         if found.lastindex:
-            return _decoded(found[1] if found[1] is not None else unescaped(found[2]))
+            return _decoded(found[1] if found[1] is not None else unescape(found[2]))
     return None
 
 
@@ -262,7 +262,7 @@ def _is_kernel(head: bytes) -> bool:
 
 def _kernel(stub: Match[bytes]) -> str:
     """Return the kernel that a stub launches."""
-    return _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))
+    return _decoded(unescape(stub[1] if stub[1] is not None else stub[2]))
 
 
 def _decoded(name: bytes) -> str:

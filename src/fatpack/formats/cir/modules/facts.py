@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.formats.cir.bundle_id import parse_id
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.modules.roles import parse_kind, resolved, role, string
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.modules.roles import parse_kind, read_role, resolve_aliases, string_attribute
 from fatpack.formats.cir.words import BUNDLE_ID, KIND, LANGUAGE_OPTIONS, PROTOTYPE_KIND, ROLES, TRIPLE
 from fatpack.model import Target
 from fatpack.record import Record
@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.formats.cir.bundle_id import BundleId
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
-    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.formats.cir.bundle_id import CirBundleId
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
 
 _NO_FLAGS: Mapping[str, bool] = {}
-_FLAG = Expression(rb"\b(\w+) = (true|false)\b")
+_FLAG = LazyExpression(rb"\b(\w+) = (true|false)\b")
 
 
 class ModuleFacts(Record):
@@ -34,7 +34,7 @@ class ModuleFacts(Record):
     id: str | None
     triple: str
     options: Mapping[str, bool]
-    parts: BundleId | None = None
+    parts: CirBundleId | None = None
 
     @property
     def model(self) -> str:
@@ -42,18 +42,18 @@ class ModuleFacts(Record):
         return next((name for name in ("hip", "cuda", "openmp") if self.options.get(name)), "none")
 
 
-def module_facts(module: Module, outline: Outline) -> ModuleFacts:
+def read_module_facts(module: TextModule, outline: FileOutline) -> ModuleFacts:
     """Return what a module of a text states of itself."""
-    found = role(module, outline)
+    found = read_role(module, outline)
     attr = module.attr(LANGUAGE_OPTIONS)
-    options = resolved(module, attr, outline) if attr else b""
-    id, triple = string(module, BUNDLE_ID, outline), string(module, TRIPLE, outline)
+    options = resolve_aliases(module, attr, outline) if attr else b""
+    id, triple = string_attribute(module, BUNDLE_ID, outline), string_attribute(module, TRIPLE, outline)
     parts = None if id is None else parse_id(id)
     flags = _flags(options) if options else _NO_FLAGS
     return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", flags, parts)
 
 
-def bytecode_facts(file: File, node: Node) -> ModuleFacts:
+def read_bytecode_facts(file: BytecodeFile, node: OperationNode) -> ModuleFacts:
     """Return what a module in bytecode states of itself. Raises BadValue for damage."""
     attrs = node.attrs(file)
     key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
@@ -70,14 +70,14 @@ def bytecode_facts(file: File, node: Node) -> ModuleFacts:
     return ModuleFacts(node.start, symbol, found.kind, found.style, id, triple or "", flags, parts)
 
 
-def target_of(facts: ModuleFacts) -> Target:
+def module_target(facts: ModuleFacts) -> Target:
     """Return what a module was made for: its bundle ID says, else its triple and its language options."""
     if facts.parts is not None:
         return facts.parts.target
     return Target(facts.triple, "", "host" if facts.kind == ROLES[0] else facts.model)
 
 
-def _string(file: File, attrs: Mapping[bytes, int], key: bytes) -> str | None:
+def _string(file: BytecodeFile, attrs: Mapping[bytes, int], key: bytes) -> str | None:
     value = file.attribute(attrs[key]).string() if key in attrs else None
     return None if value is None else value.decode("utf-8", "surrogateescape")
 

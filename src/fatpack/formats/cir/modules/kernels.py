@@ -5,47 +5,47 @@ of the same file launches. Files of 2025 and hand-written ones do not always giv
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.modules.stored import BytecodeModule, Launched
-from fatpack.formats.cir.modules.symbols import functions as functions_of
-from fatpack.io.sources.inflated import Call
+from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, LaunchedKernels
+from fatpack.formats.cir.modules.symbols import list_functions as functions_of
+from fatpack.io.sources.inflated import PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.cir.bytecode.functions import Functions
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
-    from fatpack.formats.cir.modules.stored import Module, Nested
+    from fatpack.formats.cir.bytecode.functions import ModuleFunctions
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.modules.stored import TextModule, TextModuleRecord
 
 
-def launched_by(modules: Sequence[Module]) -> Launched:
+def kernels_launched_in_text(modules: Sequence[TextModule]) -> LaunchedKernels:
     """Return the kernels that modules of a text launch."""
-    return Launched(Call(_in_texts, modules))
+    return LaunchedKernels(PicklableCall(_in_texts, modules))
 
 
-def _in_texts(modules: Sequence[Module]) -> Iterator[str]:
+def _in_texts(modules: Sequence[TextModule]) -> Iterator[str]:
     return (stub.kernel for module in modules for stub in module.contents.stubs)
 
 
-def launched_in(file: File, nodes: Sequence[Node]) -> Launched:
+def kernels_launched_in_bytecode(file: BytecodeFile, nodes: Sequence[OperationNode]) -> LaunchedKernels:
     """Return the kernels that modules in bytecode launch."""
-    return Launched(Call(_in_bytecode, file, nodes))
+    return LaunchedKernels(PicklableCall(_launches_in_bytecode, file, nodes))
 
 
-def _in_bytecode(file: File, nodes: Sequence[Node]) -> Iterator[str]:
-    from fatpack.formats.cir.bytecode.functions import functions
+def _launches_in_bytecode(file: BytecodeFile, nodes: Sequence[OperationNode]) -> Iterator[str]:
+    from fatpack.formats.cir.bytecode.functions import read_functions
 
     for node in nodes:
-        yield from (kernel for _, kernel in functions(file, node).launches)
+        yield from (kernel for _, kernel in read_functions(file, node).launches)
 
 
-def kernels(record: Nested | BytecodeModule) -> tuple[str, ...] | None:
+def module_kernels(record: TextModuleRecord | BytecodeModuleRecord) -> tuple[str, ...] | None:
     """Return the kernels of a module, each once; None where they cannot be decoded."""
-    if isinstance(record, BytecodeModule):
-        from fatpack.formats.cir.bytecode.functions import functions
+    if isinstance(record, BytecodeModuleRecord):
+        from fatpack.formats.cir.bytecode.functions import read_functions
 
-        return bytecode_kernels(record, functions(record.file, record.node))
+        return bytecode_kernels(record, read_functions(record.file, record.node))
     named = record.module.contents.kernels
     missing = () if record.role == "host" else record.launched.names.difference(named)
     if not missing:
@@ -57,7 +57,7 @@ def kernels(record: Nested | BytecodeModule) -> tuple[str, ...] | None:
     return (*named, *(name for name in defined if name in missing))
 
 
-def bytecode_kernels(record: BytecodeModule, read: Functions) -> tuple[str, ...] | None:
+def bytecode_kernels(record: BytecodeModuleRecord, read: ModuleFunctions) -> tuple[str, ...] | None:
     """Return what :func:`kernels` does for a module in bytecode whose functions were read.
 
     Where functions are registered operations, only their dialect could tell: that is None and not "no kernels".

@@ -6,18 +6,24 @@ file with exactly one operation that is a module is that module; any other is wr
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, LimitExceeded, counted
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.modules.aliases import Aliases
-from fatpack.formats.cir.modules.contents import Tracker
-from fatpack.formats.cir.modules.stored import Module, Outline
-from fatpack.formats.cir.text.body import region_end
+from fatpack.errors import FormatError, LimitExceeded, pluralize
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.modules.aliases import AliasDefinitions
+from fatpack.formats.cir.modules.contents import ContentsTracker
+from fatpack.formats.cir.modules.stored import FileOutline, TextModule
+from fatpack.formats.cir.text.body import find_region_end
 from fatpack.formats.cir.text.definitions import run_end
-from fatpack.formats.cir.text.faults import fault
-from fatpack.formats.cir.text.header import Header, custom_header, generic_header, generic_trailer, location
+from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.header import (
+    OperationHeader,
+    read_custom_header,
+    read_generic_header,
+    read_generic_trailer,
+    read_location,
+)
 from fatpack.formats.cir.text.patterns import ALL, NOTHING, OPERATION
-from fatpack.formats.cir.text.window import Text
-from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES
+from fatpack.formats.cir.text.window import Lexer
+from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER, MODULE_NAMES
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -27,21 +33,21 @@ if TYPE_CHECKING:
 #: Levels of modules that are listed: a module, the container in it, and what the container holds.
 _LEVELS = 3
 
-_METADATA = Expression(rb'"|//|#-\}')
+_METADATA = LazyExpression(rb'"|//|#-\}')
 #: What ends an operation at file level: a line that starts something else.
-_NEXT = Expression(
+_NEXT = LazyExpression(
     rb'"|//|\{|[\r\n]+(?=[ \t]*(?:[#!][\w$-]+[ \t]*=(?!=)|\{-#|%|"[\w$.]+"[ \t]*\(|module\b|[A-Za-z_]\w*\.[\w$.]+))'
 )
-_LINE = Expression(rb"[^\r\n]*")
+_LINE = LazyExpression(rb"[^\r\n]*")
 #: What MLIR prints behind operations with -mlir-pretty-debuginfo, which it cannot read itself.
-_PRETTY_LOCATION = Expression(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
+_PRETTY_LOCATION = LazyExpression(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
 
 
 class Outliner:
     """Goes through a file once. :meth:`outline` is what it found; :meth:`on_container` is called for each container."""
 
     def __init__(self, view: View) -> None:
-        self.text = Text(view)
+        self.text = Lexer(view)
         self.module_count = 0
         self.first_operation: int | None = None
         self._behind = 0
@@ -50,12 +56,12 @@ class Outliner:
         self._others: list[tuple[int, int]] = []
         self._file = _Scope(self, 0)
         #: modules that are not closed yet, outermost first: start, header, scope
-        self._open: list[tuple[int, bytes, Header, _Scope]] = []
+        self._open: list[tuple[int, bytes, OperationHeader, _Scope]] = []
 
     def on_container(self) -> None:
         """Do nothing; whoever only wants to know whether there is device code stops here."""
 
-    def outline(self) -> Outline:
+    def outline(self) -> FileOutline:
         """Return the outline of the file; damage ends it, and is part of it."""
         damage = None
         try:
@@ -63,14 +69,14 @@ class Outliner:
         except FormatError as error:
             damage = error
             self._close_all()
-        return Outline(
+        return FileOutline(
             self.text.view,
             tuple(self._definitions),
             tuple(self._metadata),
             tuple(self._file.modules),
             tuple(self._others),
             self._file.contents(),
-            Aliases(self.text.view, self._definitions),
+            AliasDefinitions(self.text.view, self._definitions),
             damage,
         )
 
@@ -120,14 +126,16 @@ class Outliner:
 
     def _unexpected(self, at: int) -> FormatError:
         expected = "a module, an alias definition, file metadata or another operation"
-        return fault(self.text.view, at, "unexpected text", expected=expected)
+        return syntax_error(self.text.view, at, "unexpected text", expected=expected)
 
     def check_behind(self) -> None:
         """Raise BadValue where a location of the kind that MLIR prints and cannot read is behind the latest module."""
         at = self._behind
         if self.text.match(_PRETTY_LOCATION, at):
             hint = "written with pretty debug info, which MLIR itself cannot read; print it with plain debug info"
-            raise fault(self.text.view, at, "a location that is not parseable MLIR", expected="loc(…)", hint=hint)
+            raise syntax_error(
+                self.text.view, at, "a location that is not parseable MLIR", expected="loc(…)", hint=hint
+            )
 
     def _other_end(self, at: int) -> int:
         """Return where an operation of unknown syntax at file level ends: where the next line starts something."""
@@ -141,7 +149,7 @@ class Outliner:
                 at = text.end(line) if line else text.size  # the line end belongs to what follows
             elif token == b"{":
                 self._file.opened(start)
-                at = region_end(text, start + 1, _Inner(self._file)) + 1
+                at = find_region_end(text, start + 1, _Inner(self._file)) + 1
                 self._file.closed(at)
             else:
                 return text.end(found)
@@ -157,22 +165,22 @@ class Outliner:
                 position = text.space_end(start)
             else:
                 return text.end(found)
-        raise fault(text.view, text.size, "file metadata is not closed", expected="'#-}'")
+        raise syntax_error(text.view, text.size, "file metadata is not closed", expected="'#-}'")
 
-    def module(self, name: bytes, start: int, name_end: int, level: int) -> Module:
+    def module(self, name: bytes, start: int, name_end: int, level: int) -> TextModule:
         """Return the module or container whose name ends at ``name_end``."""
         text = self.text
         self.module_count += 1
         if self.module_count > limits.IMAGES:
             raise LimitExceeded(
-                f"more than {counted(limits.IMAGES, 'module')} in one file",
-                format=FORMAT,
+                f"more than {pluralize(limits.IMAGES, 'module')} in one file",
+                format=CIR_FORMAT,
                 offset=text.view.offset(start),
                 hint=limits.advice("IMAGES"),
                 chain=text.view.chain,
             )
         is_generic = text.peek(name_end - 1) == b'"'
-        header = generic_header(text, name_end) if is_generic else custom_header(text, name_end)
+        header = read_generic_header(text, name_end) if is_generic else read_custom_header(text, name_end)
         if name == CONTAINER or header.is_marked:
             self.on_container()
         # The modules of a container hold whatever they want: what is in them is not listed.
@@ -180,16 +188,16 @@ class Outliner:
         scope = _Scope(self, _LEVELS if is_inside else level + 1)
         self._open.append((start, name, header, scope))
         body = header.end
-        close = region_end(text, body, scope)
+        close = find_region_end(text, body, scope)
         scope.finish(close)
         end = close + 1
         if is_generic:
-            header = generic_trailer(text, end, header)
+            header = read_generic_trailer(text, end, header)
             end = header.end
             if header.is_marked:
                 self.on_container()
         behind = text.space_end(end)
-        place = location(text, behind)
+        place = read_location(text, behind)
         if place:
             end = place[1]
             behind = text.space_end(end)
@@ -201,16 +209,16 @@ class Outliner:
         self,
         start: int,
         name: bytes,
-        header: Header,
+        header: OperationHeader,
         scope: _Scope,
         body: tuple[int, int],
         place: tuple[int, int] | None,
         end: int,
         *,
         is_generic: bool,
-    ) -> Module:
+    ) -> TextModule:
         contents = scope.contents()
-        return Module(
+        return TextModule(
             self.text.view,
             start,
             end,
@@ -227,12 +235,12 @@ class Outliner:
         )
 
 
-class _Scope(Tracker):
+class _Scope(ContentsTracker):
     """The sink of a region whose modules are listed; everything else directly in it is only followed."""
 
     def __init__(self, outliner: Outliner, level: int) -> None:
         super().__init__(outliner.text)
-        self.modules: list[Module] = []
+        self.modules: list[TextModule] = []
         self.first: int | None = None
         self.stray: int | None = None
         self._outliner = outliner

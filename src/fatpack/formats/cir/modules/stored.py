@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from fatpack.errors import FormatError
-    from fatpack.formats.cir.bytecode.operations import Node
-    from fatpack.formats.cir.bytecode.tables import File
-    from fatpack.formats.cir.modules.aliases import Aliases
-    from fatpack.formats.cir.text.header import Attr
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.modules.aliases import AliasDefinitions
+    from fatpack.formats.cir.text.header import TextAttribute
     from fatpack.io.source import View
     from fatpack.model import Image
 
 
-class Stub(Record):
+class LaunchStub(Record):
     """A host function that launches a kernel: its symbol, and the symbol of the kernel."""
 
     symbol: str
@@ -37,7 +37,7 @@ class OffloadModule(Record):
     kernels: tuple[str, ...] = ()
 
 
-class Contents(Record):
+class ModuleContents(Record):
     """What is in a module: how often each operation occurs, at any depth, and the functions that matter to offloading.
 
     ``kernels`` and ``stubs`` have a body; a declaration is neither. ``symbols`` are those that the module itself
@@ -48,7 +48,7 @@ class Contents(Record):
 
     op_counts: Mapping[str, int]
     kernels: tuple[str, ...] = ()
-    stubs: tuple[Stub, ...] = ()
+    stubs: tuple[LaunchStub, ...] = ()
     symbols: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     offload_modules: tuple[OffloadModule, ...] = ()
@@ -56,7 +56,7 @@ class Contents(Record):
     may_register: bool = False
 
 
-class Module(Record):
+class TextModule(Record):
     """A module, or an operation ``cir.offload.container`` (``is_op``), from its first byte to its last.
 
     ``body`` is what stands between the braces, ``location`` the ``loc(…)`` at the end. ``modules`` are the modules and
@@ -69,16 +69,16 @@ class Module(Record):
     end: int
     body: tuple[int, int]
     name: bytes | None
-    attrs: tuple[Attr, ...]
+    attrs: tuple[TextAttribute, ...]
     location: tuple[int, int] | None
     is_op: bool
     is_generic: bool
-    modules: tuple[Module, ...]
+    modules: tuple[TextModule, ...]
     first: int | None
     stray: int | None
-    contents: Contents
+    contents: ModuleContents
 
-    def attr(self, name: bytes) -> Attr | None:
+    def attr(self, name: bytes) -> TextAttribute | None:
         """Return the attribute of that name."""
         for attr in self.attrs:
             if attr.name == name:
@@ -86,7 +86,7 @@ class Module(Record):
         return None
 
 
-class Outline(Record):
+class FileOutline(Record):
     """A file: where its alias definitions, its metadata and its operations stand.
 
     ``definitions`` are runs of alias definitions, ``metadata`` the blocks ``{-# … #-}``, ``modules`` the modules and
@@ -98,21 +98,21 @@ class Outline(Record):
     text: View
     definitions: tuple[tuple[int, int], ...]
     metadata: tuple[tuple[int, int], ...]
-    modules: tuple[Module, ...]
+    modules: tuple[TextModule, ...]
     others: tuple[tuple[int, int], ...]
-    contents: Contents
-    aliases: Aliases
+    contents: ModuleContents
+    aliases: AliasDefinitions
     damage: FormatError | None = None
 
 
-class Stored(Record):
+class TextContainer(Record):
     """A text container as stored; ``images`` and ``attrs`` are as they were read.
 
     ``container`` is the module or operation that is the container, None for AMD's other representation.
     """
 
-    outline: Outline
-    container: Module | None
+    outline: FileOutline
+    container: TextModule | None
     form: str
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
@@ -123,7 +123,7 @@ class Stored(Record):
         return self.outline.text
 
 
-class Launched:
+class LaunchedKernels:
     """The kernels that the stubs of a file launch, looked for when somebody asks for the first time."""
 
     def __init__(self, find: Callable[[], Iterable[str]]) -> None:
@@ -138,34 +138,34 @@ class Launched:
         return self._names
 
 
-class Nested(Record):
+class TextModuleRecord(Record):
     """A module of a text: its role (host, device, or whatever it says), the file that defines its aliases, and the
     kernels that are launched there.
     """
 
-    outline: Outline
-    module: Module
+    outline: FileOutline
+    module: TextModule
     role: str
-    launched: Launched
+    launched: LaunchedKernels
 
 
-class BytecodeModule(Record):
+class BytecodeModuleRecord(Record):
     """A module in MLIR bytecode: the file with its tables, where the operation stands, its name and role, and what is
     launched in the file.
     """
 
-    file: File
-    node: Node
+    file: BytecodeFile
+    node: OperationNode
     name: bytes | None
     role: str
     op_counts: Mapping[str, int]
-    launched: Launched
+    launched: LaunchedKernels
 
 
-class Bytecode(Record):
+class BytecodeContainer(Record):
     """A bytecode container as stored."""
 
     stored: View
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
-    file: File
+    file: BytecodeFile

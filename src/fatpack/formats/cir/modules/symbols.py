@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.modules.contents import Tracker
-from fatpack.formats.cir.text.body import region_end
-from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.modules.contents import ContentsTracker
+from fatpack.formats.cir.text.body import find_region_end
+from fatpack.formats.cir.text.window import Lexer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.formats.cir.modules.stored import Contents, Module
+    from fatpack.formats.cir.modules.stored import ModuleContents, TextModule
 
 
-def symbols(module: Module) -> tuple[str, ...]:
+def list_symbols(module: TextModule) -> tuple[str, ...]:
     """Return the symbols of the operations directly in a module, in order."""
     return _contents(module).symbols
 
 
-def functions(module: Module) -> tuple[str, ...]:
+def list_functions(module: TextModule) -> tuple[str, ...]:
     """Return the symbols of the functions with a body directly in a module, in order."""
     return _contents(module).functions
 
 
-def _contents(module: Module) -> Contents:
-    text = Text(module.text)
-    tracker = Tracker(text, symbols=True)
-    tracker.finish(region_end(text, module.body[0], tracker))
+def _contents(module: TextModule) -> ModuleContents:
+    text = Lexer(module.text)
+    tracker = ContentsTracker(text, symbols=True)
+    tracker.finish(find_region_end(text, module.body[0], tracker))
     return tracker.contents()

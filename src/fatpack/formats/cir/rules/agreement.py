@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 
 from fatpack.formats.cir.bundle_id import KINDS, fits
-from fatpack.formats.cir.rules.verify import Breach, named
+from fatpack.formats.cir.rules.verify import RuleBreach, module_words
 from fatpack.formats.cir.words import ROLES
-from fatpack.target.triple import as_llvm22, identity
+from fatpack.target.triple import as_llvm22, triple_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.cir.bundle_id import BundleId
+    from fatpack.formats.cir.bundle_id import CirBundleId
     from fatpack.formats.cir.modules.facts import ModuleFacts
 
 _CODE = "FP1516"
@@ -28,16 +28,16 @@ CHECK_IDS = "check which file was packed with which bundle ID"
 _DEVICE_FLAGS = {"cuda": "cuda_is_device", "hip": "cuda_is_device", "openmp": "openmp_is_target_device"}
 
 
-def disagreements(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
+def module_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
     """Yield what in the modules of a container contradicts their roles and IDs, and what contradicts another module."""
     for number, module in enumerate(modules):
         role = module.kind if module.kind in ROLES else ROLES[min(number, 1)]
-        for text in contradictions(module, role, module.parts):
-            yield Breach(_CODE, module.start, f"module {number}{named(module)}: {text}", CHECK_IDS)
-    yield from clashes(modules)
+        for text in role_contradictions(module, role, module.parts):
+            yield RuleBreach(_CODE, module.start, f"module {number}{module_words(module)}: {text}", CHECK_IDS)
+    yield from container_contradictions(modules)
 
 
-def contradictions(module: ModuleFacts, role: str, id: BundleId | None) -> Iterator[str]:
+def role_contradictions(module: ModuleFacts, role: str, id: CirBundleId | None) -> Iterator[str]:
     """Yield what a module states that contradicts the role and the bundle ID that a container gives it."""
     if module.kind in ROLES and module.kind != role:
         yield f"it is stored as {role}, and states that it is {_called(module.kind)}"
@@ -48,7 +48,7 @@ def contradictions(module: ModuleFacts, role: str, id: BundleId | None) -> Itera
         yield f"it is stored as {role}, and was compiled for {'a device' if is_device else 'the host'}"
 
 
-def _of_id(module: ModuleFacts, role: str, target: BundleId) -> Iterator[str]:
+def _of_id(module: ModuleFacts, role: str, target: CirBundleId) -> Iterator[str]:
     id = target.spelling
     if (target.kind == "host") != (role == "host"):
         yield f"it is stored as {role}, with the bundle ID {id!r}"
@@ -61,15 +61,15 @@ def _of_id(module: ModuleFacts, role: str, target: BundleId) -> Iterator[str]:
         yield f"it is stored as {id!r}, and was compiled as {module.model.upper()}"
 
 
-def clashes(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
+def container_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
     """Yield what the modules of one container state differently that has to be the same for all of them."""
     stated = [(number, module, module.options["gpu_rdc"]) for number, module in enumerate(modules) if _has_rdc(module)]
     for number, module, is_relocatable in stated[1:]:
         if is_relocatable != stated[0][2]:
-            first = f"module {stated[0][0]}{named(stated[0][1])}"
+            first = f"module {stated[0][0]}{module_words(stated[0][1])}"
             how = "with" if is_relocatable else "without"
-            text = f"module {number}{named(module)}: it was compiled {how} -fgpu-rdc, unlike {first}"
-            yield Breach(_CODE, module.start, text, "compile the host and all devices alike")
+            text = f"module {number}{module_words(module)}: it was compiled {how} -fgpu-rdc, unlike {first}"
+            yield RuleBreach(_CODE, module.start, text, "compile the host and all devices alike")
 
 
 def _has_rdc(module: ModuleFacts) -> bool:
@@ -84,7 +84,7 @@ def _is_device(module: ModuleFacts) -> bool | None:
 @lru_cache(maxsize=64)
 def _agree(first: str, second: str) -> bool:
     """Return whether two triples can mean the same; a part that one leaves open fits any."""
-    pairs = zip(*(identity(as_llvm22(triple, "")[0]) for triple in (first, second)), strict=False)
+    pairs = zip(*(triple_identity(as_llvm22(triple, "")[0]) for triple in (first, second)), strict=False)
     return all(one == other or not one or not other for one, other in pairs)
 
 

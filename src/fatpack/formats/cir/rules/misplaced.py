@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.rules.verify import Breach
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.rules.verify import RuleBreach
 from fatpack.formats.cir.text.patterns import OPERATION
-from fatpack.formats.cir.text.window import BLANKS, STRING
+from fatpack.formats.cir.text.window import BLANK_EXPRESSION, STRING
 from fatpack.formats.cir.words import CONTAINER, MODULE_NAMES
 from fatpack.io import limits
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
     from fatpack.io.source import View
 
 #: What both words start with: one search finds them.
@@ -28,15 +28,15 @@ _LINES = 64
 _NEAR = 1 << 13
 
 #: A word, and what can stand behind the name of an attribute; no match is longer.
-_WORD = Expression(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
+_WORD = LazyExpression(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
 _LONGEST = 128
 
-_BRACES = Expression(rb"[{}]")
-_STRING = Expression(STRING)
-_NAME = Expression(rb'"[\w$.]+"')
+_BRACES = LazyExpression(rb"[{}]")
+_STRING = LazyExpression(STRING)
+_NAME = LazyExpression(rb'"[\w$.]+"')
 
 
-def misplaced(outline: Outline) -> Iterator[Breach]:
+def misplaced_in_text(outline: FileOutline) -> Iterator[RuleBreach]:
     """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module.
 
     Where a limit ends the search, the last one says so.
@@ -44,18 +44,18 @@ def misplaced(outline: Outline) -> Iterator[Breach]:
     view = outline.text
     listed = set(_keys(outline.modules))
     budget = _BUDGET
-    for number, (at, word) in enumerate((at, word) for at, word in _words(view) if at not in listed):
+    for number, (at, word) in enumerate((at, word) for at, word in _find_attribute_words(view) if at not in listed):
         before = _before(view, at)
         budget -= len(before)
         if number == _MOST or budget < 0:
             text = f"only {number} places of 'cir.offload' attributes are checked, and more follow"
-            yield Breach("FP1005", at, text)
+            yield RuleBreach("FP1005", at, text)
             return
         if _is_attribute(before):
-            yield Breach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
+            yield RuleBreach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
 
 
-def _words(view: View) -> Iterator[tuple[int, bytes]]:
+def _find_attribute_words(view: View) -> Iterator[tuple[int, bytes]]:
     """Yield the places of both words with something behind them that follows the name of an attribute."""
     at = max(view.find(_PREFIX), 0)
     while at < len(view):
@@ -68,7 +68,7 @@ def _words(view: View) -> Iterator[tuple[int, bytes]]:
         at += end
 
 
-def _keys(modules: Iterable[Module]) -> Iterator[int]:
+def _keys(modules: Iterable[TextModule]) -> Iterator[int]:
     for module in modules:
         for attr in module.attrs:
             yield attr.key[0]
@@ -102,14 +102,14 @@ def _head(before: bytes) -> bytes:
         line = _plain(lines.pop())
         if line and line[-1:] not in (b"{", b","):
             break
-        head = (line + b" " + head).strip(BLANKS)
+        head = (line + b" " + head).strip(BLANK_EXPRESSION)
     return head
 
 
 def _plain(line: bytes) -> bytes:
     """Return a line without blanks around it and comments behind it; of strings only the names of operations stay."""
     shown = _STRING.sub(lambda found: found[0] if _NAME.fullmatch(found[0]) else b'""', line)
-    return shown.partition(b"//")[0].strip(BLANKS)
+    return shown.partition(b"//")[0].strip(BLANK_EXPRESSION)
 
 
 def _is_own(head: bytes) -> bool:
@@ -118,5 +118,5 @@ def _is_own(head: bytes) -> bool:
     for brace in reversed(list(_BRACES.finditer(head))):
         depth += 1 if brace[0] == b"}" else -1
         if depth < 0:
-            return head[: brace.start()].rstrip(BLANKS)[-1:] not in b"=[,({:"
+            return head[: brace.start()].rstrip(BLANK_EXPRESSION)[-1:] not in b"=[,({:"
     return False

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 from fatpack.formats.cir.text import patterns
 from fatpack.formats.cir.text.comments import Comments
-from fatpack.formats.cir.text.faults import fault, place
+from fatpack.formats.cir.text.faults import line_and_column, syntax_error
 from fatpack.formats.cir.text.patterns import NOTHING, OPERATION
-from fatpack.formats.cir.text.window import MARGIN, Text
+from fatpack.formats.cir.text.window import MARGIN, Lexer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    class Sink(Protocol):
+    class RegionVisitor(Protocol):
         """What is known of a region: counts of all operations in it, and where those directly in it stand."""
 
         @property
@@ -57,26 +57,26 @@ _BACK = 64
 _CLOSE, _OPEN, _QUOTE, _SLASH = b'}{"/'
 
 
-def region_end(text: Text, start: int, sink: Sink) -> int:
+def find_region_end(text: Lexer, start: int, sink: RegionVisitor) -> int:
     """Return the position of the ``}`` that closes the region whose first byte is at ``start``.
 
     Raises BadValue, at the end of the text, when there is none.
     """
-    region = _Region(text, start, sink)
+    region = _RegionReader(text, start, sink)
     at = _directly(text, start, sink)
     while True:
         at, is_closed = region.window(at)
         if is_closed:
             return at
         if at >= text.size:
-            opened = place(text.view, start - 1)
-            raise fault(text.view, text.size, f"the region opened at {opened} is not closed", expected="'}'")
+            opened = line_and_column(text.view, start - 1)
+            raise syntax_error(text.view, text.size, f"the region opened at {opened} is not closed", expected="'}'")
 
 
-class _Region:
+class _RegionReader:
     """A region on the way to its end; ``_depth`` braces are open in it."""
 
-    def __init__(self, text: Text, start: int, sink: Sink) -> None:
+    def __init__(self, text: Lexer, start: int, sink: RegionVisitor) -> None:
         self._text = text
         self._sink = sink
         self._depth = 0
@@ -136,7 +136,7 @@ class _Region:
 
     def _count(self, window: bytes, start: int, end: int) -> None:
         if start < end:
-            patterns.count(window, start, end, self._sink.counts)
+            patterns.count_operations(window, start, end, self._sink.counts)
 
     def _child(self, window: bytes, index: int, limit: int, counted: int) -> tuple[int | None, int]:
         """Tell of the operation at a line end or string; return where it was read to, and the index behind its name.
@@ -213,7 +213,7 @@ def _limit(window: bytes, index: int) -> int:
     return limit
 
 
-def _directly(text: Text, at: int, sink: Sink) -> int:
+def _directly(text: Lexer, at: int, sink: RegionVisitor) -> int:
     """Take operations that follow without a line end in between; return where to go on."""
     while True:
         following = text.space_end(at)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.window import MARGIN, STRING, Text, body_expression
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.window import MARGIN, STRING, Lexer, body_expression
 
 #: How much is gone through with the exact expression where the quick one may be wrong.
 _DOUBTFUL = 1 << 12
 
-_LINE = Expression(rb"[^\r\n]*")
-_NAME = Expression(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
+_LINE = LazyExpression(rb"[^\r\n]*")
+_NAME = LazyExpression(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
 
 _BODY = body_expression(rb'[^<>(){}\[\]"-]++')
 _SHORT = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
@@ -19,14 +19,14 @@ _NAMED = rb"|[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|%s)|(?![A-Za-z$._-]))"
 #: Text outside of dialects' attributes and types, and those as far as they are plain: no ``//`` in it may be misread.
 #: Strings and comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash means
 #: nothing.
-_OUTSIDE = Expression(rb"(?:" + _TEXT + _NAMED % _BODY + rb")*+")
+_OUTSIDE = LazyExpression(rb"(?:" + _TEXT + _NAMED % _BODY + rb")*+")
 #: Such a body.
-_INSIDE = Expression(_BODY)
+_INSIDE = LazyExpression(_BODY)
 #: A ``<`` behind a name that may begin a body with ``//`` or a line end in it: one whose end is not in its line. Where
 #: there is none, a line begins outside of all bodies, and every ``//`` outside of strings is a comment.
-_SUSPECT = Expression(rb"<(?<=[\w$.-]<)(?!" + _SHORT[1:] + b")")
+_SUSPECT = LazyExpression(rb"<(?<=[\w$.-]<)(?!" + _SHORT[1:] + b")")
 #: Text as far as it has no such body: what was found may stand in a comment or a string.
-_HARMLESS = Expression(rb"(?:" + _TEXT + _NAMED % _SHORT + rb")*+")
+_HARMLESS = LazyExpression(rb"(?:" + _TEXT + _NAMED % _SHORT + rb")*+")
 
 
 class Comments:
@@ -36,11 +36,11 @@ class Comments:
     expression that only looks at every ``<``; all of it costs less than one more pass.
     """
 
-    def __init__(self, text: Text, outside: int) -> None:
+    def __init__(self, text: Lexer, outside: int) -> None:
         self._text = text
         self._outside = outside
         self._line = outside  # where a line or the text begins or ends, outside of all bodies as far as ``certain`` saw
-        self._exact: Text | None = None
+        self._exact: Lexer | None = None
 
     def end(self, at: int) -> int:
         """Return where to go on behind a ``//``: behind the comment, or behind the two bytes if it is none."""
@@ -78,7 +78,7 @@ class Comments:
         position = self._outside
         if position >= at:
             return position == at
-        text = self._exact = self._exact or Text(self._text.view)
+        text = self._exact = self._exact or Lexer(self._text.view)
         while position < at:
             window, base = self._text.window, self._text.base
             limit = at - base
@@ -107,7 +107,7 @@ class Comments:
         return position == at
 
 
-def _body_end(text: Text, at: int) -> int:
+def _body_end(text: Lexer, at: int) -> int:
     """Return the position behind the name at ``at``, and behind its body."""
     name = text.match(_NAME, at)
     if name is None:
@@ -142,6 +142,6 @@ def _doubt(window: bytes, index: int, limit: int) -> int:
     return found.start() if known is None else known.end() if known.end() < limit else -1
 
 
-def _line_end(text: Text, at: int) -> int:
+def _line_end(text: Lexer, at: int) -> int:
     found = text.match(_LINE, at)
     return text.end(found) if found else at

@@ -6,9 +6,9 @@ types, which one expression steps over; the others, and all of small files, go b
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.faults import fault
-from fatpack.formats.cir.text.window import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Text
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.window import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Lexer
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -29,12 +29,14 @@ _VALUE = (
 )
 #: The line end, and nothing behind it that belongs to the value.
 _END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
-_LINE = Expression(rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END))
+_LINE = LazyExpression(rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END))
 #: As many such lines as there are, with what follows the last of them.
-_LINES = Expression(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
+_LINES = LazyExpression(
+    rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END)
+)
 
 
-class Definition(Record):
+class AliasDefinition(Record):
     """An alias definition: its name with the sigil, where it starts, and where its value does and ends."""
 
     name: bytes
@@ -43,7 +45,7 @@ class Definition(Record):
     end: int
 
 
-def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
+def read_definitions(text: Lexer, at: int, end: int) -> Iterator[AliasDefinition]:
     """Yield the definitions that stand between two positions, which are those of a run of them."""
     match = _LINE.match if text.is_long else None
     while (at := text.space_end(at)) < end:
@@ -52,7 +54,7 @@ def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
         while match and (found := match(window, index)):
             if found.end() == len(window) and not is_last:
                 break
-            yield Definition(found[1], base + index, base + found.start(2), base + found.end(2))
+            yield AliasDefinition(found[1], base + index, base + found.start(2), base + found.end(2))
             index = found.end()
             if base + index >= end:
                 return
@@ -63,7 +65,7 @@ def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
             at = definition.end
 
 
-def run_end(text: Text, at: int) -> int:
+def run_end(text: Lexer, at: int) -> int:
     """Return the position behind the last of the definitions that follow each other from ``at`` on."""
     end = at
     while True:
@@ -79,22 +81,24 @@ def run_end(text: Text, at: int) -> int:
         at = end
 
 
-def definition_at(text: Text, at: int) -> Definition:
+def definition_at(text: Lexer, at: int) -> AliasDefinition:
     """Return the definition that starts at ``at``, by the grammar."""
     found = text.match(SIGIL_ID, at)
     if not found:
-        raise fault(text.view, at, "wrong alias definition", expected="a name behind '#' or '!'")
+        raise syntax_error(text.view, at, "wrong alias definition", expected="a name behind '#' or '!'")
     name, end = found[0], text.end(found)
     following = text.space_end(end)
     if text.peek(following) != b"=":
-        raise fault(text.view, following, "wrong alias definition", expected="'=' behind the name of an alias")
+        raise syntax_error(text.view, following, "wrong alias definition", expected="'=' behind the name of an alias")
     if b"." in name:
-        raise fault(text.view, at, f"alias {name.decode()} has a dot in its name", hint="dots mark names of dialects")
+        raise syntax_error(
+            text.view, at, f"alias {name.decode()} has a dot in its name", hint="dots mark names of dialects"
+        )
     value = text.space_end(following + 1)
-    return Definition(name, at, value, value_end(text, value))
+    return AliasDefinition(name, at, value, value_end(text, value))
 
 
-def value_end(text: Text, at: int) -> int:
+def value_end(text: Lexer, at: int) -> int:
     """Return the position behind the attribute value or type that starts at ``at``, and behind the type of that."""
     while True:
         end, joint = _part_end(text, at)
@@ -104,7 +108,7 @@ def value_end(text: Text, at: int) -> int:
         at = text.space_end(following + len(joint))
 
 
-def _part_end(text: Text, at: int) -> tuple[int, bytes]:
+def _part_end(text: Lexer, at: int) -> tuple[int, bytes]:
     """Return the position behind a value without its type, and what stands before one: ``:``, ``->`` or nothing."""
     token = text.peek(at)
     if token in _BY_FIRST:
@@ -116,21 +120,21 @@ def _part_end(text: Text, at: int) -> tuple[int, bytes]:
     number = text.match(NUMBER, at)
     if number:
         return text.end(number), b":"
-    raise fault(text.view, at, "wrong alias definition", expected="an attribute value or a type")
+    raise syntax_error(text.view, at, "wrong alias definition", expected="an attribute value or a type")
 
 
-def _sigil_end(text: Text, at: int) -> int:
+def _sigil_end(text: Lexer, at: int) -> int:
     found = text.match(SIGIL_ID, at)
     if not found:
-        raise fault(text.view, at, "wrong value", expected="a name behind '#' or '!'")
+        raise syntax_error(text.view, at, "wrong value", expected="a name behind '#' or '!'")
     end = text.end(found)
     return text.balanced_end(end) if text.peek(end) == b"<" else end
 
 
-def _symbol_end(text: Text, at: int) -> int:
+def _symbol_end(text: Lexer, at: int) -> int:
     while True:
         if not text.match(SYMBOL, at):
-            raise fault(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+            raise syntax_error(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
         word = text.match(BARE_ID, at + 1)
         at = text.end(word) if word else text.string_end(at + 1)
         following = text.space_end(at)
@@ -139,7 +143,7 @@ def _symbol_end(text: Text, at: int) -> int:
         at = text.space_end(following + 2)
 
 
-def _word_end(text: Text, word: bytes, end: int) -> tuple[int, bytes]:
+def _word_end(text: Lexer, word: bytes, end: int) -> tuple[int, bytes]:
     following = text.space_end(end)
     token = text.peek(following)
     if word == b"loc" and token == b"(":
@@ -154,12 +158,12 @@ def _word_end(text: Text, word: bytes, end: int) -> tuple[int, bytes]:
 
 
 #: first byte of a value → what finds its end, and what stands before a type behind it
-_BY_FIRST: dict[bytes, tuple[Callable[[Text, int], int], bytes]] = {
+_BY_FIRST: dict[bytes, tuple[Callable[[Lexer, int], int], bytes]] = {
     b"#": (_sigil_end, b":"),
     b"!": (_sigil_end, b""),
-    b'"': (Text.string_end, b":"),
-    b"[": (Text.balanced_end, b""),
-    b"{": (Text.balanced_end, b""),
+    b'"': (Lexer.string_end, b":"),
+    b"[": (Lexer.balanced_end, b""),
+    b"{": (Lexer.balanced_end, b""),
     b"@": (_symbol_end, b""),
-    b"(": (Text.balanced_end, b"->"),
+    b"(": (Lexer.balanced_end, b"->"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import BadValue
 from fatpack.findings import finding
-from fatpack.formats.cir.words import FORMAT
+from fatpack.formats.cir.words import CIR_FORMAT
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-class Lines:
+class LineIndex:
     """Lines and columns of positions in one text; what was counted before the last one is not counted again."""
 
     def __init__(self, view: View) -> None:
@@ -40,20 +40,20 @@ class Lines:
         return f"line {line}, column {column}"
 
 
-def place(view: View, at: int) -> str:
+def line_and_column(view: View, at: int) -> str:
     """Return a position in words: ``line 3, column 14``."""
-    return Lines(view).place(at)
+    return LineIndex(view).place(at)
 
 
-def fault(view: View, at: int, problem: str, *, expected: str = "", found: str = "", hint: str = "") -> BadValue:
+def syntax_error(view: View, at: int, problem: str, *, expected: str = "", found: str = "", hint: str = "") -> BadValue:
     """Return the error for wrong text at a position; ``found`` defaults to what stands there."""
     if expected and not found:
         found = _found(view, at)
     return BadValue(
         problem,
-        format=FORMAT,
+        format=CIR_FORMAT,
         offset=view.offset(at),
-        field=place(view, at),
+        field=line_and_column(view, at),
         expected=expected,
         found=found,
         hint=hint,
@@ -61,7 +61,7 @@ def fault(view: View, at: int, problem: str, *, expected: str = "", found: str =
     )
 
 
-def damage(view: View, error: FormatError) -> Finding:
+def damage_finding(view: View, error: FormatError) -> Finding:
     """Return the finding for the place behind which nothing is known."""
     offset = view.offset(0) if error.offset is None else error.offset
     return finding("FP1501", view.span(offset - view.offset(0), 0), error.describe(), error.hint)

@@ -8,27 +8,27 @@
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, counted
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.faults import fault
-from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.text.window import BARE_ID, BLANKS, Text
-from fatpack.formats.cir.words import CONTAINER, FORMAT, PROTOTYPE
+from fatpack.errors import LimitExceeded, pluralize
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.strings import unescape
+from fatpack.formats.cir.text.window import BARE_ID, BLANK_EXPRESSION, Lexer
+from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER, PROTOTYPE
 from fatpack.io import limits
 from fatpack.record import Record
 
 #: LIMIT: bytes of a name, a key or a value that is looked at as a whole.
 LONGEST = 1 << 16
 
-_LOCATION = Expression(rb"loc[ \t\r\n]*(?=\()")
-_ITEM = Expression(rb'["<(\[{,})\]]|->|//')
+_LOCATION = LazyExpression(rb"loc[ \t\r\n]*(?=\()")
+_ITEM = LazyExpression(rb'["<(\[{,})\]]|->|//')
 
 
 #: The attributes that mark a module as a container.
 _MARKERS = frozenset((CONTAINER, PROTOTYPE))
 
 
-class Attr(Record):
+class TextAttribute(Record):
     """An attribute: its name, and where key and value stand in the text; ``value`` is None for a unit attribute.
 
     ``literal`` is the text of the value, where that was at hand.
@@ -40,23 +40,23 @@ class Attr(Record):
     literal: bytes | None = None
 
 
-class Header(Record):
+class OperationHeader(Record):
     """What stands before a region and, in the generic form, behind it: name, attributes, and where they end.
 
     ``is_marked`` says whether an attribute marks a container.
     """
 
     name: bytes | None
-    attrs: tuple[Attr, ...]
+    attrs: tuple[TextAttribute, ...]
     end: int
     is_marked: bool = False
 
 
-def expect(text: Text, at: int, what: bytes, where: str) -> int:
+def expect(text: Lexer, at: int, what: bytes, where: str) -> int:
     """Return the position behind ``what``, which has to stand at ``at`` or behind blanks there."""
     at = text.space_end(at)
     if text.peek(at, len(what)) != what:
-        raise fault(text.view, at, f"wrong {where}", expected=f"{what.decode()!r}")
+        raise syntax_error(text.view, at, f"wrong {where}", expected=f"{what.decode()!r}")
     return at + len(what)
 
 
@@ -67,19 +67,19 @@ _TEXT = rb'[^<>(){}\[\]"/-]'
 _BODY = rb"<(?:" + _TEXT + rb"++|<" + _TEXT + rb"*+>)*+>"
 _VALUE = rb'(?:"[^"\\\n\v\f]*+"|[#!][A-Za-z$_-][\w$.-]*+(?:' + _BODY + rb")?+(?![\w$.<-]))"
 _ATTRIBUTE = _KEY + rb"(?: = " + _VALUE + rb")?+"
-_PLAIN_HEADER = Expression(
+_PLAIN_HEADER = LazyExpression(
     rb"[ ]?(?:@([A-Za-z_][\w$.]*+)[ ])?(?:attributes[ ]\{(" + _ATTRIBUTE + rb"(?:, " + _ATTRIBUTE + rb")*+)\}[ ])?\{"
 )
-_PLAIN_ATTRIBUTE = Expression(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
+_PLAIN_ATTRIBUTE = LazyExpression(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
 
 
-def _plain_header(text: Text, at: int) -> Header | None:
+def _plain_header(text: Lexer, at: int) -> OperationHeader | None:
     """Return the header of a module if it is as printers write nearly all, by one expression; None for any other."""
     found = _PLAIN_HEADER.match(text.window, text.seek(at))
     if found is None:
         return None
     base, names = text.base, frozenset[bytes]()
-    attrs: list[Attr] = []
+    attrs: list[TextAttribute] = []
     if found[2] is not None:
         for attribute in _PLAIN_ATTRIBUTE.finditer(text.window, found.start(2), found.end(2)):
             if len(attrs) == limits.ATTRIBUTES:
@@ -87,14 +87,16 @@ def _plain_header(text: Text, at: int) -> Header | None:
             key, literal = attribute.groups()
             start, end = attribute.span(2)
             place = (base + attribute.start(), base + attribute.end(1))
-            attrs.append(Attr(key.strip(b'"'), place, None if start < 0 else (base + start, base + end), literal))
+            attrs.append(
+                TextAttribute(key.strip(b'"'), place, None if start < 0 else (base + start, base + end), literal)
+            )
         names = frozenset(attr.name for attr in attrs)
         if len(names) < len(attrs) or b"sym_name" in names:
             return None
-    return Header(found[1], tuple(attrs), base + found.end(), not _MARKERS.isdisjoint(names))
+    return OperationHeader(found[1], tuple(attrs), base + found.end(), not _MARKERS.isdisjoint(names))
 
 
-def custom_header(text: Text, at: int) -> Header:
+def read_custom_header(text: Lexer, at: int) -> OperationHeader:
     """Return the header of a module or container whose keyword ends at ``at``; it ends behind the ``{`` of the body."""
     plain = _plain_header(text, at)
     if plain:
@@ -102,35 +104,35 @@ def custom_header(text: Text, at: int) -> Header:
     name: bytes | None = None
     at = text.space_end(at)
     if text.peek(at) == b"@":
-        name, at = symbol(text, at)
+        name, at = read_symbol(text, at)
         at = text.space_end(at)
-    attrs: tuple[Attr, ...] = ()
+    attrs: tuple[TextAttribute, ...] = ()
     word = text.match(BARE_ID, at)
     if word and word[0] == b"attributes":
-        attrs, at = dictionary(text, expect(text, text.end(word), b"{", "module header") - 1)
+        attrs, at = read_dictionary(text, expect(text, text.end(word), b"{", "module header") - 1)
     return _header(text, name, attrs, expect(text, at, b"{", "module header"))
 
 
-def generic_header(text: Text, at: int) -> Header:
+def read_generic_header(text: Lexer, at: int) -> OperationHeader:
     """Return the header of an operation in generic form whose name ends at ``at``, up to the ``{`` of its body."""
     at = text.balanced_end(expect(text, at, b"(", "operation") - 1)
     at = text.space_end(at)
     if text.peek(at) == b"[":
         at = text.space_end(text.balanced_end(at))
-    attrs: tuple[Attr, ...] = ()
+    attrs: tuple[TextAttribute, ...] = ()
     if text.peek(at) == b"<":
-        attrs, at = dictionary(text, expect(text, at + 1, b"{", "properties") - 1)
+        attrs, at = read_dictionary(text, expect(text, at + 1, b"{", "properties") - 1)
         at = expect(text, at, b">", "properties")
     at = expect(text, at, b"(", "operation")
     return _header(text, None, attrs, expect(text, at, b"{", "operation"))
 
 
-def generic_trailer(text: Text, at: int, header: Header) -> Header:
+def read_generic_trailer(text: Lexer, at: int, header: OperationHeader) -> OperationHeader:
     """Return a generic header with the attributes that stand behind the region, which ends at ``at``."""
     at = text.space_end(expect(text, at, b")", "operation"))
     attrs = header.attrs
     if text.peek(at) == b"{":
-        more, at = dictionary(text, at)
+        more, at = read_dictionary(text, at)
         attrs = (*attrs, *more)
     at = expect(text, at, b":", "operation")
     at = text.balanced_end(expect(text, at, b"(", "operation type") - 1)
@@ -138,27 +140,27 @@ def generic_trailer(text: Text, at: int, header: Header) -> Header:
     return _header(text, header.name, attrs, at)
 
 
-def location(text: Text, at: int) -> tuple[int, int] | None:
+def read_location(text: Lexer, at: int) -> tuple[int, int] | None:
     """Return where the ``loc(…)`` stands that may be at ``at``, behind an operation and blanks; None for none."""
     found = text.match(_LOCATION, at)
     return (at, text.balanced_end(text.end(found))) if found else None
 
 
-def symbol(text: Text, at: int) -> tuple[bytes, int]:
+def read_symbol(text: Lexer, at: int) -> tuple[bytes, int]:
     """Return the name behind the ``@`` at ``at``, and where it ends."""
     at += 1
     if text.peek(at) == b'"':
         end = text.string_end(at)
-        return unescaped(_short(text, at + 1, end - 1)), end
+        return unescape(_short(text, at + 1, end - 1)), end
     found = text.match(BARE_ID, at)
     if not found:
-        raise fault(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+        raise syntax_error(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
     return found[0], text.end(found)
 
 
-def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
+def read_dictionary(text: Lexer, at: int) -> tuple[tuple[TextAttribute, ...], int]:
     """Return the attributes of the dictionary that starts at ``at``, and the position behind it."""
-    attrs: list[Attr] = []
+    attrs: list[TextAttribute] = []
     opened = at
     at = text.space_end(at + 1)
     if text.peek(at) == b"}":
@@ -168,8 +170,8 @@ def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
         attrs.append(attr)
         if len(attrs) > limits.ATTRIBUTES:
             raise LimitExceeded(
-                f"more than {counted(limits.ATTRIBUTES, 'attribute')} in one dictionary",
-                format=FORMAT,
+                f"more than {pluralize(limits.ATTRIBUTES, 'attribute')} in one dictionary",
+                format=CIR_FORMAT,
                 offset=text.view.offset(opened),
                 hint=limits.advice("ATTRIBUTES"),
                 chain=text.view.chain,
@@ -179,38 +181,38 @@ def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
         if token == b"}":
             return tuple(attrs), at + 1
         if token != b",":
-            raise fault(text.view, at, "wrong attribute dictionary", expected="',' or '}'")
+            raise syntax_error(text.view, at, "wrong attribute dictionary", expected="',' or '}'")
         at += 1
 
 
-def _attribute(text: Text, at: int) -> tuple[Attr, int]:
+def _attribute(text: Lexer, at: int) -> tuple[TextAttribute, int]:
     if text.peek(at) == b'"':
         end = text.string_end(at)
-        name = unescaped(_short(text, at + 1, end - 1))
+        name = unescape(_short(text, at + 1, end - 1))
     else:
         found = text.match(BARE_ID, at)
         if not found:
-            raise fault(text.view, at, "wrong attribute dictionary", expected="the name of an attribute")
+            raise syntax_error(text.view, at, "wrong attribute dictionary", expected="the name of an attribute")
         name, end = found[0], text.end(found)
     following = text.space_end(end)
     if text.peek(following) != b"=":
-        return Attr(name, (at, end), None), end
+        return TextAttribute(name, (at, end), None), end
     start = text.space_end(following + 1)
-    value_end = item_end(text, start)
+    value_end = find_item_end(text, start)
     if value_end == start:
-        raise fault(text.view, start, f"attribute {_text(name)} has no value", expected="a value")
-    if text.peek(start, 5).rstrip(BLANKS + b",}") == b"unit" and value_end == start + 4:
-        return Attr(name, (at, end), None), value_end
-    return Attr(name, (at, end), (start, value_end)), value_end
+        raise syntax_error(text.view, start, f"attribute {_text(name)} has no value", expected="a value")
+    if text.peek(start, 5).rstrip(BLANK_EXPRESSION + b",}") == b"unit" and value_end == start + 4:
+        return TextAttribute(name, (at, end), None), value_end
+    return TextAttribute(name, (at, end), (start, value_end)), value_end
 
 
-def item_end(text: Text, at: int) -> int:
+def find_item_end(text: Lexer, at: int) -> int:
     """Return where the value in a dictionary that starts at ``at`` ends: before a comma or brace, blanks, comments."""
     position = end = at
     while True:
         found = text.search(_ITEM, position)
         if found is None:
-            raise fault(text.view, text.size, "wrong attribute dictionary", expected="',' or '}'")
+            raise syntax_error(text.view, text.size, "wrong attribute dictionary", expected="',' or '}'")
         token, start, after = found[0], text.start(found), text.end(found)
         last = text.trimmed(start, position)
         if last > position:
@@ -218,7 +220,7 @@ def item_end(text: Text, at: int) -> int:
         if token in (b",", b"}"):
             return end
         if token in (b")", b"]"):
-            raise fault(text.view, start, "wrong attribute dictionary", expected="',' or '}'")
+            raise syntax_error(text.view, start, "wrong attribute dictionary", expected="',' or '}'")
         if token == b"//":
             position = text.space_end(start)
         elif token == b"->":
@@ -227,30 +229,30 @@ def item_end(text: Text, at: int) -> int:
             position = end = text.string_end(start) if token == b'"' else text.balanced_end(start)
 
 
-def _header(text: Text, name: bytes | None, attrs: tuple[Attr, ...], end: int) -> Header:
+def _header(text: Lexer, name: bytes | None, attrs: tuple[TextAttribute, ...], end: int) -> OperationHeader:
     """Return a header with ``sym_name`` taken out of the attributes. Raises BadValue for a repeated key."""
     seen: set[bytes] = set()
     kept = []
     for attr in attrs:
         if attr.name in seen:
-            raise fault(text.view, attr.key[0], f"attribute {_text(attr.name)} is given twice")
+            raise syntax_error(text.view, attr.key[0], f"attribute {_text(attr.name)} is given twice")
         seen.add(attr.name)
-        literal = read(text, attr.value) if attr.name == b"sym_name" else b""
+        literal = read_short_text(text, attr.value) if attr.name == b"sym_name" else b""
         if literal.startswith(b'"'):
-            name = unescaped(literal[1:-1])
+            name = unescape(literal[1:-1])
         else:
             kept.append(attr)
-    return Header(name, tuple(kept), end, not _MARKERS.isdisjoint(seen))
+    return OperationHeader(name, tuple(kept), end, not _MARKERS.isdisjoint(seen))
 
 
-def read(text: Text, span: tuple[int, int] | None) -> bytes:
+def read_short_text(text: Lexer, span: tuple[int, int] | None) -> bytes:
     """Return a short part of a text; one that is too long to matter comes cut."""
     return text.view.read(span[0], min(span[1] - span[0], LONGEST)) if span else b""
 
 
-def _short(text: Text, start: int, end: int) -> bytes:
+def _short(text: Lexer, start: int, end: int) -> bytes:
     if end - start > LONGEST:
-        raise fault(text.view, start, f"a name of {end - start} bytes", hint=f"{LONGEST} are the most")
+        raise syntax_error(text.view, start, f"a name of {end - start} bytes", hint=f"{LONGEST} are the most")
     return text.view.read(start, end - start)
 
 

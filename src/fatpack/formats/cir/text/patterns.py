@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.formats.cir.expressions import Expression
+from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.window import STRING
 
 #: Which operations directly in a region stop the run: none; modules; functions and globals too; all.
@@ -21,7 +21,7 @@ def _any(*items: bytes) -> bytes:
 
 
 RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}+=[ \t]*+|)"
-OPERATION = Expression(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
+OPERATION = LazyExpression(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
 
 _TEXT = rb'[^{}"/]++'
 _LINE_TEXT = rb'[^{}"/\n]++'
@@ -44,8 +44,8 @@ def _slash(is_certain: bool) -> bytes:
     return _COMMENT + rb"|/" if is_certain else _ONE_SLASH
 
 
-OPENERS = Expression(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
-CLOSERS = Expression(rb"\}(?:[ \t\r\n]*\})*")
+OPENERS = LazyExpression(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
+CLOSERS = LazyExpression(rb"\}(?:[ \t\r\n]*\})*")
 
 _MODULE_NAMES = rb"builtin\.module|gpu\.module|cir\.offload\.(?:container|module)"
 #: A word that starts no operation at the start of a line: it goes on with the head of one.
@@ -70,8 +70,8 @@ def _matters(word: bytes) -> bytes:
 _FUNCTION_MATTERS = _matters(b"kernel")
 _GLOBAL_MATTERS = _matters(b"fatbin_str")
 #: A function that may be a kernel or launch one, and a global that may hold a GPU binary, from behind the name on.
-FUNCTION_MATTERS = Expression(_FUNCTION_MATTERS)
-GLOBAL_MATTERS = Expression(_GLOBAL_MATTERS)
+FUNCTION_MATTERS = LazyExpression(_FUNCTION_MATTERS)
+GLOBAL_MATTERS = LazyExpression(_GLOBAL_MATTERS)
 _NAMES = {
     MODULES: rb"module|" + _MODULE_NAMES,
     FUNCTIONS: rb"module|"
@@ -91,7 +91,7 @@ _GENERIC_NAMES = {
 _NO_VALUE = rb'(?<![(\[,<@]")(?<![(\[,<@] ")(?<!at ")'
 _NO_OPERATION = _NO_VALUE + rb'(?<!=")(?<!= ")'
 #: A string at which a run stops because it names an operation, not because it does not end.
-WANTED_STRING = Expression(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
+WANTED_STRING = LazyExpression(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
 
 
 def _run(wanted: int, is_certain: bool) -> bytes:
@@ -109,18 +109,18 @@ def _run(wanted: int, is_certain: bool) -> bytes:
 #: Text up to what has to be looked at, by what that is and whether every ``//`` outside of strings is a comment, to be
 #: stepped over too.
 RUN = {
-    (wanted, is_certain): Expression(_run(wanted, is_certain))
+    (wanted, is_certain): LazyExpression(_run(wanted, is_certain))
     for wanted in (NOTHING, MODULES, FUNCTIONS, ALL)
     for is_certain in (False, True)
 }
 
 #: A brace and all that it encloses, by the same.
-GROUP = {is_certain: Expression(_group(_TEXT, STRING, _slash(is_certain))) for is_certain in (False, True)}
+GROUP = {is_certain: LazyExpression(_group(_TEXT, STRING, _slash(is_certain))) for is_certain in (False, True)}
 
 
 #: Lines that start an operation, and are not the next key of a dictionary.
 _LINE = rb"\n(?=[ \t%A-Za-z_])(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
-_LINES = Expression(_LINE)
+_LINES = LazyExpression(_LINE)
 #: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
 _WORDS = ("return", "yield", "break", "continue", "unreachable", "trap", "resume", "terminator")
 _ALONE = "|".join(f"(?<={word})" for word in _WORDS).encode()
@@ -128,8 +128,8 @@ _IN_BRACE = (
     rb"\{[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$]*+\.[\w$.]++(?:(?=[ \t]*+\})(?:" + _ALONE + rb")"
     rb"|(?![ \t]*+\})(?!\s*+[=,]))|return(?=[ \t]*+\}))"
 )
-_BRACED = Expression(_IN_BRACE)
-_CALLED = Expression(rb'"[ \t]*\(')
+_BRACED = LazyExpression(_IN_BRACE)
+_CALLED = LazyExpression(rb'"[ \t]*\(')
 
 
 def _unless(expression: bytes) -> bytes:
@@ -148,7 +148,7 @@ _NO_OPERATIONS = _any(
 )
 #: Operations wherever they stand, and, empty, the end of the text. What no operation starts with is stepped over inside
 #: of the match: an object per operation, and none for the rest.
-_OPERATIONS = Expression(_NO_OPERATIONS + b"(?:" + b"|".join((_LINE, _IN_BRACE, _CALL)) + rb"|\Z)")
+_OPERATIONS = LazyExpression(_NO_OPERATIONS + b"(?:" + b"|".join((_LINE, _IN_BRACE, _CALL)) + rb"|\Z)")
 
 
 #: What follows a brace: something that only dictionaries and types hold, or a lone word. Of empty braces, those that
@@ -159,7 +159,7 @@ _DICTIONARY = (
     rb"|\}(?![ \t]*+(?:loc\(|//|[\r\n}]|\Z))))"
 )
 _LONE_WORD = rb"[ \t]*+([A-Za-z_][\w$.]*+)[ \t]*+\}"
-_BRACE = Expression(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
+_BRACE = LazyExpression(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
 _LONE = tuple(word.encode() for word in _WORDS)
 
 
@@ -203,15 +203,15 @@ def _function(*, is_next: bool) -> bytes:
 #: one line, with nothing but a location behind its region, if it has one, and another operation or the end of the
 #: region it is in in the next line. The groups are the head from the name of the operation on, the symbol, and the
 #: brace of the body, if it has one. For text in which every ``//`` is a comment.
-NEXT_FUNCTION = Expression(_function(is_next=True))
-FUNCTION = Expression(_function(is_next=False))
+NEXT_FUNCTION = LazyExpression(_function(is_next=True))
+FUNCTION = LazyExpression(_function(is_next=False))
 
 
 #: Operations from which on a Counter pays.
 _FEW = 32
 
 
-def count(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None:
+def count_operations(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None:
     """Add the operations in a part of a window to their counts; the names of generic ones without a dot get a quote."""
     if not (_CALLED.search(window, start, end) or _BRACED.search(window, start, end)):
         names = _LINES.findall(window, start, end)

@@ -7,8 +7,8 @@ attribute ``cir.cu.device_binary``.
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.faults import fault, place
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.faults import line_and_column, syntax_error
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -20,8 +20,8 @@ _ESCAPE_CLASSES = bytes(
     for code in range(256)
 )
 
-_BAD_ESCAPE = Expression(rb'(?<!\\)(?:\\\\)*(\\(?!["\\nt]|[0-9A-Fa-f]{2}))')
-_SPECIAL = Expression(rb"[^ !#-\[\]-~]")
+_BAD_ESCAPE = LazyExpression(rb'(?<!\\)(?:\\\\)*(\\(?!["\\nt]|[0-9A-Fa-f]{2}))')
+_SPECIAL = LazyExpression(rb"[^ !#-\[\]-~]")
 
 
 def short_string_end(view: View, window: bytes, index: int, base: int) -> int:
@@ -46,11 +46,11 @@ def long_string_end(view: View, at: int) -> int:
             return position + quote + 1
         position += len(part)
         if is_last:
-            raise fault(view, len(view), "a string is not closed", expected="'\"'", hint=_hint(view, at))
+            raise syntax_error(view, len(view), "a string is not closed", expected="'\"'", hint=_hint(view, at))
 
 
 def _hint(view: View, at: int) -> str:
-    return f"the string starts at {place(view, at)}"
+    return f"the string starts at {line_and_column(view, at)}"
 
 
 def _closing_quote(block: bytes, start: int) -> int:
@@ -83,7 +83,7 @@ def _check(view: View, at: int, part: bytes, start: int) -> None:
     """Raise BadValue where a part of a string holds a line end or an escape that MLIR does not know."""
     ends = [end for end in (part.find(code) for code in (b"\n", b"\v", b"\f")) if end >= 0]
     if ends:
-        raise fault(
+        raise syntax_error(
             view, at + min(ends), "a string is not closed", expected="'\"' in the same line", hint=_hint(view, start)
         )
     if b"\\" not in part:
@@ -93,7 +93,7 @@ def _check(view: View, at: int, part: bytes, start: int) -> None:
     if classes.count(b"\\") != good:
         bad = _BAD_ESCAPE.search(part)
         index = bad.start(1) if bad else 0
-        raise fault(
+        raise syntax_error(
             view,
             at + index,
             "an unknown escape in a string",
@@ -102,7 +102,7 @@ def _check(view: View, at: int, part: bytes, start: int) -> None:
         )
 
 
-def unescaped(string: bytes) -> bytes:
+def unescape(string: bytes) -> bytes:
     """Return the bytes that the inside of a string literal stands for; at the speed of copying, however long it is."""
     if b"\\" not in string:
         return string
@@ -114,7 +114,7 @@ def unescaped(string: bytes) -> bytes:
         return string  # no valid literal, which whoever looked for its end has reported
 
 
-def unescaped_view(literal: View) -> bytes:
+def unescape_view(literal: View) -> bytes:
     """Return what :func:`unescaped` does for the inside of a long literal, without a copy of the literal itself."""
     parts = []
     at = 0
@@ -122,11 +122,11 @@ def unescaped_view(literal: View) -> bytes:
         block = literal.head(at, limits.CHUNK)
         if at + len(block) < len(literal):
             block = block[: _aligned(block)]
-        parts.append(unescaped(block))
+        parts.append(unescape(block))
         at += len(block)
     return b"".join(parts)
 
 
-def escaped(data: bytes) -> bytes:
+def escape_string(data: bytes) -> bytes:
     """Return a string literal, quotes included, as MLIR's printer writes these bytes."""
     return b'"%s"' % _SPECIAL.sub(lambda found: b"\\\\" if found[0] == b"\\" else b"\\%02X" % found[0][0], data)

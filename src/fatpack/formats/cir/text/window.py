@@ -13,8 +13,8 @@ The rules, with LLVM 22's ``mlir/lib/AsmParser/Lexer.cpp`` as their source and m
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import Expression
-from fatpack.formats.cir.text.faults import fault, place
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.text.faults import line_and_column, syntax_error
 from fatpack.formats.cir.text.strings import long_string_end, short_string_end
 
 TYPE_CHECKING = False
@@ -29,17 +29,17 @@ MARGIN = 1 << 12
 
 #: Bytes of a text from which on it is worth compiling the expressions that step over many values at once: those of
 #: definitions take as long as five starts of the interpreter. Without them, one definition takes 0.006 of a start.
-WORTH = 1 << 13
+MIN_COMPILED_SIZE = 1 << 13
 
-BARE_ID = Expression(rb"[A-Za-z_][A-Za-z0-9_$.]*")
+BARE_ID = LazyExpression(rb"[A-Za-z_][A-Za-z0-9_$.]*")
 #: An alias, or a dialect's attribute or type.
-SIGIL_ID = Expression(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
-SYMBOL = Expression(rb"@(?=[A-Za-z_\"])")
-NUMBER = Expression(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
-_BLANK = Expression(rb"[ \t\r\n\0]*")
-_COMMENT = Expression(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
-_STRING = Expression(rb'"[^"\\\n\v\f]*"')
-_BRACKET = Expression(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
+SIGIL_ID = LazyExpression(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
+SYMBOL = LazyExpression(rb"@(?=[A-Za-z_\"])")
+NUMBER = LazyExpression(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
+_BLANK = LazyExpression(rb"[ \t\r\n\0]*")
+_COMMENT = LazyExpression(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
+_STRING = LazyExpression(rb'"[^"\\\n\v\f]*"')
+_BRACKET = LazyExpression(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
 #: Strings with nothing but valid escapes.
 STRING = rb'"[^"\\\n\v\f]*+(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*+)*+"'
 
@@ -58,21 +58,21 @@ def body_expression(text: bytes) -> bytes:
     return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*+>"
 
 
-PLAIN_BODY = Expression(body_expression(rb'[^<>(){}\[\]"/-]++'))
-_BODY_PREFIX = Expression(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
+PLAIN_BODY = LazyExpression(body_expression(rb'[^<>(){}\[\]"/-]++'))
+_BODY_PREFIX = LazyExpression(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
 
-BLANKS = b" \t\r\n\0"
+BLANK_EXPRESSION = b" \t\r\n\0"
 
 _CLOSER = {b"(": b")", b"[": b"]", b"{": b"}", b"<": b">"}
 
 
-class Text:
+class Lexer:
     """A text and the window through which it is looked at. All positions are those of the view."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.size = len(view)
-        self.is_long = self.size > WORTH
+        self.is_long = self.size > MIN_COMPILED_SIZE
         self.base = 0
         self.window = b""
         self._next: dict[bytes, tuple[bytes, int, int]] = {}
@@ -103,7 +103,7 @@ class Text:
             return 0
         return index
 
-    def match(self, pattern: Expression, at: int) -> Match[bytes] | None:
+    def match(self, pattern: LazyExpression, at: int) -> Match[bytes] | None:
         """Return the match of an expression at a position, rule 2; :meth:`end` says where it ends."""
         index = self.seek(at)
         found = pattern.match(self.window, index)
@@ -114,7 +114,7 @@ class Text:
             found = pattern.match(self.window)
         return found
 
-    def search(self, pattern: Expression, at: int) -> Match[bytes] | None:
+    def search(self, pattern: LazyExpression, at: int) -> Match[bytes] | None:
         """Return the first match of an expression at or behind a position; :meth:`start` says where it is."""
         index, size = self.seek(at), WINDOW
         while True:
@@ -157,7 +157,7 @@ class Text:
         """Return the position behind the last byte before ``at`` that is not blank, at least ``floor``."""
         while at > floor:
             size = min(64, at - floor)
-            left = len(self.view.read(at - size, size).rstrip(BLANKS))
+            left = len(self.view.read(at - size, size).rstrip(BLANK_EXPRESSION))
             at -= size - left
             if left:
                 break
@@ -199,7 +199,7 @@ class Text:
                     brackets.open(token, token == b"<" and not brackets.is_opaque and self._is_dialect_body(start))
                 elif not brackets.close(token):
                     expected = brackets.expected
-                    raise fault(
+                    raise syntax_error(
                         self.view, start, "brackets do not match", expected=expected, found=f"{token.decode()!r}"
                     )
                 if not brackets.stack:
@@ -214,8 +214,8 @@ class Text:
         return _BODY_PREFIX.search(before) is not None
 
     def _unclosed(self, at: int, brackets: _Brackets) -> Exception:
-        problem = f"the bracket opened at {place(self.view, at)} is not closed"
-        return fault(self.view, self.size, problem, expected=brackets.expected)
+        problem = f"the bracket opened at {line_and_column(self.view, at)} is not closed"
+        return syntax_error(self.view, self.size, problem, expected=brackets.expected)
 
 
 class _Brackets:

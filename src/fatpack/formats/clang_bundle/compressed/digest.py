@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    class Digest(Protocol):
+    class Md5Digest(Protocol):
         """What ``hashlib`` makes."""
 
         def update(self, data: Buffer, /) -> None:
@@ -26,11 +26,11 @@ HASH_SIZE = 8
 _LARGE = 4 << 20
 
 
-def new_digest(size: int) -> Digest:
+def new_digest(size: int) -> Md5Digest:
     """Return a new MD5 for ``size`` bytes; ``digest()[:HASH_SIZE]`` is what bundles store."""
     try:
         module = import_module("hashlib" if size >= _LARGE else "_md5")
     except ImportError:  # an interpreter without its own MD5
         module = import_module("hashlib")
-    digest: Digest = module.md5(usedforsecurity=False)
+    digest: Md5Digest = module.md5(usedforsecurity=False)
     return digest

@@ -5,12 +5,12 @@ Programs hold thousands of such images, and listing them takes the first bytes o
 
 from __future__ import annotations
 
-from fatpack.codec import beginning, decompress
-from fatpack.codec import inflated as in_pieces
-from fatpack.errors import hexadecimal
-from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.io.source import Derived
-from fatpack.io.sources.inflated import Call, InflatedSource
+from fatpack.codec import decompress, inflate_beginning
+from fatpack.codec import inflate_pieces as in_pieces
+from fatpack.errors import format_hex
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
+from fatpack.io.source import VirtualName
+from fatpack.io.sources.inflated import InflatedSource, PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BEGINNING = 4096
 
 
-class Latest:
+class BeginningCache:
     """The beginning of the image read last, which is all that is kept of beginnings: one for a whole section."""
 
     def __init__(self) -> None:
@@ -33,10 +33,12 @@ class Latest:
 class _FrameSource(InflatedSource):
     """The content of a frame; ``frame`` are its bytes as stored."""
 
-    def __init__(self, frame: View, size: int, name: str, latest: Latest) -> None:
+    def __init__(self, frame: View, size: int, name: str, latest: BeginningCache) -> None:
         present = min(len(frame), frame.source.present)
-        stream = Call(_pieces, frame, size)
-        super().__init__(size, Call(_inflate, frame, size), name, present=present, origin=frame.source, stream=stream)
+        stream = PicklableCall(_frame_pieces, frame, size)
+        super().__init__(
+            size, PicklableCall(_inflate_frame, frame, size), name, present=present, origin=frame.source, stream=stream
+        )
         self._frame = frame
         self._latest = latest
 
@@ -46,22 +48,22 @@ class _FrameSource(InflatedSource):
             latest = self._latest
             if latest.owner is not self:
                 latest.owner, latest.data = None, b""
-                latest.data = beginning(self._frame, min(_BEGINNING, self.size), format=FORMAT)
+                latest.data = inflate_beginning(self._frame, min(_BEGINNING, self.size), format=BUNDLE_FORMAT)
                 latest.owner = self
             if offset + size <= len(latest.data):
                 return latest.data[offset : offset + size]
         return super().read(offset, size)
 
 
-def _inflate(frame: View, size: int) -> bytes | bytearray:
-    return decompress(frame, "zstd", size, format=FORMAT)
+def _inflate_frame(frame: View, size: int) -> bytes | bytearray:
+    return decompress(frame, "zstd", size, format=BUNDLE_FORMAT)
 
 
-def _pieces(frame: View, size: int) -> Iterator[bytes]:
-    return in_pieces(frame, "zstd", size, format=FORMAT)
+def _frame_pieces(frame: View, size: int) -> Iterator[bytes]:
+    return in_pieces(frame, "zstd", size, format=BUNDLE_FORMAT)
 
 
-def inflated(frame: View, size: int, latest: Latest) -> View:
+def frame_view(frame: View, size: int, latest: BeginningCache) -> View:
     """Return the ``size`` bytes that a zstd frame inflates to; reading them raises BadValue where it does not."""
-    name = Derived(f"inflated zstd at {hexadecimal(frame.start)}")
+    name = VirtualName(f"inflated zstd at {format_hex(frame.start)}")
     return _FrameSource(frame, size, name, latest).view().replace(chain=(*frame.chain, name))

@@ -8,8 +8,8 @@ Version 1 of the compressed bundle stores no size, and the one that later versio
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.codec import too_much
-from fatpack.formats.clang_bundle.layout import FORMAT
+from fatpack.codec import inflation_limit_error
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ _BLOCK_CONTENT = 128 << 10
 _ZLIB_STEP = 1 << 20
 
 
-def stream_end(data: View, method: str) -> int | None:
+def find_stream_end(data: View, method: str) -> int | None:
     """Return how many bytes the stream at the start of ``data`` takes, or None if it is damaged or cut short.
 
     Raises LimitExceeded for one of zlib that inflates to more than it may. Of zstd, all frames that follow each other
     are one stream, skippable ones too.
     """
-    found = measure(data, method)
+    found = measure_stream(data, method)
     return None if found is None else found[0]
 
 
-def measure(data: View, method: str) -> tuple[int, int | None] | None:
+def measure_stream(data: View, method: str) -> tuple[int, int | None] | None:
     """Return where a stream ends as :func:`stream_end` does, and how many bytes it inflates to.
 
     The latter is what the frames of zstd say, which decompressors hold them to; None if one of them does not say.
@@ -74,7 +74,7 @@ def _block_budget(data: View) -> int:
     return _LEAST_BLOCKS + len(data) // _BYTES_PER_BLOCK
 
 
-def frame(data: View) -> tuple[int, int | None] | None:
+def measure_frame(data: View) -> tuple[int, int | None] | None:
     """Return how many bytes the one zstd frame at the start of ``data`` takes, and how many it says it inflates to.
 
     The latter is None where the frame does not say. None: there is no frame, or it is damaged or cut short.
@@ -106,7 +106,7 @@ def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | N
             return (at, size if width else None) if at <= len(data) else None
 
 
-def is_longer(data: View, size: int) -> bool:
+def inflates_beyond(data: View, size: int) -> bool:
     """Return whether a zlib stream inflates to more than ``size`` bytes before it ends, or turns out to be damaged."""
     return any(made > size for _, made in _zlib_steps(data))
 
@@ -130,7 +130,7 @@ def _zlib_steps(data: View) -> Iterator[tuple[int | None, int]]:
                 made += len(out)
                 rest = stream.unconsumed_tail
                 if not data.source.draw(data.start, made):
-                    raise too_much(data, None, format=FORMAT)
+                    raise inflation_limit_error(data, None, format=BUNDLE_FORMAT)
                 yield taken - len(stream.unused_data) if stream.eof else None, made
                 if stream.eof:
                     return

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.codec import inflated
-from fatpack.formats.clang_bundle.byte_map import gaps, stray
+from fatpack.codec import inflate_pieces
+from fatpack.formats.clang_bundle.byte_map import find_gaps, note_stray_bytes
 from fatpack.formats.clang_bundle.compressed.digest import new_digest
 from fatpack.formats.clang_bundle.compressed.read import check_hash
-from fatpack.formats.clang_bundle.compressed.stream_end import stream_end
-from fatpack.formats.clang_bundle.faults import Faults
-from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle
+from fatpack.formats.clang_bundle.compressed.stream_end import find_stream_end
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
+from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle
+from fatpack.formats.faults import FindingCollector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,28 +36,28 @@ def verify(container: Container) -> list[Finding]:
     run in a thread of its own. Raises FormatError for a damaged stream.
     """
     record = container.record
-    faults = Faults()
+    faults = FindingCollector()
     if not isinstance(record, CompressedBundle) or not is_unchecked(container):
         return faults.findings
     inside = record.inside
     size = inside.stored.source.size
-    places = gaps(inside) if isinstance(inside, Bundle) else iter(())
+    places = find_gaps(inside) if isinstance(inside, BinaryBundle) else iter(())
     stray_bytes = _StrayBytes(places)
     digest = new_digest(size)
-    for piece in inflated(record.stream, record.method, size, format=FORMAT):
+    for piece in inflate_pieces(record.stream, record.method, size, format=BUNDLE_FORMAT):
         digest.update(piece)
         stray_bytes.look(piece)
     if record.method == "zlib":  # where that ends only inflating tells, too
         _tail(record, faults)
     for start, end, owner in stray_bytes.found:
-        stray(inside.stored, start, end, owner, faults)
+        note_stray_bytes(inside.stored, start, end, owner, faults)
     check_hash(record.stored, record.version, record.hash, digest.digest(), faults)
     return faults.findings
 
 
-def _tail(record: CompressedBundle, faults: Faults) -> None:
+def _tail(record: CompressedBundle, faults: FindingCollector) -> None:
     """Note bytes behind a stream that its container counts as a part of it."""
-    end = stream_end(record.stream, record.method)
+    end = find_stream_end(record.stream, record.method)
     tail = None if end is None else record.stream.slice(end, len(record.stream) - end)
     if tail is not None and not tail.is_zero():
         faults.unexpected("FP1308", tail.span(), f"{len(tail)} bytes after the compressed data belong to nothing")

@@ -20,7 +20,13 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.ids import llvm_words
-from fatpack.formats.clang_bundle.ids.llvm_triple import environment, is_architecture, normalise, object_format, read
+from fatpack.formats.clang_bundle.ids.llvm_triple import (
+    is_architecture,
+    normalize_triple,
+    parse_environment,
+    parse_llvm_triple,
+    parse_object_format,
+)
 from fatpack.model import Target
 from fatpack.record import Record
 
@@ -28,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.target import Conflict
+    from fatpack.target.compatibility import Conflict
 
 
 class BundleId(Record):
@@ -87,7 +93,7 @@ def _looks_like_processor(part: str) -> bool:
 
 def _may_be_environment(part: str) -> bool:
     # DPC++ of 2019 to 2021 wrote sycldevice as the environment of SYCL targets.
-    return part in ("", "unknown", "sycldevice") or bool(environment(part) or object_format(part))
+    return part in ("", "unknown", "sycldevice") or bool(parse_environment(part) or parse_object_format(part))
 
 
 def id_for(target: Target) -> str:
@@ -109,7 +115,7 @@ def id_for(target: Target) -> str:
 def _stored_triple(parts: Sequence[str]) -> str:
     """Return four parts of a triple as LLVM 22 stores them: AMD's without an environment, others with all four."""
     triple = "-".join(parts)
-    return f"{normalise(triple, 3)}-" if parts[2].startswith("amdhsa") else normalise(triple, 4)
+    return f"{normalize_triple(triple, 3)}-" if parts[2].startswith("amdhsa") else normalize_triple(triple, 4)
 
 
 class _Llvm22(Record):
@@ -218,14 +224,14 @@ def _target_id_features(triple: str, target_id: str, llvm: str) -> tuple[str, di
     return processor, found
 
 
-def compatible_llvm22(entry: str, request: str, *, hip_openmp: bool = False, llvm: str = "22") -> bool:
+def is_compatible_id_llvm22(entry: str, request: str, *, hip_openmp: bool = False, llvm: str = "22") -> bool:
     """Return whether clang-offload-bundler 22, or 23, hands out the entry when the request is asked for.
 
     The request is brought into normal form first, the entry is taken as stored. ``hip_openmp`` is the option
     ``-hip-openmp-compatible``. Raises UsageError for an ID of fewer than five parts, at which the tool stops.
     """
     have, want = _as_llvm22(entry), _as_llvm22(stored_by_llvm22(request))
-    is_same_triple = read(have.triple).is_compatible(read(want.triple))
+    is_same_triple = parse_llvm_triple(have.triple).is_compatible(parse_llvm_triple(want.triple))
     if have.kind == want.kind and is_same_triple and have.target_id == want.target_id:
         return True
     if not is_same_triple or not kinds_agree(have.kind, want.kind, hip_openmp):
@@ -237,19 +243,21 @@ def compatible_llvm22(entry: str, request: str, *, hip_openmp: bool = False, llv
     return first[1].items() <= second[1].items()
 
 
-def compatible(entry: str, request: str, *, hip_openmp: bool = False) -> bool:
+def is_compatible_id(entry: str, request: str, *, hip_openmp: bool = False) -> bool:
     """Return whether an entry may be handed out for a request, IDs of any shape on either side.
 
     As LLVM 22 intends it: kinds and triples agree, the processors are equal as text, and every feature that the
     entry fixes is asked for with the same sign. Unknown processors stay apart. A generic processor does not stand
-    for a specific one here; :func:`fatpack.target.serves` knows those. LLVM 23's names of AMD's triples are those of
+    for a specific one here; :func:`fatpack.target.can_serve` knows those. LLVM 23's names of AMD's triples are those of
     LLVM 22: ``amdgpu9.0a-amd-amdhsa--`` is ``amdgcn-amd-amdhsa--gfx90a``.
     """
     from fatpack.target.triple import as_llvm22
 
     have, want = parse_id(entry), parse_id(request)
     first, second = (Target(*as_llvm22(item.triple, item.arch)) for item in (have, want))
-    if not kinds_agree(have.kind, want.kind, hip_openmp) or not read(first.triple).is_compatible(read(second.triple)):
+    if not kinds_agree(have.kind, want.kind, hip_openmp) or not parse_llvm_triple(first.triple).is_compatible(
+        parse_llvm_triple(second.triple)
+    ):
         return False
     return first.processor == second.processor and set(first.features) <= set(second.features)
 
@@ -286,12 +294,12 @@ def first_conflict_llvm22(target_ids: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def conflicts(spellings: Sequence[str]) -> list[Conflict]:
+def find_id_conflicts(spellings: Sequence[str]) -> list[Conflict]:
     """Return every conflict as clang intends the rule: for one processor, a feature is in all target-ids or in none.
 
     ``hip`` and ``hipv4`` are different groups, as they are to clang.
     """
-    from fatpack.target import conflicts as target_conflicts
+    from fatpack.target.compatibility import find_conflicts as target_conflicts
 
     ids = [parse_id(spelling) for spelling in spellings]
     return target_conflicts(Target(item.triple, item.arch, item.kind, item.spelling) for item in ids)

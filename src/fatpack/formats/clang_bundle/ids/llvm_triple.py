@@ -30,18 +30,18 @@ def is_architecture(word: str) -> bool:
     return word in llvm_words.ARCHITECTURES or word.startswith("kalimba")
 
 
-def system(word: str) -> str:
+def parse_system(word: str) -> str:
     """Return the operating system that a word names, "" for none: ``darwin23`` is darwin, win32 is windows."""
     found = next((name for name in llvm_words.SYSTEMS if word.startswith(name)), "")
     return llvm_words.SYSTEM_ALIASES.get(found, found)
 
 
-def environment(word: str) -> str:
+def parse_environment(word: str) -> str:
     """Return the environment that a word names, "" for none: ``android21`` is android."""
     return next((name for name in llvm_words.ENVIRONMENTS if word.startswith(name)), "")
 
 
-def object_format(word: str) -> str:
+def parse_object_format(word: str) -> str:
     """Return the object format that the end of an environment names, "" for none."""
     return next((name for name in llvm_words.OBJECT_FORMATS if word.endswith(name)), "")
 
@@ -58,20 +58,20 @@ def _is_cygwin(word: str) -> bool:
 _FIXED: tuple[Callable[[str], bool], ...] = (
     is_architecture,
     lambda word: word in llvm_words.VENDORS,
-    lambda word: bool(system(word)),
-    lambda word: bool(environment(word)),
+    lambda word: bool(parse_system(word)),
+    lambda word: bool(parse_environment(word)),
 )
 
 #: position in a triple → whether a word found elsewhere may be moved there
 _MOVABLE: tuple[Callable[[str], bool], ...] = (
     _FIXED[0],
     _FIXED[1],
-    lambda word: bool(system(word)) or _is_mingw(word) or _is_cygwin(word),
-    lambda word: bool(environment(word) or object_format(word)),
+    lambda word: bool(parse_system(word)) or _is_mingw(word) or _is_cygwin(word),
+    lambda word: bool(parse_environment(word) or parse_object_format(word)),
 )
 
 
-def normalise(triple: str, count: int = 4) -> str:
+def normalize_triple(triple: str, count: int = 4) -> str:
     """Return the triple in LLVM 22's normal form, of exactly ``count`` parts (3 or 4)."""
     parts = triple.split("-")
     # Position 0 always stays in a bundle ID: the bundler refuses architectures that it does not know.
@@ -131,13 +131,13 @@ def _move_right(parts: list[str], fixed: Sequence[bool], at: int, place: int) ->
 def _special_cases(parts: list[str], is_mingw: bool, is_cygwin: bool) -> None:
     """Rewrite environments and the names of Windows in place."""
     word = parts[3] if len(parts) > 3 else ""
-    named = environment(word)
+    named = parse_environment(word)
     if word.startswith("androideabi"):
         parts[3] = word = f"android{word[len('androideabi') :]}"
     if len(parts) > 3 and parts[1] == "suse" and named == "gnueabi":
         parts[3] = "gnueabihf"
-    form = object_format(word)
-    is_windows = len(parts) > 2 and system(parts[2]) == "windows"
+    form = parse_object_format(word)
+    is_windows = len(parts) > 2 and parse_system(parts[2]) == "windows"
     if is_windows:
         parts[2:] = ["windows", word if named else form if form and form != "coff" else "msvc"]
     elif is_mingw or is_cygwin:
@@ -165,15 +165,19 @@ class LlvmTriple(Record):
         return self.vendor == "apple" or is_same_environment
 
 
-def read(triple: str) -> LlvmTriple:
+def parse_llvm_triple(triple: str) -> LlvmTriple:
     """Return what LLVM 22 understands of a triple of up to four parts."""
     architecture, vendor, name, env = [*triple.split("-", 3), "", "", ""][:4]
     architecture = _SAME_ARCHITECTURE.get(architecture, architecture)
     architecture = "kalimba" if architecture.startswith("kalimba") else architecture
     vendor = vendor if vendor in llvm_words.VENDORS else ""
-    os_name = system(name)
+    os_name = parse_system(name)
     return LlvmTriple(
-        architecture, vendor, os_name, environment(env), object_format(env) or _default_format(architecture, os_name)
+        architecture,
+        vendor,
+        os_name,
+        parse_environment(env),
+        parse_object_format(env) or _default_format(architecture, os_name),
     )
 
 

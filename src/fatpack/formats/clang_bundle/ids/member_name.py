@@ -16,7 +16,7 @@ def member_name(member: str, spelling: str) -> str:
     return f"{stem}-{spelling}{stem}{extension}".replace(":", "_")
 
 
-def stem_of(name: str, spelling: str) -> str:
+def member_stem(name: str, spelling: str) -> str:
     """Return the stem of the member that an image of an ID came from, for a name of any kind; never fails."""
     stem, _ = _split(name)
     first, found, second = stem.partition(f"-{spelling}".replace(":", "_"))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from fatpack.errors import hexadecimal
-from fatpack.formats import sniff
+from fatpack.errors import format_hex
+from fatpack.formats import format_by_magic
 from fatpack.formats.clang_bundle.byte_map import check_places
-from fatpack.formats.clang_bundle.faults import Faults, fault
-from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, MAGIC
-from fatpack.formats.clang_bundle.plain.entries import alignment, image_of, text
-from fatpack.formats.clang_bundle.plain.table import Table, read_table
-from fatpack.formats.clang_bundle.stored import Bundle, Entry, entry_read
+from fatpack.formats.clang_bundle.faults import bundle_error
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, DESCRIPTOR, HEADER, MAGIC
+from fatpack.formats.clang_bundle.plain.entries import decode_id, find_alignment, make_bundle_image
+from fatpack.formats.clang_bundle.plain.table import BundleTable, read_table
+from fatpack.formats.clang_bundle.stored import BinaryBundle, BundleEntry, stored_bundle_entry
+from fatpack.formats.faults import FindingCollector
 from fatpack.model import Container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.io.source import View
-    from fatpack.model import Span
+    from fatpack.io.source import Span, View
 
 #: How far behind a bundle the next one may start: linkers align bundles to this, and pad with zeros.
 _ALIGNMENT = 4096
@@ -24,7 +24,7 @@ _ALIGNMENT = 4096
 _HIP_READS = 4096
 
 
-def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
+def parse_binary(view: View, at: int, faults: FindingCollector, *, is_inflated: bool = False) -> Container:
     """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it comes from another."""
     total = len(view) - at
     rest = view.slice(at, total)
@@ -32,15 +32,17 @@ def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = Fal
     if not is_inflated:
         table = _without_swallowed(rest, table, faults)
     stored = rest.slice(0, _end(rest, table))
-    images = tuple([image_of(row.entry, rest.slice(min(row.entry.offset, total), row.size)) for row in table.rows])
-    align = alignment([(row.entry.offset, row.size) for row in table.rows], table.end)
+    images = tuple(
+        [make_bundle_image(row.entry, rest.slice(min(row.entry.offset, total), row.size)) for row in table.rows]
+    )
+    align = find_alignment([(row.entry.offset, row.size) for row in table.rows], table.end)
     attrs = {"flavour": "binary", "align": str(align)}
-    record = Bundle(stored, images, attrs, table.count, table.end)
+    record = BinaryBundle(stored, images, attrs, table.count, table.end)
     _remarks(record, rest, faults)
     if not is_inflated:
         _check_hip_runtime(record, faults)
     return Container(
-        FORMAT,
+        BUNDLE_FORMAT,
         0,
         images,
         stored.span(),
@@ -51,17 +53,17 @@ def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = Fal
     )
 
 
-def extent(view: View, at: int) -> int:
+def binary_extent(view: View, at: int) -> int:
     """Return the bytes that a binary bundle takes, damage included. Raises Truncated when its header is cut."""
     rest = view.slice(at, len(view) - at)
-    return _end(rest, _without_swallowed(rest, read_table(rest, Faults()), Faults()))
+    return _end(rest, _without_swallowed(rest, read_table(rest, FindingCollector()), FindingCollector()))
 
 
-def _end(rest: View, table: Table) -> int:
+def _end(rest: View, table: BundleTable) -> int:
     return min(_stated_end(rest, table), len(rest))
 
 
-def _stated_end(rest: View, table: Table) -> int:
+def _stated_end(rest: View, table: BundleTable) -> int:
     """Return where a bundle ends by its table, which may be behind what is there."""
     end = max([table.end, *(row.entry.offset + row.size for row in table.rows if row.size)])
     last = max([0, *(row.entry.offset for row in table.rows if not row.size)])
@@ -71,7 +73,7 @@ def _stated_end(rest: View, table: Table) -> int:
     return end
 
 
-def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
+def _without_swallowed(rest: View, table: BundleTable, faults: FindingCollector) -> BundleTable:
     """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
 
     A magic inside an image is no container of ours: an image may be a bundle, or a part of one. So this is only
@@ -85,7 +87,7 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     end = last.entry.offset + last.size
     before = max([table.end, *(row.entry.offset + row.size for row in rows[:-1])])
     follower = rest.head(_next_content(rest, end), len(MAGIC))
-    if _stated_end(rest, table) >= len(rest) or (follower and sniff(follower) is not None):
+    if _stated_end(rest, table) >= len(rest) or (follower and format_by_magic(follower) is not None):
         return table
     at = _next_content(rest, before)
     if rest.head(at, len(MAGIC)) != MAGIC:
@@ -95,12 +97,12 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     nested = rest.slice(at, len(rest) - at)
     if len(nested) < HEADER.size:
         return table
-    nested_end = at + _stated_end(nested, read_table(nested, Faults()))
+    nested_end = at + _stated_end(nested, read_table(nested, FindingCollector()))
     if nested_end <= end or (not follower and nested_end != len(rest)):
         return table
-    problem = f"the image reaches into the bundle at {hexadecimal(rest.offset(at))}"
+    problem = f"the image reaches into the bundle at {format_hex(rest.offset(at))}"
     span = rest.span(last.entry.at, DESCRIPTOR.size + len(last.entry.id))
-    faults.unreadable("FP1301", fault(rest, last.entry.at, text(last.entry.id)[:80], problem), span)
+    faults.unreadable("FP1301", bundle_error(rest, last.entry.at, decode_id(last.entry.id)[:80], problem), span)
     return table.replace(rows=tuple(row for row in table.rows if row is not last))
 
 
@@ -111,16 +113,16 @@ def _next_content(rest: View, at: int) -> int:
     return found if found < end else len(rest)
 
 
-def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
+def _remarks(record: BinaryBundle, rest: View, faults: FindingCollector) -> None:
     """Note what is unexpected about the entries without being damage."""
     seen: dict[bytes, int] = {}
     size = len(record.stored)
     # Of what is cut short, offsets past the end are no quirk of an old producer.
     is_whole = not any(item.severity == "error" for item in faults.findings)
     for number, image in enumerate(record.images):
-        entry = entry_read(image)
+        entry = stored_bundle_entry(image)
         if entry.id in seen:
-            message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
+            message = f"entries {seen[entry.id]} and {number} both are {decode_id(entry.id)!r}"
             faults.unexpected("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
         seen[entry.id] = number
         if entry.offset > size and is_whole:
@@ -130,11 +132,11 @@ def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
             )
 
 
-def _place(rest: View, entry: Entry) -> Span:
+def _place(rest: View, entry: BundleEntry) -> Span:
     return rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
 
 
-def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
+def _check_hip_runtime(record: BinaryBundle, faults: FindingCollector) -> None:
     is_hip = any(image.target.offload == "hip" for image in record.images)
     if is_hip and record.table_end > _HIP_READS:
         span = record.stored.span(0, record.table_end)

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.formats.clang_bundle.stored import Entry
+    from fatpack.formats.clang_bundle.stored import BundleEntry
     from fatpack.io.source import View
     from fatpack.model import Target
 
@@ -21,12 +21,12 @@ _TARGETS: dict[str, Target] = {}
 _MOST_TARGETS = 1000
 
 
-def text(stored: bytes) -> str:
+def decode_id(stored: bytes) -> str:
     """Return a stored ID as text; bytes that are not UTF-8 survive as surrogates."""
     return stored.decode("utf-8", "surrogateescape")
 
 
-def target_of(spelling: str) -> Target:
+def target_for_id(spelling: str) -> Target:
     """Return the target that an ID names."""
     target = _TARGETS.get(spelling)
     if target is None:
@@ -36,14 +36,14 @@ def target_of(spelling: str) -> Target:
     return target
 
 
-def image_of(entry: Entry, data: View) -> Image:
+def make_bundle_image(entry: BundleEntry, data: View) -> Image:
     """Return the image of an entry; what its bytes are is not stored in a bundle."""
-    spelling = text(entry.id)
+    spelling = decode_id(entry.id)
     size = data.end - data.start
-    return Image(target_of(spelling), "", data, size, size, data.span(), None, {"id": spelling}, entry)
+    return Image(target_for_id(spelling), "", data, size, size, data.span(), None, {"id": spelling}, entry)
 
 
-def alignment(places: Sequence[tuple[int, int]], table_end: int) -> int:
+def find_alignment(places: Sequence[tuple[int, int]], table_end: int) -> int:
     """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does.
 
     ``places`` are the offset and the size of each image in the order of the table.

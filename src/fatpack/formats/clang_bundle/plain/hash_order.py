@@ -40,7 +40,7 @@ def _place(buckets: list[bytes | None], key: bytes, growth: int) -> None:
     buckets[at] = key
 
 
-def listed(ids: Sequence[bytes], llvm: str = "22") -> list[int]:
+def positions_in_llvm_order(ids: Sequence[bytes], llvm: str = "22") -> list[int]:
     """Return the positions of a bundle's entries as clang-offload-bundler lists them: of equal IDs the last one."""
     last = {key: position for position, key in enumerate(ids)}
     return [last[key] for key in llvm_order(ids, llvm)]

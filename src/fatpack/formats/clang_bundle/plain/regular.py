@@ -7,13 +7,13 @@ its order, zeros between them, and the next bundle or the end of the file behind
 
 from __future__ import annotations
 
-from fatpack.formats import sniff
-from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER
-from fatpack.formats.clang_bundle.plain.entries import FRONT, alignment, target_of, text
-from fatpack.formats.clang_bundle.stored import Bundle, Entry
+from fatpack.formats import format_by_magic
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, DESCRIPTOR, HEADER
+from fatpack.formats.clang_bundle.plain.entries import FRONT, decode_id, find_alignment, target_for_id
+from fatpack.formats.clang_bundle.stored import BinaryBundle, BundleEntry
 from fatpack.io import limits
 from fatpack.io.source import Span, View
-from fatpack.model import late_container, late_image
+from fatpack.model import lazy_container, lazy_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
     #: the ID of an image, where it lies, where its descriptor is, and its size
-    Row = tuple[bytes, int, int, int]
+    EntryRow = tuple[bytes, int, int, int]
 
 _header = HEADER.struct.unpack_from
 _descriptor = DESCRIPTOR.struct.unpack_from
@@ -32,7 +32,7 @@ _FIRST, _STEP = HEADER.size, DESCRIPTOR.size
 _PAGE = 4096
 
 
-def read(view: View, at: int) -> Container | None:
+def read_fast(view: View, at: int) -> Container | None:
     """Return the bundle at a position, where the magic is, if nothing in it is unexpected, else None."""
     front = view.head(at, FRONT)
     if len(front) < _FIRST:
@@ -53,17 +53,19 @@ def read(view: View, at: int) -> Container | None:
     made = []
     for id, offset, place, size in rows:
         data = View(source, start + offset, start + offset + size, chain)
-        made.append(late_image(target_of(text(id)), "", data, size, size, None, _parts, data, id, offset, place))
+        made.append(
+            lazy_image(target_for_id(decode_id(id)), "", data, size, size, None, _parts, data, id, offset, place)
+        )
     images = tuple(made)
-    align = alignment([(offset, size) for _, offset, _, size in rows], table_end)
+    align = find_alignment([(offset, size) for _, offset, _, size in rows], table_end)
     attrs = {"flavour": "binary", "align": str(align)}
     span = Span(start, start + end, chain)
-    return late_container(FORMAT, 0, images, span, attrs, _record, view, at, end, images, attrs, table_end)
+    return lazy_container(BUNDLE_FORMAT, 0, images, span, attrs, _record, view, at, end, images, attrs, table_end)
 
 
-def _rows(front: bytes, count: int, total: int) -> tuple[list[Row], int] | None:
+def _rows(front: bytes, count: int, total: int) -> tuple[list[EntryRow], int] | None:
     """Return the rows of a table and where it ends, if all of it is in the first bytes and every image is there."""
-    rows: list[Row] = []
+    rows: list[EntryRow] = []
     ids = set()
     place, room = _FIRST, len(front)
     if count > limits.BUNDLE_ENTRIES:
@@ -88,14 +90,14 @@ def _ends(view: View, end: int) -> bool:
         return True
     limit = min(end + _PAGE + 1, len(view))
     following = view.skip_zeros(end, limit)
-    return following < limit and sniff(view.head(following, 24)) is not None
+    return following < limit and format_by_magic(view.head(following, 24)) is not None
 
 
 def _parts(data: View, id: bytes, offset: int, place: int) -> Mapping[str, object]:
-    return {"data": data, "span": data.span(), "attrs": {"id": text(id)}, "record": Entry(id, offset, place)}
+    return {"data": data, "span": data.span(), "attrs": {"id": decode_id(id)}, "record": BundleEntry(id, offset, place)}
 
 
 def _record(
     view: View, at: int, size: int, images: tuple[Image, ...], attrs: Mapping[str, str], table_end: int
 ) -> Mapping[str, object]:
-    return {"record": Bundle(view.slice(at, size), images, attrs, len(images), table_end)}
+    return {"record": BinaryBundle(view.slice(at, size), images, attrs, len(images), table_end)}

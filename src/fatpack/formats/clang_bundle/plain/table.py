@@ -12,47 +12,47 @@ table is followed as long as it makes sense:
 
 from __future__ import annotations
 
-from fatpack.errors import hexadecimal
-from fatpack.formats.clang_bundle.faults import Faults, errors, fault
+from fatpack.errors import format_hex
+from fatpack.formats.clang_bundle.faults import bundle_error, bundle_errors
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER
 from fatpack.formats.clang_bundle.plain.entries import FRONT
-from fatpack.formats.clang_bundle.stored import Entry
+from fatpack.formats.clang_bundle.stored import BundleEntry
+from fatpack.formats.faults import FindingCollector
 from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.errors import LimitExceeded
-    from fatpack.io.source import View
-    from fatpack.model import Span
+    from fatpack.io.source import Span, View
 
 
-class Row(Record):
+class BundleTableRow(Record):
     """An entry that can be read, and the size of its image."""
 
-    entry: Entry
+    entry: BundleEntry
     size: int
 
 
-class Table(Record):
+class BundleTable(Record):
     """The rows that can be read, in stored order; ``count`` is the stored number of entries, ``end`` the table's."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BundleTableRow, ...]
     count: int
     end: int
 
 
-def read_table(rest: View, faults: Faults) -> Table:
+def read_table(rest: View, faults: FindingCollector) -> BundleTable:
     """Return the table of the bundle at the start of ``rest``. Raises Truncated when its header is cut."""
     front = _front(rest)
     (count,) = HEADER.struct.unpack_from(front)[1:]
-    rows: list[Row] = []
+    rows: list[BundleTableRow] = []
     at, total = HEADER.size, len(rest)
     lowest = total
     for number in range(count):
         if number >= limits.BUNDLE_ENTRIES:
             problem = f"{count} entries, {limits.BUNDLE_ENTRIES} are read"
-            faults.unreadable("FP1005", too_many(rest, 24, problem), rest.span(24, 8))
+            faults.unreadable("FP1005", too_many_entries_error(rest, 24, problem), rest.span(24, 8))
             break
         if at + DESCRIPTOR.size > total:
             _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
@@ -77,15 +77,15 @@ def read_table(rest: View, faults: Faults) -> Table:
             _end_of_table(rest, at, number, f"no descriptor is here, {count} entries are stored", faults)
             break
         if id_size > limits.BUNDLE_ID:
-            error = long_id(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
+            error = id_too_long_error(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
             faults.unreadable("FP1005", error, _row_span(rest, at))
             at = end
             continue
-        entry = Entry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)
+        entry = BundleEntry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)
         if is_outside:
             _damaged(rest, entry, size, f"entry[{number}]", end, faults)
         else:
-            rows.append(Row(entry, size))
+            rows.append(BundleTableRow(entry, size))
             if size:
                 lowest = min(lowest, offset)
         at = end
@@ -95,13 +95,13 @@ def read_table(rest: View, faults: Faults) -> Table:
             _damaged(rest, row.entry, row.size, "entry", at, faults)
         else:
             sound.append(row)
-    return Table(tuple(sound), count, at)
+    return BundleTable(tuple(sound), count, at)
 
 
 def _front(rest: View) -> bytes:
     """Return the first bytes of a bundle. Raises Truncated when its header is cut."""
     if len(rest) < HEADER.size:
-        raise errors.cut(rest, 0, "header", HEADER.size)
+        raise bundle_errors.cut(rest, 0, "header", HEADER.size)
     return rest.head(0, FRONT)
 
 
@@ -124,9 +124,9 @@ def _is_text(stored: bytes) -> bool:
     return all(0x20 <= byte < 0x7F for byte in stored)
 
 
-def _end_of_table(rest: View, at: int, number: int, problem: str, faults: Faults) -> None:
+def _end_of_table(rest: View, at: int, number: int, problem: str, faults: FindingCollector) -> None:
     at = min(at, len(rest))
-    error = fault(rest, at, f"entry[{number}]", problem, hint="the entries before it can be read")
+    error = bundle_error(rest, at, f"entry[{number}]", problem, hint="the entries before it can be read")
     faults.unreadable("FP1302", error, _row_span(rest, at))
 
 
@@ -135,25 +135,25 @@ def _row_span(rest: View, at: int) -> Span:
     return rest.span(at, min(DESCRIPTOR.size, len(rest) - at))
 
 
-def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, faults: Faults) -> None:
-    where = f"{hexadecimal(entry.offset)} + {hexadecimal(size)}"
+def _damaged(rest: View, entry: BundleEntry, size: int, name: str, table_end: int, faults: FindingCollector) -> None:
+    where = f"{format_hex(entry.offset)} + {format_hex(size)}"
     if entry.offset < table_end:
-        problem, expected = f"the image at {where} lies in the table of entries", f"at least {hexadecimal(table_end)}"
+        problem, expected = f"the image at {where} lies in the table of entries", f"at least {format_hex(table_end)}"
         hint = ""
     else:
-        problem, expected = f"{where} is past the end", f"at most {hexadecimal(len(rest))}"
+        problem, expected = f"{where} is past the end", f"at most {format_hex(len(rest))}"
         hint = "the file looks cut short"
     label = f"{name} ({entry.id.decode('utf-8', 'backslashreplace')[:80]})"
     span = rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
-    faults.unreadable("FP1301", fault(rest, entry.at, label, problem, expected, hint), span)
+    faults.unreadable("FP1301", bundle_error(rest, entry.at, label, problem, expected, hint), span)
 
 
-def long_id(view: View, at: int, field: str, problem: str) -> LimitExceeded:
+def id_too_long_error(view: View, at: int, field: str, problem: str) -> LimitExceeded:
     """Return the error for an ID of more than :data:`fatpack.io.limits.BUNDLE_ID` bytes."""
     expected = f"at most {limits.BUNDLE_ID} bytes"
-    return errors.limit(view, at, field, problem, expected, limits.advice("BUNDLE_ID"))
+    return bundle_errors.limit(view, at, field, problem, expected, limits.advice("BUNDLE_ID"))
 
 
-def too_many(view: View, at: int, problem: str) -> LimitExceeded:
+def too_many_entries_error(view: View, at: int, problem: str) -> LimitExceeded:
     """Return the error for more entries than :data:`fatpack.io.limits.BUNDLE_ENTRIES`."""
-    return errors.limit(view, at, "entry_count", problem, hint=limits.advice("BUNDLE_ENTRIES"))
+    return bundle_errors.limit(view, at, "entry_count", problem, hint=limits.advice("BUNDLE_ENTRIES"))

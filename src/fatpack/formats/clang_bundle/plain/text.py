@@ -13,12 +13,13 @@ marker lines itself comes out whole.
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.formats.clang_bundle.faults import Faults, errors, fault
-from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
-from fatpack.formats.clang_bundle.plain.entries import image_of
-from fatpack.formats.clang_bundle.plain.table import long_id, too_many
-from fatpack.formats.clang_bundle.stored import Entry, Text
+from fatpack.errors import pluralize
+from fatpack.formats.clang_bundle.faults import bundle_error, bundle_errors
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMMENTS, MAGIC
+from fatpack.formats.clang_bundle.plain.entries import make_bundle_image
+from fatpack.formats.clang_bundle.plain.table import id_too_long_error, too_many_entries_error
+from fatpack.formats.clang_bundle.stored import BundleEntry, TextBundle
+from fatpack.formats.faults import FindingCollector
 from fatpack.io import limits
 from fatpack.model import Container
 from fatpack.record import Record
@@ -27,8 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.io.source import View
-    from fatpack.model import Span
+    from fatpack.io.source import Span, View
 
 START = b"__START__ "
 END = b"__END__ "
@@ -59,37 +59,37 @@ def _line_start(comment: str, word: bytes = b"") -> bytes:
     return b"\n%s %s%s" % (comment.encode(), MAGIC, word)
 
 
-def parse_text(view: View, at: int, faults: Faults) -> Container:
+def parse_text(view: View, at: int, faults: FindingCollector) -> Container:
     """Return the text bundle in ``view`` from ``at`` to its end. Raises BadMagic where no entry starts."""
     stored = view.slice(at, len(view) - at)
     comment = find_comment(stored)
     if comment is None:
-        raise errors.magic(stored, 0, "not a bundle", f"{MAGIC.decode()}, CCOB or a line with a START marker")
+        raise bundle_errors.magic(stored, 0, "not a bundle", f"{MAGIC.decode()}, CCOB or a line with a START marker")
     images = []
     unknown: list[Span] = []
     reached = 0
-    rows = list(entries(stored, comment, faults))
+    rows = list(read_text_entries(stored, comment, faults))
     # An entry that was not read because of a limit is no stray text.
     is_stray = not any(item.code == "FP1005" for item in faults.findings)
     for entry, end in rows:
         _check_gap(stored, reached, entry.at, unknown, faults if is_stray else None)
-        images.append(image_of(entry, stored.slice(entry.offset, end - entry.offset)))
+        images.append(make_bundle_image(entry, stored.slice(entry.offset, end - entry.offset)))
         reached = entry.end
     _check_gap(stored, reached, len(stored), unknown, faults if is_stray else None)
     attrs = {"flavour": "text", "comment": comment}
     return Container(
-        FORMAT,
+        BUNDLE_FORMAT,
         0,
         tuple(images),
         stored.span(),
         attrs=attrs,
         unknown=tuple(unknown),
         findings=tuple(faults.findings),
-        record=Text(stored, tuple(images), attrs, comment),
+        record=TextBundle(stored, tuple(images), attrs, comment),
     )
 
 
-def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: Faults | None) -> None:
+def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: FindingCollector | None) -> None:
     if start == end:
         return
     gap = stored.slice(start, end - start)
@@ -99,7 +99,7 @@ def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: 
         faults.unexpected("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
 
 
-def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
+def _markers(stored: View, comment: str, faults: FindingCollector) -> Iterator[_Marker]:
     """Yield the marker lines in order. The first may be the first line of all, with no newline before it.
 
     Lines with an ID that is longer than any that is read are no markers; of START lines that is noted.
@@ -124,12 +124,12 @@ def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
             reached = line_at + (size + 1 if size >= 0 else len(line))
             yield _Marker(place, reached, word == START, spelled.removesuffix(b"\r"), is_crlf)
         elif word == START:
-            error = long_id(stored, line_at, "START line", "the ID is longer than what is read")
+            error = id_too_long_error(stored, line_at, "START line", "the ID is longer than what is read")
             faults.unreadable("FP1005", error, stored.span(line_at, len(line)))
         at = stored.find(needle, max(reached - 1, at + 1))
 
 
-def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry, int]]:
+def read_text_entries(stored: View, comment: str, faults: FindingCollector) -> Iterator[tuple[BundleEntry, int]]:
     """Yield every entry between marker lines with that comment token, and where its text ends."""
     markers = list(_markers(stored, comment, faults))
     if any(marker.is_crlf for marker in markers):
@@ -146,9 +146,9 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
             continue
         found += 1
         if found > limits.BUNDLE_ENTRIES:
-            problem = f"more than {counted(limits.BUNDLE_ENTRIES, 'entry')}"
+            problem = f"more than {pluralize(limits.BUNDLE_ENTRIES, 'entry')}"
             faults.unreadable(
-                "FP1005", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at)
+                "FP1005", too_many_entries_error(stored, start.at, problem), stored.span(start.at, start.end - start.at)
             )
             return
         own = own_ends.get(start.id, [])
@@ -161,22 +161,22 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
         seen.add(start.id)
         if end is None or end.is_start:
             text_end = end.at if end else len(stored)
-            yield Entry(start.id, start.end, start.at, text_end), text_end
+            yield BundleEntry(start.id, start.end, start.at, text_end), text_end
             number = closing
         else:
-            yield Entry(start.id, start.end, start.at, end.end), end.at
+            yield BundleEntry(start.id, start.end, start.at, end.end), end.at
             number = closing + 1
 
 
 def _check_end(
-    stored: View, start: _Marker, end: _Marker | None, has_other_end: bool, is_repeated: bool, faults: Faults
+    stored: View, start: _Marker, end: _Marker | None, has_other_end: bool, is_repeated: bool, faults: FindingCollector
 ) -> None:
     span = stored.span(start.at, start.end - start.at)
     name = start.id.decode("utf-8", "backslashreplace")[:80]
     if end is None or end.is_start:
         problem = "no END line before the next START line" if end else "no END line before the end of the file"
         faults.unreadable(
-            "FP1311", fault(stored, start.at, f"entry {name}", problem, hint="the file looks cut short"), span
+            "FP1311", bundle_error(stored, start.at, f"entry {name}", problem, hint="the file looks cut short"), span
         )
     elif end.id != start.id:
         faults.unexpected(

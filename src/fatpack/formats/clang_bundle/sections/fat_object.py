@@ -11,7 +11,7 @@ together per target and N NUL bytes for the host; clang-offload-bundler hands ou
 from __future__ import annotations
 
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
-from fatpack.formats.clang_bundle.layout import FORMAT
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
 from fatpack.model import Container, Image
 from fatpack.record import Record
 
@@ -19,15 +19,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.formats.clang_bundle.target_symbols import Symbols
+    from fatpack.formats.clang_bundle.target_symbols import TargetSymbols
     from fatpack.io.source import View
-    from fatpack.layout import Order
+    from fatpack.layout import ByteOrder
 
 #: LIMIT: fat objects that one is taken to be merged from; more zero bytes than that are something else.
 _MOST_MERGED = 1 << 16
 
 
-class Part(Record):
+class FatObjectImage(Record):
     """An image of a fat object: the ID in its section's name, its bytes, and the section's number in the object."""
 
     id: str
@@ -41,15 +41,15 @@ class Part(Record):
         return len(self.data) if is_marker else 0
 
 
-def stands_for_host(image: Image) -> bool:
+def is_host_marker(image: Image) -> bool:
     """Return whether an image is the mark that its object, without the sections of the bundle, is the host's image."""
-    from fatpack.formats.clang_bundle.sections.stored import SectionEntry
+    from fatpack.formats.clang_bundle.sections.stored import FatObjectEntry
 
     entry = image.record
-    return isinstance(entry, SectionEntry) and entry.merged_count > 0
+    return isinstance(entry, FatObjectEntry) and entry.merged_count > 0
 
 
-def by_sizes(data: View, sizes: View, order: Order) -> list[View]:
+def split_by_sizes(data: View, sizes: View, order: ByteOrder) -> list[View]:
     """Return the images that a section holds by the u64 sizes recorded beside it; none if these do not fit.
 
     DPC++ of 2019 and 2020 recorded them, one per object that was merged.
@@ -67,22 +67,24 @@ def by_sizes(data: View, sizes: View, order: Order) -> list[View]:
     return pieces
 
 
-def container(parts: Sequence[Part], whole: View, symbols: Symbols | None = None) -> Container:
+def fat_object_container(
+    parts: Sequence[FatObjectImage], whole: View, symbols: TargetSymbols | None = None
+) -> Container:
     """Return the bundle that an object is; ``whole`` are its bytes, ``parts`` its images in section order.
 
     ``symbols`` are those that its device code defines, as far as the bundler noted them. Nothing is read
     but the bytes of host entries. Entries that share an ID are kept apart, and noted.
     """
-    from fatpack.formats.clang_bundle.faults import Faults
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, SectionEntry
-    from fatpack.formats.clang_bundle.target_symbols import Symbols
+    from fatpack.formats.clang_bundle.sections.stored import FatObject, FatObjectEntry
+    from fatpack.formats.clang_bundle.target_symbols import TargetSymbols
+    from fatpack.formats.faults import FindingCollector
 
-    faults = Faults()
+    faults = FindingCollector()
     images = []
     seen: dict[str, int] = {}
     for part in parts:
         size = len(part.data)
-        entry = SectionEntry(part.id.encode("utf-8", "surrogateescape"), part.section, part.merged_count)
+        entry = FatObjectEntry(part.id.encode("utf-8", "surrogateescape"), part.section, part.merged_count)
         target = parse_id(part.id).target
         form = "object" if entry.merged_count else ""
         images.append(Image(target, form, part.data, size, size, part.data.span(), attrs={"id": part.id}, record=entry))
@@ -90,5 +92,5 @@ def container(parts: Sequence[Part], whole: View, symbols: Symbols | None = None
             text = f"sections {seen[part.id]} and {part.section} both hold an image for {part.id!r}"
             faults.unexpected("FP1307", part.data.span(), text, "clang-offload-bundler hands out the first")
     attrs = {"flavour": "object"}
-    record = FatObject(whole, tuple(images), attrs, symbols or Symbols())
-    return Container(FORMAT, 0, tuple(images), whole.span(), attrs, (), tuple(faults.findings), record)
+    record = FatObject(whole, tuple(images), attrs, symbols or TargetSymbols())
+    return Container(BUNDLE_FORMAT, 0, tuple(images), whole.span(), attrs, (), tuple(faults.findings), record)

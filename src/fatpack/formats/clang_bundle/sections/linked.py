@@ -12,14 +12,14 @@ clang-offload-extract fails on such programs.
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.codec import most_inflated
-from fatpack.formats.clang_bundle.compressed.frame import Latest, inflated
-from fatpack.formats.clang_bundle.compressed.stream_end import frame
-from fatpack.formats.clang_bundle.faults import Faults
+from fatpack.codec import inflation_budget
+from fatpack.formats.clang_bundle.compressed.frame import BeginningCache, frame_view
+from fatpack.formats.clang_bundle.compressed.stream_end import measure_frame
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
-from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.formats.clang_bundle.sections.stored import Linked, LinkedEntry
-from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
+from fatpack.formats.clang_bundle.sections.stored import LinkedEntry, LinkedImages
+from fatpack.formats.clang_bundle.target_symbols import TargetSymbols
+from fatpack.formats.faults import FindingCollector
 from fatpack.io import limits
 from fatpack.model import Container, Image, Label, Target
 from fatpack.record import Record
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _ALIGN = 16
 
 
-class Extent(Record):
+class LinkedImageRange(Record):
     """Where an image is in its section, and its size as the table says it; None: the table says nothing.
 
     ``target`` is what it is for, where the section's name does not say it.
@@ -45,7 +45,7 @@ class Extent(Record):
     target: str = ""
 
 
-class _Builder:
+class _ImageBuilder:
     """Makes the images of one section."""
 
     def __init__(self, data: View, id: str, section: int) -> None:
@@ -54,10 +54,10 @@ class _Builder:
         self._section = section
         self._target = parse_id(id).target if id else Target(offload="sycl")
         self._attrs = {"id": id} if id else {}
-        self._latest = Latest()
-        self.faults = Faults()
+        self._latest = BeginningCache()
+        self.faults = FindingCollector()
 
-    def image(self, extent: Extent, following: int) -> Image:
+    def image(self, extent: LinkedImageRange, following: int) -> Image:
         """Return the image at a place, inflated when it is read; what is wrong with it is a finding.
 
         ``following`` is where the next image starts: a frame that goes on there is damaged, and walking over every
@@ -74,8 +74,8 @@ class _Builder:
         stored = rest.slice(0, min(size, len(rest)))
         return self._made(stored, stored, extent, None)
 
-    def _compressed(self, rest: View, extent: Extent) -> Image:
-        found = frame(rest)
+    def _compressed(self, rest: View, extent: LinkedImageRange) -> Image:
+        found = measure_frame(rest)
         if found is None:
             self.faults.unexpected(
                 "FP3014", rest.span(), "the zstd frame is damaged or cut short: listed as it is stored"
@@ -86,16 +86,16 @@ class _Builder:
         stored = rest.slice(0, end)
         if size is None:
             return self._made(stored, stored, extent, None)
-        if size > most_inflated(stored):
+        if size > inflation_budget(stored):
             text = f"the zstd frame claims to inflate from {end} bytes to {size}: listed as it is stored"
             self.faults.unexpected("FP1005", stored.span(), text, limits.inflated_hint(size))
             return self._made(stored, stored, extent, None)
         if extent.size not in (None, size, end):
             text = f"the image takes {extent.size} bytes by the table, {size} by its own header"
             self.faults.unexpected("FP3012", stored.span(), text)
-        return self._made(stored, inflated(stored, size, self._latest), extent, "zstd")
+        return self._made(stored, frame_view(stored, size, self._latest), extent, "zstd")
 
-    def _made(self, stored: View, data: View, extent: Extent, compression: str | None) -> Image:
+    def _made(self, stored: View, data: View, extent: LinkedImageRange, compression: str | None) -> Image:
         record = LinkedEntry(self._id, self._section, extent.at, extent.size)
         target = self._target
         if extent.target and not self._id:
@@ -105,12 +105,12 @@ class _Builder:
         )
 
 
-def container(
+def linked_container(
     id: str,
     section: int,
     data: View,
-    extents: Sequence[Extent],
-    symbols: Symbols | None = None,
+    extents: Sequence[LinkedImageRange],
+    symbols: TargetSymbols | None = None,
     properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None,
 ) -> Container:
     """Return the container that a section of linked images is, its images in the order of their bytes.
@@ -119,7 +119,7 @@ def container(
     are those that the program's bundles define, ``properties`` reads what it says of the images. Nothing is read here
     but the header of every compressed image.
     """
-    builder = _Builder(data, id, section)
+    builder = _ImageBuilder(data, id, section)
     ordered = sorted(extents, key=lambda extent: extent.at)
     images, following = [], len(data)
     for number in reversed(range(len(ordered))):
@@ -141,26 +141,26 @@ def container(
             unknown.append(gap.span())
             builder.faults.unexpected("FP1308", gap.span(), f"{len(gap)} bytes of the section that belong to no image")
         reached, previous = max(reached, span.end), span.start
-    record = Linked(data, tuple(images), attrs, symbols or Symbols(), properties)
+    record = LinkedImages(data, tuple(images), attrs, symbols or TargetSymbols(), properties)
     findings = tuple(sorted(builder.faults.findings, key=lambda item: item.span.start))
-    return Container(FORMAT, 0, tuple(images), data.span(), attrs, tuple(unknown), findings, record)
+    return Container(BUNDLE_FORMAT, 0, tuple(images), data.span(), attrs, tuple(unknown), findings, record)
 
 
-def by_frames(data: View) -> list[Extent]:
+def split_by_frames(data: View) -> list[LinkedImageRange]:
     """Return where images are in a section that no table describes: zstd frames in turn, then the rest as one."""
     extents = []
     at = 0
-    while at < len(data) and (found := frame(data.slice(at, len(data) - at))):
-        extents.append(Extent(at, None))
+    while at < len(data) and (found := measure_frame(data.slice(at, len(data) - at))):
+        extents.append(LinkedImageRange(at, None))
         end = at + found[0]
         at = end + -end % _ALIGN
     rest = data.slice(min(at, len(data)), max(len(data) - at, 0))
     if not extents or not rest.is_zero():
-        extents.append(Extent(min(at, len(data)), None))
+        extents.append(LinkedImageRange(min(at, len(data)), None))
     return extents
 
 
-def labels(record: Linked) -> Iterator[Label]:
+def label_linked_images(record: LinkedImages) -> Iterator[Label]:
     """Yield a label for every byte of the section: its images, and what is between them."""
     data = record.stored
     reached = data.start

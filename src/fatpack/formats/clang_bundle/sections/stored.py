@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.formats.clang_bundle.target_symbols import TargetSymbols
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-class SectionEntry(Record):
+class FatObjectEntry(Record):
     """An entry of a fat object: the ID in the name of a section, and the section's number in the object's table.
 
     ``merged_count`` is the number of fat objects that a host's section was merged from (its NUL bytes), else 0.
@@ -33,7 +33,7 @@ class FatObject(Record):
     stored: View
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
-    symbols: Symbols = Symbols()
+    symbols: TargetSymbols = TargetSymbols()
 
 
 class LinkedEntry(Record):
@@ -48,7 +48,7 @@ class LinkedEntry(Record):
     size: int | None
 
 
-class Linked(Record):
+class LinkedImages(Record):
     """A section of linked images as stored; ``symbols`` as in :class:`FatObject`.
 
     ``properties`` reads what the program says of images, by their offsets: facts that are described with an entry.
@@ -57,5 +57,5 @@ class Linked(Record):
     stored: View
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
-    symbols: Symbols = Symbols()
+    symbols: TargetSymbols = TargetSymbols()
     properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None

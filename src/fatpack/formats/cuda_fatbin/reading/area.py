@@ -14,20 +14,21 @@ QUIRK(fatbinary 13): the size of ``compat`` does not count the zero byte in fron
 
 from __future__ import annotations
 
-from fatpack.errors import hexadecimal
-from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ELF, ENTRY, WITH_OPTIONS, string_room
-from fatpack.formats.cuda_fatbin.reading.faults import Faults, fault
-from fatpack.formats.cuda_fatbin.stored import Area, Head
+from fatpack.errors import format_hex
+from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ELF, ENTRY, WITH_OPTIONS, padded_string_size
+from fatpack.formats.cuda_fatbin.reading.faults import fatbin_error
+from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader, CudaEntryStrings
+from fatpack.formats.faults import FindingCollector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: of an entry without strings
-NO_AREA = Area()
+NO_STRINGS = CudaEntryStrings()
 
 
-def read_area(entry: View, head: Head, faults: Faults) -> Area:
+def read_entry_strings(entry: View, head: CudaEntryHeader, faults: FindingCollector) -> CudaEntryStrings:
     """Return the strings of an entry; ``entry`` starts with it and ends where strings must have ended.
 
     A string that lies elsewhere is a fault and read as empty.
@@ -37,7 +38,7 @@ def read_area(entry: View, head: Head, faults: Faults) -> Area:
         entry, head.identifier_offset, head.identifier_size, "identifier", "identifier_offset", faults
     ):
         identifier = entry.read(head.identifier_offset, head.identifier_size)
-        end = max(end, head.identifier_offset + string_room(head.identifier_size))
+        end = max(end, head.identifier_offset + padded_string_size(head.identifier_size))
     options, compat = b"", b""
     if head.options_offset and _is_inside(
         entry, head.options_offset, DESCRIPTOR.size, "options", "options_offset", faults
@@ -48,27 +49,27 @@ def read_area(entry: View, head: Head, faults: Faults) -> Area:
         if (at or size) and _is_inside(entry, at, lead + size, "options", "options_offset", faults):
             found = entry.read(at + lead, size)
             options, compat = (b"", found) if lead else (found, b"")
-            end = max(end, at + string_room(size))
-    return Area(identifier, options, compat, end)
+            end = max(end, at + padded_string_size(size))
+    return CudaEntryStrings(identifier, options, compat, end)
 
 
-def _is_inside(entry: View, at: int, size: int, what: str, field: str, faults: Faults) -> bool:
+def _is_inside(entry: View, at: int, size: int, what: str, field: str, faults: FindingCollector) -> bool:
     if ENTRY.size <= at and at + size <= len(entry):
         return True
-    where = f"{hexadecimal(at)} + {hexadecimal(size)}"
-    error = fault(
+    where = f"{format_hex(at)} + {format_hex(size)}"
+    error = fatbin_error(
         entry,
         ENTRY.field_offset(field),
         what,
         f"{where} is outside of the header",
-        expected=f"{ENTRY.size:#x} to {hexadecimal(len(entry))}",
+        expected=f"{ENTRY.size:#x} to {format_hex(len(entry))}",
         hint="read as if there were none; the entry is copied as it is",
     )
     faults.unreadable("FP1406", error, entry.span(0, min(ENTRY.size, len(entry))))
     return False
 
 
-def write_area(kind: int, area: Area) -> tuple[bytes, int, int]:
+def write_entry_strings(kind: int, area: CudaEntryStrings) -> tuple[bytes, int, int]:
     """Return a variable area as CUDA 12.5 and later lay it out, with identifier_offset and options_offset.
 
     Kinds with options have their block even if they are empty.
@@ -82,9 +83,9 @@ def write_area(kind: int, area: Area) -> tuple[bytes, int, int]:
         lead = b"\0" if area.compat else b""
         options_at = ENTRY.size + len(stored)
         stored += DESCRIPTOR.pack(options_at + DESCRIPTOR.size, len(text)) + lead
-        stored += text + bytes(string_room(len(text)) - len(lead) - len(text))
+        stored += text + bytes(padded_string_size(len(text)) - len(lead) - len(text))
     return stored, identifier_at, options_at
 
 
 def _field(text: bytes) -> bytes:
-    return text + bytes(string_room(len(text)) - len(text))
+    return text + bytes(padded_string_size(len(text)) - len(text))

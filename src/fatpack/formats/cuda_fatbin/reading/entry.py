@@ -18,46 +18,46 @@ from fatpack.formats.cuda_fatbin.layout import (
     KINDS,
     METHODS,
     RELOCATABLE_PTX,
-    UNSEEN,
+    UNKNOWN_KINDS,
+    compression_method,
     kind_words,
-    method_of,
-    padded,
+    padded_size,
 )
-from fatpack.formats.cuda_fatbin.reading.area import NO_AREA, read_area
-from fatpack.formats.cuda_fatbin.reading.inflate import data_of, problem_of, refused, refused_size
-from fatpack.formats.cuda_fatbin.stored import Entry, Head
-from fatpack.io.sources.inflated import Call
+from fatpack.formats.cuda_fatbin.reading.area import NO_STRINGS, read_entry_strings
+from fatpack.formats.cuda_fatbin.reading.inflate import image_data, inflation_problem, refused_size, refused_view
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader
+from fatpack.io.sources.inflated import PicklableCall
 from fatpack.model import Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.formats.cuda_fatbin.reading.faults import Faults
+    from fatpack.formats.faults import FindingCollector
     from fatpack.io.source import View
 
 _VARIANTS = {0: "", FLAG_ACCELERATED: "a", FLAG_FAMILY: "f", FLAG_ACCELERATED | FLAG_FAMILY: "af"}
 
 
-def read_entry(stored: View, head: Head, faults: Faults) -> Entry:
+def read_entry(stored: View, head: CudaEntryHeader, faults: FindingCollector) -> CudaEntry:
     """Return the entry that ``stored`` holds, all its bytes; what is wrong inside becomes a finding."""
-    area = NO_AREA
+    area = NO_STRINGS
     if head.options_offset or head.identifier_offset:
-        area = read_area(stored.slice(0, head.place), head, faults)
-    check(stored, head, faults)
+        area = read_entry_strings(stored.slice(0, head.place), head, faults)
+    check_entry(stored, head, faults)
     size = head.padded_size
     if head.flags & COMPRESSED and 0 < head.compressed_size < size:
         size = head.compressed_size
     packed = stored.slice(head.place, size)
-    problem = problem_of(stored, packed, head)
+    problem = inflation_problem(stored, packed, head)
     if problem is None:
-        return Entry(head, stored, area, packed, data_of(packed, head))
+        return CudaEntry(head, stored, area, packed, image_data(packed, head))
     faults.unreadable("FP1403", problem, stored.span())
-    data = refused(packed, refused_size(problem, head.inflated_size), Call(problem.with_traceback, None))
-    return Entry(head, stored, area, packed, data)
+    data = refused_view(packed, refused_size(problem, head.inflated_size), PicklableCall(problem.with_traceback, None))
+    return CudaEntry(head, stored, area, packed, data)
 
 
-def check(entry: View, head: Head, faults: Faults) -> None:
+def check_entry(entry: View, head: CudaEntryHeader, faults: FindingCollector) -> None:
     """Report unexpected numbers of an entry, which is read all the same."""
     flags = head.flags
     if head.kind not in KINDS or head.version != ENTRY_VERSION:
@@ -65,22 +65,24 @@ def check(entry: View, head: Head, faults: Faults) -> None:
         faults.unexpected(
             "FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is"
         )
-    elif head.kind in UNSEEN:
-        faults.unexpected("FP1407", entry.span(0, ENTRY.size), unseen(head.kind), "it is listed, and copied as it is")
+    elif head.kind in UNKNOWN_KINDS:
+        faults.unexpected(
+            "FP1407", entry.span(0, ENTRY.size), unknown_kind_message(head.kind), "it is listed, and copied as it is"
+        )
     if not flags & COMPRESSED:
         if head.inflated_size and not head.compressed_size:
             text = f"not compressed, and it inflates to {head.inflated_size} bytes"
             faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
     elif flags & COMPRESSED not in METHODS:
-        text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {method_of(flags)}"
+        text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {compression_method(flags)}"
         faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
     # QUIRK(fatbinary 8): what fills a multiple of 8 is padded all the same.
-    elif head.compressed_size and padded(head.compressed_size) + ALIGN < head.padded_size:
+    elif head.compressed_size and padded_size(head.compressed_size) + ALIGN < head.padded_size:
         text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
         faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
 
 
-def unseen(kind: int) -> str:
+def unknown_kind_message(kind: int) -> str:
     """Return the message about an entry of a kind that nobody is known to write."""
     return f"an entry of kind {kind_words(kind)}, which no known producer writes and no driver takes"
 
@@ -90,7 +92,7 @@ _TARGETS: dict[tuple[int, int], Target] = {}
 _MOST_TARGETS = 1000
 
 
-def target(sm: int, flags: int) -> Target:
+def entry_target(sm: int, flags: int) -> Target:
     """Return what an image was made for by the number and the flags of its entry."""
     place = (sm, flags & (FLAG_64_BIT | FLAG_ACCELERATED | FLAG_FAMILY))
     known = _TARGETS.get(place)
@@ -103,7 +105,7 @@ def target(sm: int, flags: int) -> Target:
     return known
 
 
-def attrs_of(head: Head, identifier: bytes, options: bytes) -> Mapping[str, str]:
+def entry_attrs(head: CudaEntryHeader, identifier: bytes, options: bytes) -> Mapping[str, str]:
     """Return what an entry says beyond the common model; 64-bit code for a Linux host goes without saying."""
     attrs = {}
     if identifier:
@@ -125,21 +127,21 @@ def _text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
-def image_of(entry: Entry) -> Image:
+def entry_image(entry: CudaEntry) -> Image:
     """Return the image of an entry."""
     head, data, packed = entry.head, entry.data, entry.packed
     # The bytes of a member are none of the file's: they lie in what the whole group inflates to.
     is_member = entry.group is not None
-    method = method_of((entry.group.head if entry.group is not None else head).flags)
+    method = compression_method((entry.group.head if entry.group is not None else head).flags)
     where = packed if method and not is_member else data
     return Image(
-        target(head.sm, head.flags),
+        entry_target(head.sm, head.flags),
         FORMS.get(head.kind, ""),
         data,
         len(data),
         None if is_member else len(where),
         where.span(),
         method,
-        attrs_of(head, entry.area.identifier, entry.area.options),
+        entry_attrs(head, entry.area.identifier, entry.area.options),
         entry,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cuda_fatbin.layout import FORMAT
-from fatpack.formats.faults import Errors, Faults
+from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT
+from fatpack.formats.faults import ErrorFactory, FindingCollector
 
-__all__ = ["Faults", "errors", "fault"]
+__all__ = ["FindingCollector", "fatbin_error", "fatbin_errors"]
 
-errors = Errors(FORMAT)
+fatbin_errors = ErrorFactory(FATBIN_FORMAT)
 
 #: the error for a field that holds what it must not
-fault = errors.value
+fatbin_error = fatbin_errors.value

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 #: The longest beginning that is looked at: magic, descriptor, window, dictionary and content size of a zstd frame.
-HEAD_SIZE = 18
+FRAME_HEAD_SIZE = 18
 
 
-def is_of(method: str, head: bytes) -> bool:
+def has_method(method: str, head: bytes) -> bool:
     """Return whether a stream of that method may start with these bytes. An LZ4 block has no mark of its own."""
     if method == "zlib":
         return len(head) >= 2 and head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0
@@ -27,7 +27,7 @@ def _is_skippable(head: bytes) -> bool:
     return head[1:4] == magics.SKIPPABLE and head[0] & 0xF0 == 0x50
 
 
-def content_size(method: str, head: bytes) -> int | None:
+def frame_content_size(method: str, head: bytes) -> int | None:
     """Return how many bytes the first frame says it inflates to; None where it says nothing."""
     reader = _SIZES.get(method)
     return reader(head) if reader and not _is_skippable(head) else None

@@ -14,22 +14,30 @@ whose length nothing else tells.
 from __future__ import annotations
 
 from fatpack.codec import decompress
-from fatpack.errors import FormatError, hexadecimal
-from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE, MEMBER, TEXTS, method_of
-from fatpack.formats.cuda_fatbin.reading.area import read_area
-from fatpack.formats.cuda_fatbin.reading.entry import check
-from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
+from fatpack.errors import FormatError, format_hex
+from fatpack.formats.cuda_fatbin.layout import (
+    ENTRY,
+    FATBIN_FORMAT,
+    GROUP,
+    GROUP_TABLE,
+    MEMBER,
+    TEXTS,
+    compression_method,
+)
+from fatpack.formats.cuda_fatbin.reading.area import read_entry_strings
+from fatpack.formats.cuda_fatbin.reading.entry import check_entry
+from fatpack.formats.cuda_fatbin.reading.faults import fatbin_error, fatbin_errors
 from fatpack.formats.cuda_fatbin.reading.inflate import (
-    inflated,
-    pieces,
-    problem_of,
-    refused,
+    inflated_group_pieces,
+    inflation_problem,
+    lazy_inflated_view,
     refused_size,
+    refused_view,
     without_padding,
 )
-from fatpack.formats.cuda_fatbin.stored import Area, Entry, Group, Head
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, CudaEntryStrings, CudaGroup
 from fatpack.io import limits
-from fatpack.io.sources.inflated import Call
+from fatpack.io.sources.inflated import PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,22 +45,22 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from fatpack.formats.cuda_fatbin.reading.faults import Faults
+    from fatpack.formats.faults import FindingCollector
     from fatpack.io.source import View
 
 
-def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
+def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) -> list[CudaEntry | CudaGroup]:
     """Return the group that ``stored`` holds, all its bytes, and its members; what is wrong becomes a finding."""
     packed = stored.slice(head.place, min(head.compressed_size, head.padded_size))
-    problem = _not_compressed(stored, head) or problem_of(stored, packed, head)
+    problem = _not_compressed(stored, head) or inflation_problem(stored, packed, head)
     if problem is None:
         inside = _inflated(packed, head)
     else:
         faults.unreadable("FP1403", problem, stored.span())
         inside = _refused(packed, problem, head.inflated_size)
     rows = list(_rows(stored.slice(0, head.place), head, faults))
-    group = Group(head, stored, inside, len(rows))
-    members: list[Entry | Group] = [group]
+    group = CudaGroup(head, stored, inside, len(rows))
+    members: list[CudaEntry | CudaGroup] = [group]
     expected = 0
     for number, (row, member, area) in enumerate(rows):
         wrong = problem or _misplaced(row, member, inside, expected)
@@ -63,75 +71,83 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
             _refused(inside, wrong, member.padded_size) if wrong else inside.slice(member.place, member.padded_size)
         )
         if wrong is None:
-            check(row, member, faults)
+            check_entry(row, member, faults)
             try:
                 data = without_padding(packed, member.kind) if member.kind in TEXTS else packed
             except FormatError as error:  # the first text of a group inflates it
                 problem = error
                 faults.unreadable("FP1403", error, stored.span())
                 data = packed = _refused(inside, error, member.padded_size)
-        members.append(Entry(member, row, area, packed, data, group, number))
+        members.append(CudaEntry(member, row, area, packed, data, group, number))
     return members
 
 
-def _inflated(packed: View, head: Head) -> View:
-    method = method_of(head.flags) or ""
+def _inflated(packed: View, head: CudaEntryHeader) -> View:
+    method = compression_method(head.flags) or ""
     size = head.inflated_size
-    return inflated(packed, size, method, Call(_decompressed, packed, method, size), Call(pieces, packed, method, size))
+    return lazy_inflated_view(
+        packed,
+        size,
+        method,
+        PicklableCall(_decompressed, packed, method, size),
+        PicklableCall(inflated_group_pieces, packed, method, size),
+    )
 
 
-def _not_compressed(stored: View, head: Head) -> FormatError | None:
-    if method_of(head.flags) is not None:
+def _not_compressed(stored: View, head: CudaEntryHeader) -> FormatError | None:
+    if compression_method(head.flags) is not None:
         return None
-    return fault(stored, ENTRY.field_offset("flags"), "flags", "a group that is not compressed")
+    return fatbin_error(stored, ENTRY.field_offset("flags"), "flags", "a group that is not compressed")
 
 
-def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Head, Area]]:
+def _rows(
+    header: View, group: CudaEntryHeader, faults: FindingCollector
+) -> Iterator[tuple[View, CudaEntryHeader, CudaEntryStrings]]:
     """Yield the bytes, numbers and strings of every member in the table of a group."""
     table_at = group.options_offset
     if not ENTRY.size <= table_at <= len(header) - GROUP_TABLE.size:
         where = ENTRY.field_offset("options_offset")
-        text = f"the table of members at {hexadecimal(table_at)} is outside of the header"
-        faults.unreadable("FP1409", fault(header, where, "options_offset", text), header.span())
+        text = f"the table of members at {format_hex(table_at)} is outside of the header"
+        faults.unreadable("FP1409", fatbin_error(header, where, "options_offset", text), header.span())
         return
     count, size = GROUP_TABLE.read(header, table_at)
     table = header.slice(table_at, min(max(size, GROUP_TABLE.size), len(header) - table_at))
     at, found = GROUP_TABLE.size, 0
     while found < min(count, limits.IMAGES) and at + ENTRY.size <= len(table):
         rest = table.slice(at, len(table) - at)
-        member = Head(*ENTRY.read(rest, 0))
-        area = read_area(rest, member, faults)
+        member = CudaEntryHeader(*ENTRY.read(rest, 0))
+        area = read_entry_strings(rest, member, faults)
         row = rest.slice(0, min(area.end, len(rest)))
         yield row, member, area
         at += len(row)
         found += 1
     if found == limits.IMAGES < count:
         text, hint = f"{count} members, of which {found} are read", limits.advice("IMAGES")
-        faults.unreadable("FP1005", errors.limit(table, 0, "member_count", text, hint=hint), table.span())
+        faults.unreadable("FP1005", fatbin_errors.limit(table, 0, "member_count", text, hint=hint), table.span())
     elif found != count or at != size:
         text = f"{count} members in {size} bytes by its head, {found} in {at} bytes are there"
-        faults.unreadable("FP1409", fault(table, 0, "member_count", text), table.span())
+        faults.unreadable("FP1409", fatbin_error(table, 0, "member_count", text), table.span())
 
 
-def _misplaced(row: View, member: Head, inside: View, expected: int) -> FormatError | None:
+def _misplaced(row: View, member: CudaEntryHeader, inside: View, expected: int) -> FormatError | None:
     """Return why a member has no image in the inflated bytes of its group; ``expected`` is where it should be."""
     if member.kind == GROUP:
-        return fault(row, 0, "kind", "a group in a group")
+        return fatbin_error(row, 0, "kind", "a group in a group")
     if not member.padded_size:
-        return fault(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
+        return fatbin_error(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
     if member.place + member.padded_size <= len(inside):
         return None
     # Images follow each other: of the two numbers, the place is wrong if the image fits behind the one before.
     is_place = member.place >= len(inside) or expected + member.padded_size <= len(inside)
     field, number = ("image_offset", member.place) if is_place else ("padded_size", member.padded_size)
-    room = hexadecimal(expected if is_place else len(inside) - member.place)
-    text = f"it is {hexadecimal(number)}, past the {hexadecimal(len(inside))} inflated bytes of the group"
-    return fault(row, MEMBER.field_offset(field), field, text, room if is_place else f"at most {room}")
+    room = format_hex(expected if is_place else len(inside) - member.place)
+    text = f"it is {format_hex(number)}, past the {format_hex(len(inside))} inflated bytes of the group"
+    return fatbin_error(row, MEMBER.field_offset(field), field, text, room if is_place else f"at most {room}")
 
 
 def _decompressed(packed: View, method: str, size: int) -> Buffer:
-    return decompress(packed, method, size, format=FORMAT)
+    return decompress(packed, method, size, format=FATBIN_FORMAT)
 
 
 def _refused(packed: View, error: FormatError, size: int) -> View:
-    return refused(packed, refused_size(error, size), Call(error.with_traceback, None))
+    return refused_view(packed, refused_size(error, size), PicklableCall(error.with_traceback, None))

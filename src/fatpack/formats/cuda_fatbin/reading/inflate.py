@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.codec import LZ4_AT_ONCE, beginning, decompress, most_held, most_inflated
-from fatpack.codec import inflated as pieces_inflated
-from fatpack.elf.header import header as elf_header
-from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, hexadecimal
-from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
-from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
-from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
+from fatpack.codec import LZ4_AT_ONCE, decompress, inflate_beginning, inflation_budget, max_inflated_size
+from fatpack.codec import inflate_pieces as pieces_inflated
+from fatpack.elf.header import read_quick_header as elf_header
+from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, format_hex
+from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FATBIN_FORMAT, FLAG_OBFUSCATED, TEXTS, compression_method
+from fatpack.formats.cuda_fatbin.reading.faults import fatbin_error, fatbin_errors
+from fatpack.formats.cuda_fatbin.reading.frame import FRAME_HEAD_SIZE, frame_content_size, has_method
 from fatpack.io import limits
-from fatpack.io.source import Derived, Source, View
-from fatpack.io.sources.inflated import Call, InflatedSource
+from fatpack.io.source import Source, View, VirtualName
+from fatpack.io.sources.inflated import InflatedSource, PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from fatpack.formats.cuda_fatbin.stored import Head
+    from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader
 
 
 #: What inflating takes: as far as matches go back, with zstd at level 19. LZ4 makes smaller blocks at once, and copies
@@ -35,84 +35,88 @@ _WINDOW = 8 << 20
 _SIZE_AT = ENTRY.field_offset("inflated_size")
 
 
-def problem_of(entry: View, packed: View, head: Head) -> FormatError | None:
+def inflation_problem(entry: View, packed: View, head: CudaEntryHeader) -> FormatError | None:
     """Return why the image of an entry cannot be had, as far as that shows without inflating it."""
     if not head.padded_size:
-        return fault(entry, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
-    method = method_of(head.flags)
+        return fatbin_error(entry, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
+    method = compression_method(head.flags)
     if method is not None:
         return _problem_of_sizes(entry, packed, head) or _problem_of_stream(entry, packed, head, method)
     if not head.compressed_size:
         return None
     sizes = f"{head.compressed_size} compressed bytes that inflate to {head.inflated_size}"
     text = f"they say not compressed, and the sizes {sizes}"
-    return fault(entry, ENTRY.field_offset("flags"), "flags", text)
+    return fatbin_error(entry, ENTRY.field_offset("flags"), "flags", text)
 
 
-def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | None:
+def _problem_of_sizes(entry: View, packed: View, head: CudaEntryHeader) -> FormatError | None:
     if not head.compressed_size or head.compressed_size > head.padded_size:
-        where, room = ENTRY.field_offset("compressed_size"), f"1 to {hexadecimal(head.padded_size)}"
-        return fault(entry, where, "compressed_size", f"it is {hexadecimal(head.compressed_size)}", room)
+        where, room = ENTRY.field_offset("compressed_size"), f"1 to {format_hex(head.padded_size)}"
+        return fatbin_error(entry, where, "compressed_size", f"it is {format_hex(head.compressed_size)}", room)
     if not head.inflated_size:
-        return fault(entry, _SIZE_AT, "inflated_size", "it is 0, and the image is compressed")
-    most = most_inflated(packed)
+        return fatbin_error(entry, _SIZE_AT, "inflated_size", "it is 0, and the image is compressed")
+    most = inflation_budget(packed)
     if head.inflated_size > most:
         claim = f"{len(packed)} bytes claim to inflate to {head.inflated_size}"
         hint = limits.inflated_hint(head.inflated_size)
         expected = f"at most {most} for all that a command inflates"
-        return errors.limit(entry, _SIZE_AT, "inflated_size", claim, expected, hint)
+        return fatbin_errors.limit(entry, _SIZE_AT, "inflated_size", claim, expected, hint)
     return None
 
 
-def _problem_of_stream(entry: View, packed: View, head: Head, method: str) -> FormatError | None:
+def _problem_of_stream(entry: View, packed: View, head: CudaEntryHeader, method: str) -> FormatError | None:
     if head.flags & FLAG_OBFUSCATED:
         return None
-    if head.inflated_size > most_held(method, len(packed)):
+    if head.inflated_size > max_inflated_size(method, len(packed)):
         text = f"{len(packed)} bytes of {method} cannot hold {head.inflated_size}"
-        return fault(entry, _SIZE_AT, "inflated_size", text)
-    start = packed.head(0, HEAD_SIZE)
-    if not is_of(method, start):
-        return fault(packed, 0, "compressed data", f"the flags say {method}, and it starts with {start[:4].hex(' ')}")
-    size = content_size(method, start)
+        return fatbin_error(entry, _SIZE_AT, "inflated_size", text)
+    start = packed.head(0, FRAME_HEAD_SIZE)
+    if not has_method(method, start):
+        return fatbin_error(
+            packed, 0, "compressed data", f"the flags say {method}, and it starts with {start[:4].hex(' ')}"
+        )
+    size = frame_content_size(method, start)
     # Several frames may follow each other, so the first may be smaller than all.
     if size is not None and size > head.inflated_size:
         problem = f"it is {head.inflated_size}, and the {method} frame holds {size} bytes"
-        return fault(entry, _SIZE_AT, "inflated_size", problem)
+        return fatbin_error(entry, _SIZE_AT, "inflated_size", problem)
     return None
 
 
-def data_of(packed: View, head: Head) -> View:
+def image_data(packed: View, head: CudaEntryHeader) -> View:
     """Return the image of an entry: an inflated one is inflated when it is read. The entry has no problem."""
-    method = method_of(head.flags)
+    method = compression_method(head.flags)
     if head.flags & FLAG_OBFUSCATED:
-        return refused(packed, head.inflated_size if method else len(packed), Call(_obfuscated, packed))
+        return refused_view(packed, head.inflated_size if method else len(packed), PicklableCall(_obfuscated, packed))
     if method is None:
         return without_padding(packed, head.kind)
     return inflated_image(packed, head, head.kind in TEXTS and ends_in_nul(packed, len(packed) - 1, method))
 
 
-def inflated_image(packed: View, head: Head, has_nul: bool) -> View:
+def inflated_image(packed: View, head: CudaEntryHeader, has_nul: bool) -> View:
     """Return the compressed image of an entry, which is inflated when it is read; ``has_nul``: a text with its NUL."""
-    method = method_of(head.flags) or ""
-    inflate = Call(_inflated, packed, method, head.inflated_size, has_nul)
-    stream = Call(_pieces, packed, method, head.inflated_size, has_nul)
-    return inflated(packed, head.inflated_size - has_nul, method, inflate, stream, Call(_start, packed, method))
+    method = compression_method(head.flags) or ""
+    inflate = PicklableCall(_inflated, packed, method, head.inflated_size, has_nul)
+    stream = PicklableCall(_pieces, packed, method, head.inflated_size, has_nul)
+    return lazy_inflated_view(
+        packed, head.inflated_size - has_nul, method, inflate, stream, PicklableCall(_start, packed, method)
+    )
 
 
 def _start(packed: View, method: str, size: int) -> bytes:
-    return beginning(packed, size, method=method, format=FORMAT)
+    return inflate_beginning(packed, size, method=method, format=FATBIN_FORMAT)
 
 
 def _inflated(packed: View, method: str, size: int, has_nul: bool) -> memoryview:
     """Return what an image inflates to, without the NUL of a text."""
-    data = memoryview(decompress(packed, method, size, format=FORMAT))
+    data = memoryview(decompress(packed, method, size, format=FATBIN_FORMAT))
     return _without_nul(packed, data) if has_nul else data
 
 
 def _without_nul(packed: View, data: memoryview) -> memoryview:
     """Return the end of a text without its NUL. Raises BadValue where there is none."""
     if data[-1]:
-        raise fault(packed, 0, "compressed data", "the text in it does not end in NUL")
+        raise fatbin_error(packed, 0, "compressed data", "the text in it does not end in NUL")
     return data[:-1]
 
 
@@ -121,12 +125,12 @@ def _pieces(packed: View, method: str, size: int, has_nul: bool) -> Iterator[byt
     if size <= _WINDOW:
         yield _inflated(packed, method, size, has_nul)
         return
-    for piece in pieces_inflated(packed, method, size, format=FORMAT):
+    for piece in pieces_inflated(packed, method, size, format=FATBIN_FORMAT):
         size -= len(piece)
         yield piece if size or not has_nul else bytes(_without_nul(packed, memoryview(piece)))
 
 
-def pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray | memoryview]:
+def inflated_group_pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray | memoryview]:
     """Yield what the images of a group inflate to."""
     return _pieces(packed, method, size, False)
 
@@ -139,7 +143,7 @@ def ends_in_nul(view: View, last: int, method: str) -> bool:
     return method != "lz4" or view.read(last, 1) == b"\0"
 
 
-def inflated(
+def lazy_inflated_view(
     packed: View,
     size: int,
     method: str,
@@ -151,7 +155,7 @@ def inflated(
 
     ``start`` makes so many first ones alone.
     """
-    name = Derived(f"inflated {method} at {hexadecimal(packed.start)}")
+    name = VirtualName(f"inflated {method} at {format_hex(packed.start)}")
     present = min(len(packed), packed.source.present)
     piece_size = 2 * size if method == "lz4" and size <= LZ4_AT_ONCE else min(size, _WINDOW)
     source = InflatedSource(
@@ -160,7 +164,7 @@ def inflated(
     return View(source, 0, size, (*packed.chain, name))
 
 
-class _Refused(Source):
+class _RefusedSource(Source):
     """Bytes that cannot be had: reading them says why."""
 
     is_at_hand = False
@@ -181,10 +185,10 @@ class _Refused(Source):
         raise self._error()
 
 
-def refused(packed: View, size: int, error: Callable[[], FatpackError]) -> View:
+def refused_view(packed: View, size: int, error: Callable[[], FatpackError]) -> View:
     """Return a view of ``size`` bytes, of which every read raises an error; also where there are none."""
-    name = Derived(f"image at {hexadecimal(packed.start)}")
-    source = _Refused(name, size, packed.source.present, error)
+    name = VirtualName(f"image at {format_hex(packed.start)}")
+    source = _RefusedSource(name, size, packed.source.present, error)
     return View(source, 0, size, (*packed.chain, name))
 
 
@@ -195,7 +199,7 @@ def refused_size(error: FormatError, stated: int) -> int:
 
 def _obfuscated(packed: View) -> Unsupported:
     return Unsupported(
-        f"{FORMAT} at {hexadecimal(packed.offset(0))}: the image is obfuscated by its producer",
+        f"{FATBIN_FORMAT} at {format_hex(packed.offset(0))}: the image is obfuscated by its producer",
         hint="only NVIDIA's linker reads it; the entry is copied as it is",
         chain=packed.chain,
     )

@@ -7,38 +7,31 @@ no image away as long as the others agree.
 
 from __future__ import annotations
 
-from fatpack.elf.header import header as elf_header
-from fatpack.formats.cuda_fatbin.layout import (
-    ALIGN,
-    ENTRY,
-    GROUP,
-    TEXTS,
-    method_of,
-    padded,
-)
-from fatpack.formats.cuda_fatbin.reading.area import read_area
-from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, is_of
-from fatpack.formats.cuda_fatbin.reading.resume import STARTS, is_entry
-from fatpack.formats.faults import Faults
+from fatpack.elf.header import read_quick_header as elf_header
+from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, GROUP, TEXTS, compression_method, padded_size
+from fatpack.formats.cuda_fatbin.reading.area import read_entry_strings
+from fatpack.formats.cuda_fatbin.reading.frame import FRAME_HEAD_SIZE, has_method
+from fatpack.formats.cuda_fatbin.reading.resume import ENTRY_STARTS, is_entry
+from fatpack.formats.faults import FindingCollector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.formats.cuda_fatbin.stored import Head
+    from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader
     from fatpack.io.source import View
 
 #: LIMIT: how far behind the start of an entry that its neighbour reached over it is looked for.
 _REACH = 4096
 
 
-def entry_before(stored: View, start: int, at: int) -> int | None:
+def find_entry_before(stored: View, start: int, at: int) -> int | None:
     """Return where the last entry starts between two positions, at most ``_REACH`` before the second; None if none."""
     first = max(start, at - _REACH)
     window = stored.head(first, at - first)
-    places = sorted((first + window.rfind(kind) for kind in STARTS if kind in window), reverse=True)
+    places = sorted((first + window.rfind(kind) for kind in ENTRY_STARTS if kind in window), reverse=True)
     return next((place for place in places if place % ALIGN == 0 and is_entry(stored, place)), None)
 
 
-def mended_head(entry: View, head: Head) -> Head | None:
+def recover_sizes(entry: View, head: CudaEntryHeader) -> CudaEntryHeader | None:
     """Return the numbers of an entry with sizes that fit into its bytes; None if its image is not whole there.
 
     ``entry`` reaches up to what follows it.
@@ -58,25 +51,29 @@ def mended_head(entry: View, head: Head) -> Head | None:
     return None
 
 
-def _end_of_strings(entry: View, head: Head) -> int:
+def _end_of_strings(entry: View, head: CudaEntryHeader) -> int:
     """Return where the header of an entry ends by the strings in it."""
-    faults = Faults()
-    end = read_area(entry, head, faults).end
+    faults = FindingCollector()
+    end = read_entry_strings(entry, head, faults).end
     return -1 if faults.findings else end
 
 
-def _is_whole(entry: View, place: int, head: Head, padding: int) -> bool:
+def _is_whole(entry: View, place: int, head: CudaEntryHeader, padding: int) -> bool:
     """Return whether the bytes from a place on hold all of an image, and nothing else but its padding."""
     image = entry.slice(place, len(entry) - place)
     size = _size(image, head)
-    return size is not None and padded(size) + padding == len(image)
+    return size is not None and padded_size(size) + padding == len(image)
 
 
-def _size(image: View, head: Head) -> int | None:
+def _size(image: View, head: CudaEntryHeader) -> int | None:
     """Return how long an image is by what is in it, or by what its entry says of it; None if nothing says it."""
-    method = method_of(head.flags)
+    method = compression_method(head.flags)
     if method is not None:
-        return head.compressed_size if is_of(method, image.head(0, HEAD_SIZE)) and head.compressed_size else None
+        return (
+            head.compressed_size
+            if has_method(method, image.head(0, FRAME_HEAD_SIZE)) and head.compressed_size
+            else None
+        )
     if head.kind in TEXTS:
         nul = image.find(b"\0")
         return nul + 1 if nul >= 0 else None

@@ -8,29 +8,23 @@ image is as long as its other numbers and what follows it say (:mod:`fatpack.for
 
 from __future__ import annotations
 
-from fatpack.formats.cuda_fatbin.layout import (
-    FLAG_OBFUSCATED,
-    FORMAT,
-    HEADER,
-    MAGIC,
-    VERSION,
-)
+from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT, FLAG_OBFUSCATED, HEADER, MAGIC, VERSION
 from fatpack.formats.cuda_fatbin.reading import regular
-from fatpack.formats.cuda_fatbin.reading.entry import image_of
-from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
+from fatpack.formats.cuda_fatbin.reading.entry import entry_image
+from fatpack.formats.cuda_fatbin.reading.faults import fatbin_error, fatbin_errors
 from fatpack.formats.cuda_fatbin.reading.resume import (
     is_entry,
 )
-from fatpack.formats.cuda_fatbin.reading.walk import Walk
-from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
+from fatpack.formats.cuda_fatbin.reading.walk import EntryWalk
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup, Fatbin
+from fatpack.formats.faults import FindingCollector
 from fatpack.model import Container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Span
+    from fatpack.io.source import Span, View
 
 
 def detect(view: View, at: int = 0) -> bool:
@@ -56,16 +50,16 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     ``strict`` raises for the first of them instead. Raises BadMagic, Truncated, BadValue where there is no header;
     offsets are absolute.
     """
-    container = regular.read(view, at)
+    container = regular.read_fast(view, at)
     if container is not None:
         return container
-    faults = Faults(strict)
+    faults = FindingCollector(strict)
     version, stored, parts, unknown = read_parts(view, at, faults)
-    entries = [part for part in parts if isinstance(part, Entry)]
+    entries = [part for part in parts if isinstance(part, CudaEntry)]
     _note_obfuscated(entries, faults)
-    images = tuple(map(image_of, entries))
+    images = tuple(map(entry_image, entries))
     return Container(
-        FORMAT,
+        FATBIN_FORMAT,
         version,
         images,
         stored.span(),
@@ -75,7 +69,9 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     )
 
 
-def read_parts(view: View, at: int, faults: Faults) -> tuple[int, View, list[Entry | Group], list[Span]]:
+def read_parts(
+    view: View, at: int, faults: FindingCollector
+) -> tuple[int, View, list[CudaEntry | CudaGroup], list[Span]]:
     """Return the version, the bytes, the parts and the unknown spans of a fat binary: all but its images.
 
     This is what listing a library of thousands of fat binaries needs. Raises what :func:`parse` does.
@@ -87,30 +83,30 @@ def read_parts(view: View, at: int, faults: Faults) -> tuple[int, View, list[Ent
         text = f"a fat binary of version {version}"
         faults.unexpected("FP1407", stored.span(), text, f"it is read as one of version {VERSION}")
     if size > left:
-        error = errors.cut(stored, 0, "entries_size", size)
+        error = fatbin_errors.cut(stored, 0, "entries_size", size)
         faults.unreadable("FP1402", error, stored.span())
-    walk = Walk(view.slice(at, left), size, faults)
+    walk = EntryWalk(view.slice(at, left), size, faults)
     walk.run()
     return version, walk.stored, walk.parts, walk.unknown
 
 
-def _read_header(view: View, at: int, faults: Faults) -> tuple[int, int]:
+def _read_header(view: View, at: int, faults: FindingCollector) -> tuple[int, int]:
     """Return version and size of the fat binary at a position; the size is as stored, with the header."""
     head = view.head(at, HEADER.size)
     if not head or not MAGIC.startswith(head[:4]):
-        raise errors.magic(view, at, "not a fat binary", MAGIC.hex(" "))
+        raise fatbin_errors.magic(view, at, "not a fat binary", MAGIC.hex(" "))
     _, version, header_size, size = HEADER.read(view, at)
     if header_size != HEADER.size:
         rest = view.slice(at, len(view) - at)
         where = HEADER.field_offset("header_size")
-        error = fault(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
+        error = fatbin_error(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
         if not is_entry(rest, HEADER.size):
             raise error
         faults.unreadable("FP1402", error, rest.span(0, HEADER.size))
     return version, HEADER.size + size
 
 
-def _note_obfuscated(entries: Sequence[Entry], faults: Faults) -> None:
+def _note_obfuscated(entries: Sequence[CudaEntry], faults: FindingCollector) -> None:
     obfuscated = [entry for entry in entries if entry.head.flags & FLAG_OBFUSCATED]
     if obfuscated:
         what = "an image is" if len(obfuscated) == 1 else f"{len(obfuscated)} images are"

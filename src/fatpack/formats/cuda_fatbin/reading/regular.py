@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from fatpack import magics
-from fatpack.codec import most_held
+from fatpack.codec import max_inflated_size
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     COMPRESSED,
@@ -18,8 +18,8 @@ from fatpack.formats.cuda_fatbin.layout import (
     ELF,
     ENTRY,
     ENTRY_VERSION,
+    FATBIN_FORMAT,
     FLAG_OBFUSCATED,
-    FORMAT,
     FORMS,
     HEADER,
     MAGIC,
@@ -27,17 +27,17 @@ from fatpack.formats.cuda_fatbin.layout import (
     TEXTS,
     VERSION,
 )
-from fatpack.formats.cuda_fatbin.reading.area import NO_AREA, read_area
-from fatpack.formats.cuda_fatbin.reading.entry import image_of, target
-from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
+from fatpack.formats.cuda_fatbin.reading.area import NO_STRINGS, read_entry_strings
+from fatpack.formats.cuda_fatbin.reading.entry import entry_image, entry_target
+from fatpack.formats.cuda_fatbin.reading.frame import FRAME_HEAD_SIZE, frame_content_size, has_method
 from fatpack.formats.cuda_fatbin.reading.inflate import ends_in_nul, inflated_image, without_padding
-from fatpack.formats.cuda_fatbin.reading.resume import STARTS
-from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Head
-from fatpack.formats.faults import Faults
+from fatpack.formats.cuda_fatbin.reading.resume import ENTRY_STARTS
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, Fatbin
+from fatpack.formats.faults import FindingCollector
 from fatpack.io import limits
 from fatpack.io.source import Span, View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.model import late_container, late_image
+from fatpack.model import lazy_container, lazy_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,21 +55,21 @@ _header = HEADER.struct.unpack_from
 _entry = struct.Struct("<HHIQIIHHIIIQQQ").unpack_from
 _descriptor = DESCRIPTOR.struct.unpack_from
 
-_LEAST, _HEADER_SIZE = ENTRY.size, HEADER.size
+_LEAST, _FATBIN_HEADER_SIZE = ENTRY.size, HEADER.size
 _ZSTD = magics.ZSTD
 
 
-def read(view: View, at: int) -> Container | None:
+def read_fast(view: View, at: int) -> Container | None:
     """Return the fat binary at a position if nothing in it is unexpected, else None."""
     block = view.head(at, _BLOCK)
-    if len(block) < _HEADER_SIZE or view.source.budget.inflated is not None:
+    if len(block) < _FATBIN_HEADER_SIZE or view.source.budget.inflated is not None:
         return None
     magic, version, header_size, size = _header(block)
-    end = at + _HEADER_SIZE + size
-    if magic != MAGIC or version != VERSION or header_size != _HEADER_SIZE or end > len(view):
+    end = at + _FATBIN_HEADER_SIZE + size
+    if magic != MAGIC or version != VERSION or header_size != _FATBIN_HEADER_SIZE or end > len(view):
         return None
     images: list[Image] = []
-    place, behind = at + _HEADER_SIZE, _HEADER_SIZE  # the entry is so far behind the start of the block
+    place, behind = at + _FATBIN_HEADER_SIZE, _FATBIN_HEADER_SIZE  # the entry is so far behind the start of the block
     while place < end:
         if behind + _LEAST > len(block):
             block, behind = view.head(place, _BLOCK), 0
@@ -80,11 +80,11 @@ def read(view: View, at: int) -> Container | None:
         images.append(image)
         behind += following - place
         place = following
-    if end < len(view) and (block[behind : behind + 4] or view.head(end, 4)) in STARTS:
+    if end < len(view) and (block[behind : behind + 4] or view.head(end, 4)) in ENTRY_STARTS:
         return None  # its size may be too small
     stored = tuple(images)
     span = Span(view.start + at, view.start + end, view.chain)
-    return late_container(FORMAT, version, stored, span, {}, _record, view, at, end - at, stored)
+    return lazy_container(FATBIN_FORMAT, version, stored, span, {}, _record, view, at, end - at, stored)
 
 
 def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tuple[Image, int] | None:
@@ -106,30 +106,30 @@ def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tup
         or flags & FLAG_OBFUSCATED
     ):
         return None
-    if behind + place + HEAD_SIZE > len(block):
-        block, behind = view.head(at, place + HEAD_SIZE), 0
+    if behind + place + FRAME_HEAD_SIZE > len(block):
+        block, behind = view.head(at, place + FRAME_HEAD_SIZE), 0
     head = block[behind : behind + place]
     if (identifier_at or options_at) and not _holds_area(head, kind, identifier_at, identifier_size, options_at):
         return None
     image: Image | None = None
     if flags & COMPRESSED:
         method = METHODS.get(flags & COMPRESSED)
-        start = block[behind + place : behind + place + HEAD_SIZE]
+        start = block[behind + place : behind + place + FRAME_HEAD_SIZE]
         if method and _is_sound(start, method, padded_size, compressed_size, inflated_size, view):
             size = inflated_size
             if kind in TEXTS and ends_in_nul(view, image_at + compressed_size - 1, method):
                 size -= 1
-            made_for = target(sm, flags)
+            made_for = entry_target(sm, flags)
             start_at = view.start + image_at
             stored = Span(start_at, start_at + compressed_size, view.chain)
-            image = late_image(
+            image = lazy_image(
                 made_for, form, None, size, compressed_size, method, _parts, view, at, head, size, span=stored
             )
     elif not (compressed_size or inflated_size):
         start_at = view.start + image_at
         data = without_padding(View(view.source, start_at, start_at + padded_size, view.chain), kind)
         size = data.end - data.start
-        image = late_image(target(sm, flags), form, data, size, size, None, _parts, view, at, head, data)
+        image = lazy_image(entry_target(sm, flags), form, data, size, size, None, _parts, view, at, head, data)
     return None if image is None else (image, following)
 
 
@@ -138,11 +138,11 @@ def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_s
     start = start[:size]
     if (
         not 0 < size <= padded_size < size + 2 * ALIGN
-        or not 0 < inflated_size <= min(view.source.budget.inflatable, most_held(method, size))
-        or not (start.startswith(_ZSTD) if method == "zstd" else is_of(method, start))
+        or not 0 < inflated_size <= min(view.source.budget.inflatable, max_inflated_size(method, size))
+        or not (start.startswith(_ZSTD) if method == "zstd" else has_method(method, start))
     ):
         return False
-    stated = content_size(method, start)
+    stated = frame_content_size(method, start)
     return stated is None or stated <= inflated_size
 
 
@@ -165,15 +165,15 @@ def _parts(view: View, at: int, head: bytes, known: View | int) -> Mapping[str, 
 
     ``known`` is the image, or of a compressed one what it inflates to.
     """
-    numbers = Head(*_entry(head))
-    area = NO_AREA
+    numbers = CudaEntryHeader(*_entry(head))
+    area = NO_STRINGS
     if numbers.options_offset or numbers.identifier_offset:
-        area = read_area(BytesSource(head).view(), numbers, Faults(True))
+        area = read_entry_strings(BytesSource(head).view(), numbers, FindingCollector(True))
     stored = view.slice(at, numbers.place + numbers.padded_size)
     packed = stored.slice(numbers.place, numbers.compressed_size or numbers.padded_size)
     data = known if isinstance(known, View) else inflated_image(packed, numbers, known < numbers.inflated_size)
-    entry = Entry(numbers, stored, area, packed, data)
-    image = image_of(entry)
+    entry = CudaEntry(numbers, stored, area, packed, data)
+    image = entry_image(entry)
     return {"data": data, "span": image.span, "attrs": image.attrs, "record": entry}
 
 

@@ -15,32 +15,32 @@ from fatpack.formats.cuda_fatbin.layout import (
     KINDS,
     MAGIC,
     VERSION,
-    padded,
+    padded_size,
 )
-from fatpack.formats.cuda_fatbin.stored import Head
+from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: kind and version, as the first bytes of an entry
-STARTS = tuple((kind | ENTRY_VERSION << 16).to_bytes(4, "little") for kind in KINDS)
+ENTRY_STARTS = tuple((kind | ENTRY_VERSION << 16).to_bytes(4, "little") for kind in KINDS)
 
 _FATBIN = HEADER.pack(MAGIC, VERSION, HEADER.size, 0)[:8]
 
 #: LIMIT: the header of an entry; the longest known to us has 3952 bytes.
-_HEADER_SIZE = 1 << 16
+_MAX_ENTRY_HEADER = 1 << 16
 
 #: LIMIT: places that only start like an entry, per fat binary. Code and data of real images have none.
 _FALSE_HITS = 1000
 
 
-class Resumption:
+class Resynchronizer:
     """Finds the next entry of a fat binary; every search goes on where the last one ended, so all cost one."""
 
     def __init__(self, stored: View) -> None:
         self._stored = stored
-        self._next = dict.fromkeys([_FATBIN, *STARTS], -1)
+        self._next = dict.fromkeys([_FATBIN, *ENTRY_STARTS], -1)
         self._false_hits = 0
 
     def after(self, at: int) -> int:
@@ -88,26 +88,26 @@ def starts_fatbin(stored: View, at: int) -> bool:
 def is_entry(stored: View, at: int) -> bool:
     """Return whether what is at a position holds as an entry in all that is bounded."""
     numbers = stored.head(at, ENTRY.size)
-    if numbers[:4] not in STARTS or len(numbers) < ENTRY.size:
+    if numbers[:4] not in ENTRY_STARTS or len(numbers) < ENTRY.size:
         return False
-    return holds(Head(*ENTRY.struct.unpack(numbers)), len(stored) - at)
+    return is_plausible(CudaEntryHeader(*ENTRY.struct.unpack(numbers)), len(stored) - at)
 
 
-def holds(head: Head, left: int) -> bool:
+def is_plausible(head: CudaEntryHeader, left: int) -> bool:
     """Return whether the numbers of an entry hold in all that is bounded, with ``left`` bytes from its start on."""
     has_sizes = bool(head.compressed_size and head.inflated_size)
-    is_packed = has_sizes and head.padded_size - padded(head.compressed_size) in (0, ALIGN)
+    is_packed = has_sizes and head.padded_size - padded_size(head.compressed_size) in (0, ALIGN)
     return (
         head.kind in KINDS
         and head.version == ENTRY_VERSION
-        and problem_of_place(head, left) is None
-        and head.place <= _HEADER_SIZE
+        and range_problem(head, left) is None
+        and head.place <= _MAX_ENTRY_HEADER
         and max(head.options_offset, head.identifier_offset + head.identifier_size) <= head.place
         and is_packed == bool(head.flags & COMPRESSED)
     )
 
 
-def problem_of_place(head: Head, left: int) -> tuple[str, str] | None:
+def range_problem(head: CudaEntryHeader, left: int) -> tuple[str, str] | None:
     """Return the field and what is wrong with it if an entry does not fit into the bytes that are left."""
     if head.place < ENTRY.size or head.place % ALIGN or head.place > left:
         return "header_size", f"it is {head.place:#x}, with {left:#x} bytes left"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, Truncated, counted
+from fatpack.errors import LimitExceeded, Truncated, pluralize
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     ENTRY,
@@ -12,10 +12,17 @@ from fatpack.formats.cuda_fatbin.layout import (
     KINDS,
     MAGIC,
 )
-from fatpack.formats.cuda_fatbin.reading.entry import read_entry, target
-from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
-from fatpack.formats.cuda_fatbin.reading.resume import Resumption, holds, is_entry, problem_of_place, starts_fatbin
-from fatpack.formats.cuda_fatbin.stored import Entry, Group, Head
+from fatpack.formats.cuda_fatbin.reading.entry import entry_target, read_entry
+from fatpack.formats.cuda_fatbin.reading.faults import fatbin_error, fatbin_errors
+from fatpack.formats.cuda_fatbin.reading.resume import (
+    Resynchronizer,
+    is_entry,
+    is_plausible,
+    range_problem,
+    starts_fatbin,
+)
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, CudaGroup
+from fatpack.formats.faults import FindingCollector
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -23,38 +30,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.errors import BadValue
-    from fatpack.io.source import View
-    from fatpack.model import Span
+    from fatpack.io.source import Span, View
 
 
-def _cut_image(head: Head, room: int) -> str:
+def _cut_image(head: CudaEntryHeader, room: int) -> str:
     """Return what an image was that is not all there, "" if its header is wrong even for the ``room`` it once had."""
-    if not holds(head, room):
+    if not is_plausible(head, room):
         return ""
     what = FORMS.get(head.kind, KINDS[head.kind])
-    return f"the {what} for {target(head.sm, head.flags).arch} is cut short" if head.sm else f"the {what} is cut short"
+    return (
+        f"the {what} for {entry_target(head.sm, head.flags).arch} is cut short"
+        if head.sm
+        else f"the {what} is cut short"
+    )
 
 
 #: advice for an entry that is listed with sizes of which one is wrong
 _WHOLE = "the image is whole: it is listed by what its other numbers and the next entry say"
 
 
-def _wrong_field(head: Head, mended: Head) -> str:
+def _wrong_field(head: CudaEntryHeader, mended: CudaEntryHeader) -> str:
     return "header_size" if mended.place != head.place else "padded_size"
 
 
-def _size_of(head: Head, field: str) -> int:
+def _size_of(head: CudaEntryHeader, field: str) -> int:
     return head.place if field == "header_size" else head.padded_size
 
 
-class Walk:
+class EntryWalk:
     """The entries of a fat binary, from the first to the last.
 
     ``rest`` are all bytes from its first on, ``size`` its own as its header has them, ``stored`` those that it has.
     """
 
-    def __init__(self, rest: View, size: int, faults: Faults) -> None:
-        self.parts: list[Entry | Group] = []
+    def __init__(self, rest: View, size: int, faults: FindingCollector) -> None:
+        self.parts: list[CudaEntry | CudaGroup] = []
         self.unknown: list[Span] = []
         self.stored = rest.slice(0, min(size, len(rest)))
         self._rest = rest
@@ -62,10 +72,10 @@ class Walk:
         self._faults = faults
         #: what is wrong with the last entry, which may be read anew
         self._of_last = faults.fresh()
-        self._resumption: Resumption | None = None
+        self._resumption: Resynchronizer | None = None
         self._is_extended_already = False
         #: the entry before the position of the walk
-        self._last: tuple[int, Head] | None = None
+        self._last: tuple[int, CudaEntryHeader] | None = None
 
     def run(self) -> None:
         """Read all entries."""
@@ -83,7 +93,7 @@ class Walk:
             at = following
         self._keep()
 
-    def _parts_at(self, at: int) -> tuple[Sequence[Entry | Group], int]:
+    def _parts_at(self, at: int) -> tuple[Sequence[CudaEntry | CudaGroup], int]:
         """Return the entry or group at a position, with its members, and where the next one is."""
         stored, left = self.stored, len(self.stored) - at
         numbers = stored.head(at, ENTRY.size)
@@ -94,13 +104,13 @@ class Walk:
             found = self._no_entry(at, left)
             if found is not None:
                 return found
-        head = Head(*ENTRY.struct.unpack(numbers))
-        problem = problem_of_place(head, left)
+        head = CudaEntryHeader(*ENTRY.struct.unpack(numbers))
+        problem = range_problem(head, left)
         if problem is not None:
             return self._misplaced(at, head, problem)
         return self._read(at, head)
 
-    def _no_entry(self, at: int, left: int) -> tuple[Sequence[Entry | Group], int] | None:
+    def _no_entry(self, at: int, left: int) -> tuple[Sequence[CudaEntry | CudaGroup], int] | None:
         """Return what follows where zeros are, or too few bytes for an entry; None if it may be one all the same."""
         stored, following = self.stored, self._after(at)
         gap = stored.slice(at, following - at)
@@ -112,7 +122,7 @@ class Walk:
         if left >= ENTRY.size:
             return None
         if is_entry(self._rest, at):
-            head = Head(*ENTRY.read(self._rest, at))
+            head = CudaEntryHeader(*ENTRY.read(self._rest, at))
             self._extend(at + head.place + head.padded_size)
             return self._read(at, head)
         before = self._before(at)
@@ -124,12 +134,12 @@ class Walk:
         """Return whether the last entry does not hold all of its image, so that the zeros behind it may be its own."""
         if self._last is None:
             return False
-        from fatpack.formats.cuda_fatbin.reading.mending import mended_head
+        from fatpack.formats.cuda_fatbin.reading.mending import recover_sizes
 
         start, head = self._last
-        return mended_head(self.stored.slice(start, at - start), head) is None
+        return recover_sizes(self.stored.slice(start, at - start), head) is None
 
-    def _read(self, at: int, head: Head) -> tuple[Sequence[Entry | Group], int]:
+    def _read(self, at: int, head: CudaEntryHeader) -> tuple[Sequence[CudaEntry | CudaGroup], int]:
         """Return the entry or group at a position, whose sizes hold, and where the next one is."""
         entry = self.stored.slice(at, head.place + head.padded_size)
         self._last = None
@@ -141,19 +151,21 @@ class Walk:
         self._last = (at, head)
         return [read_entry(entry, head, self._of_last)], at + len(entry)
 
-    def _misplaced(self, at: int, head: Head, problem: tuple[str, str]) -> tuple[Sequence[Entry | Group], int]:
+    def _misplaced(
+        self, at: int, head: CudaEntryHeader, problem: tuple[str, str]
+    ) -> tuple[Sequence[CudaEntry | CudaGroup], int]:
         """Return what can be had where the sizes of an entry do not hold, and where the next one is."""
         before = self._before(at)
         if before is not None:
             return before
         if self._is_extended(at, head):
             return self._read(at, head)
-        from fatpack.formats.cuda_fatbin.reading.mending import mended_head
+        from fatpack.formats.cuda_fatbin.reading.mending import recover_sizes
 
         field, text = problem
         following = self._after(at)
         span = self.stored.span(at, following - at)
-        mended = mended_head(self.stored.slice(at, following - at), head)
+        mended = recover_sizes(self.stored.slice(at, following - at), head)
         if mended is not None:
             wrong = _wrong_field(head, mended)
             text = text if wrong == field else f"it is {head.place:#x}, and the image starts at {mended.place:#x}"
@@ -162,16 +174,16 @@ class Walk:
         self._noted.unreadable("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
         return (), following
 
-    def _before(self, at: int) -> tuple[Sequence[Entry | Group], int] | None:
+    def _before(self, at: int) -> tuple[Sequence[CudaEntry | CudaGroup], int] | None:
         """Return the entry before a position where none is, if it is whole up to where the next one really starts."""
         if self._last is None:
             return None
-        from fatpack.formats.cuda_fatbin.reading.mending import entry_before, mended_head
+        from fatpack.formats.cuda_fatbin.reading.mending import find_entry_before, recover_sizes
 
         (start, head), self._last = self._last, None
-        inside = entry_before(self.stored, start + ENTRY.size, at)
+        inside = find_entry_before(self.stored, start + ENTRY.size, at)
         for following in (inside, self._after(at)):
-            mended = None if following is None else mended_head(self.stored.slice(start, following - start), head)
+            mended = None if following is None else recover_sizes(self.stored.slice(start, following - start), head)
             if following is None or mended is None:
                 continue
             self._take_back()
@@ -186,7 +198,7 @@ class Walk:
         return (), inside
 
     @property
-    def _noted(self) -> Faults:
+    def _noted(self) -> FindingCollector:
         """What is wrong so far, the last entry included."""
         self._keep()
         return self._faults
@@ -209,22 +221,22 @@ class Walk:
     def _fault(self, at: int, field: str, text: str, hint: str) -> BadValue:
         """Return the error for a field of the entry that comes next, which starts at a position."""
         name = f"entry[{len(self.parts)}].{field}"
-        return fault(self.stored, at + ENTRY.field_offset(field), name, text, hint=hint)
+        return fatbin_error(self.stored, at + ENTRY.field_offset(field), name, text, hint=hint)
 
     def _goes_on(self, at: int) -> bool:
         """Return whether an entry follows where a fat binary ends by its size, which is wrong then."""
         rest = self._rest
         if at != len(self.stored) or at >= len(rest) or not is_entry(rest, at):
             return False
-        head = Head(*ENTRY.read(rest, at))
+        head = CudaEntryHeader(*ENTRY.read(rest, at))
         self._extend(at + head.place + head.padded_size)
         return True
 
-    def _is_extended(self, at: int, head: Head) -> bool:
+    def _is_extended(self, at: int, head: CudaEntryHeader) -> bool:
         """Return whether an entry reaches over the end because the size of the fat binary is too small."""
         end = at + head.place + head.padded_size
         rest = self._rest
-        if self._size > len(self.stored) or not holds(head, len(rest) - at):
+        if self._size > len(self.stored) or not is_plausible(head, len(rest) - at):
             return False
         if any(starts_fatbin(rest, place) for place in range(len(self.stored) & ~7, end, ALIGN)):
             return False
@@ -235,7 +247,9 @@ class Walk:
         """Take bytes in that are behind the end which the header states."""
         if not self._is_extended_already:
             where, text = HEADER.field_offset("entries_size"), f"it is {self._size - HEADER.size}, and entries follow"
-            error = fault(self._rest, where, "entries_size", text, hint="they are read as entries of this fat binary")
+            error = fatbin_error(
+                self._rest, where, "entries_size", text, hint="they are read as entries of this fat binary"
+            )
             self._noted.unreadable("FP1402", error, self._rest.span(0, HEADER.size))
             self._is_extended_already = True
         self.stored = self._rest.slice(0, end)
@@ -243,18 +257,22 @@ class Walk:
 
     def _after(self, at: int) -> int:
         if self._resumption is None:
-            self._resumption = Resumption(self.stored)
+            self._resumption = Resynchronizer(self.stored)
         return self._resumption.after(at + 8 & ~7)
 
     def _swallows(self, at: int) -> None:
         """Note that another fat binary starts inside of this one; the walk over the file goes on with it."""
         stored = self.stored
-        error = fault(stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside")
+        error = fatbin_error(
+            stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside"
+        )
         self._noted.unreadable("FP1402", error, stored.span(at))
 
     def _cut_short(self, at: int) -> Truncated:
-        return errors.cut(self.stored, at, "entry", ENTRY.size)
+        return fatbin_errors.cut(self.stored, at, "entry", ENTRY.size)
 
     def _too_many(self, at: int) -> LimitExceeded:
         hint = limits.advice("IMAGES")
-        return errors.limit(self.stored, at, "entries", f"more than {counted(limits.IMAGES, 'entry')}", hint=hint)
+        return fatbin_errors.limit(
+            self.stored, at, "entries", f"more than {pluralize(limits.IMAGES, 'entry')}", hint=hint
+        )

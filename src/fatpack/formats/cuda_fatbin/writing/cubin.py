@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.elf.header import CUDA, header
+from fatpack.elf.header import CUDA, read_quick_header
 from fatpack.errors import UsageError
 from fatpack.record import Record
 
@@ -23,7 +23,7 @@ _COMPAT = 0x70000086
 _COMPAT_SIZE = 1 << 16
 
 
-class Cubin(Record):
+class CubinFacts(Record):
     """Facts of a cubin: SM number, word size, EI_VERSION and EI_ABIVERSION, whether it can be finalized.
 
     ``compat`` is the content of ``.nv.compat``, which is copied if it can.
@@ -37,10 +37,10 @@ class Cubin(Record):
     compat: bytes
 
 
-def cubin_of(view: View) -> Cubin:
+def read_cubin_facts(view: View) -> CubinFacts:
     """Return the facts of a cubin. Raises UsageError for anything else."""
     head = view.head(0, 64)
-    elf = header(view, head)
+    elf = read_quick_header(view, head)
     if elf is None or elf.machine != CUDA:
         raise UsageError("this is no cubin", hint="other images need another form", chain=view.chain)
     is_new = elf.osabi == _NEW_OSABI
@@ -52,4 +52,4 @@ def cubin_of(view: View) -> Cubin:
         compat = view.read(at, size)
         break
     sm = elf.flags >> 8 & 0xFFFF if is_new else elf.flags & 0xFF
-    return Cubin(sm, elf.shape.bits, head[6], head[8], is_finalizable, compat)
+    return CubinFacts(sm, elf.shape.bits, head[6], head[8], is_finalizable, compat)

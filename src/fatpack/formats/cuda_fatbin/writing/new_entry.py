@@ -21,20 +21,20 @@ from fatpack.formats.cuda_fatbin.layout import (
     KINDS,
     METHODS,
     WITH_OPTIONS,
-    padded,
+    padded_size,
 )
-from fatpack.formats.cuda_fatbin.reading.area import write_area
-from fatpack.formats.cuda_fatbin.reading.entry import image_of
+from fatpack.formats.cuda_fatbin.reading.area import write_entry_strings
+from fatpack.formats.cuda_fatbin.reading.entry import entry_image
 from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
-from fatpack.formats.cuda_fatbin.stored import Area, Entry, Head
-from fatpack.formats.cuda_fatbin.writing.contents import contents_of
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, CudaEntryStrings
+from fatpack.formats.cuda_fatbin.writing.contents import new_entry_contents
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
-    from fatpack.formats.cuda_fatbin.writing.styles import Style
+    from fatpack.formats.cuda_fatbin.writing.styles import ProducerStyle
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
 
@@ -51,7 +51,7 @@ _KINDS = {word: kind for kind, word in KINDS.items()}
 METHOD_BITS = {method: bit for bit, method in METHODS.items()}
 
 
-class Draft(Record):
+class EntryDraft(Record):
     """An entry that is not laid out yet.
 
     ``copied`` are all bytes of an entry that is taken over, ``packed`` the compressed ones of an image that gets a new
@@ -64,7 +64,7 @@ class Draft(Record):
     flags: int = 0
     code_version: tuple[int, int] = (0, 0)
     sm: int = 0
-    area: Area = Area()
+    area: CudaEntryStrings = CudaEntryStrings()
     data: tuple[Piece, ...] = ()
     packed: View | None = None
     sizes: tuple[int, int] = (0, 0)
@@ -83,7 +83,7 @@ class Draft(Record):
         """Whether it is of a debug compile."""
         return bool(self.flags & FLAG_DEBUG)
 
-    def is_compressed(self, style: Style) -> bool:
+    def is_compressed(self, style: ProducerStyle) -> bool:
         """Return whether a new image is compressed in a style."""
         if self.like != "":
             return self.like is not None
@@ -95,13 +95,18 @@ class Draft(Record):
         return sum(map(len, self.data))
 
 
-def draft_of(image: Image, style: Style) -> Draft:
+def draft_entry(image: Image, style: ProducerStyle) -> EntryDraft:
     """Return the entry for an image. Raises UsageError for what an entry cannot say."""
-    old = image.record if isinstance(image.record, Entry) and image.record.data == image.data else None
+    old = image.record if isinstance(image.record, CudaEntry) and image.record.data == image.data else None
     is_kept = old is not None and old.group is None and (not style.recompresses or is_refused(old.data))
     # An entry whose sizes were mended gets a header that is right.
-    if old is not None and is_kept and image == image_of(old) and Head(*ENTRY.read(old.stored, 0)) == old.head:
-        return Draft(copied=old.stored)
+    if (
+        old is not None
+        and is_kept
+        and image == entry_image(old)
+        and CudaEntryHeader(*ENTRY.read(old.stored, 0)) == old.head
+    ):
+        return EntryDraft(copied=old.stored)
     kind = _kind(image)
     sm, variant = _architecture(image)
     label = _label(image) | variant
@@ -113,26 +118,26 @@ def draft_of(image: Image, style: Style) -> Draft:
     if old is not None and old.head.kind == kind:
         head, version = old.head, (old.head.code_minor, old.head.code_major)
         flags = head.flags & ~(_LABEL | COMPRESSED) | label
-        area = Area(identifier, options, old.area.compat)
+        area = CudaEntryStrings(identifier, options, old.area.compat)
         if is_kept:
             flags |= head.flags & COMPRESSED
             sizes = (head.compressed_size, head.inflated_size)
-            return Draft(kind, flags, version, sm, area, packed=old.packed, sizes=sizes, key=head.key)
+            return EntryDraft(kind, flags, version, sm, area, packed=old.packed, sizes=sizes, key=head.key)
     else:
-        flags, version, area = label, (0, 0), Area(identifier, options)
+        flags, version, area = label, (0, 0), CudaEntryStrings(identifier, options)
     like: str | None = ""
-    if old is None and isinstance(image.record, Entry):  # other bytes in the place of an entry
+    if old is None and isinstance(image.record, CudaEntry):  # other bytes in the place of an entry
         like = "" if style.recompresses else image.compression
     if flags & FLAG_OBFUSCATED or image.attrs.get("obfuscated"):
         raise UsageError("nothing but NVIDIA's tools can obfuscate an image", hint="leave out the attr obfuscated")
-    contents = contents_of(image, kind, sm, is_64_bit=bool(flags & FLAG_64_BIT), minifies=style.minifies)
+    contents = new_entry_contents(image, kind, sm, is_64_bit=bool(flags & FLAG_64_BIT), minifies=style.minifies)
     source = image.data.source
     if source.is_file:
         source.rest()
     area = area.replace(compat=contents.compat)
     was_grouped = old is not None and old.group is not None and not style.recompresses
     version, flags = contents.code_version or version, flags | contents.flags
-    return Draft(kind, flags, version, sm, area, contents.data, was_grouped=was_grouped, like=like)
+    return EntryDraft(kind, flags, version, sm, area, contents.data, was_grouped=was_grouped, like=like)
 
 
 def _kind(image: Image) -> int:
@@ -191,7 +196,7 @@ def _stored(image: Image, name: str) -> bytes:
     return text
 
 
-def finished(draft: Draft, style: Style) -> Sequence[Piece]:
+def finish_entry(draft: EntryDraft, style: ProducerStyle) -> Sequence[Piece]:
     """Return the bytes of an entry: its header, its image, compressed if the style says so, and padding."""
     if draft.copied is not None:
         return [draft.copied]
@@ -200,12 +205,12 @@ def finished(draft: Draft, style: Style) -> Sequence[Piece]:
     if not draft.is_compressed(style):
         return _laid_out(draft, draft.flags, draft.data, (0, 0))
     style = style.like(draft.like) if draft.like else style
-    stream = compressed(draft.data, style)
+    stream = compress_image(draft.data, style)
     flags = draft.flags | METHOD_BITS[style.method or ""]
     return _laid_out(draft, flags, [stream], (len(stream), draft.size))
 
 
-def compressed(pieces: Sequence[Piece], style: Style) -> bytes:
+def compress_image(pieces: Sequence[Piece], style: ProducerStyle) -> bytes:
     """Return pieces as one compressed stream of a style. Raises UsageError for more than an entry can say."""
     from fatpack.codec.compress import compress
 
@@ -236,15 +241,17 @@ def _parts(pieces: Iterable[Piece]) -> Generator[bytes | bytearray | memoryview]
                 yield from piece.pieces()
 
 
-def _laid_out(draft: Draft, flags: int, pieces: Sequence[Piece], sizes: tuple[int, int]) -> Sequence[Piece]:
+def _laid_out(draft: EntryDraft, flags: int, pieces: Sequence[Piece], sizes: tuple[int, int]) -> Sequence[Piece]:
     size = sum(map(len, pieces))
-    header = header_of(draft, flags, None, padded(size), sizes)
+    header = entry_header(draft, flags, None, padded_size(size), sizes)
     return [header, *pieces, bytes(-size % 8)]
 
 
-def header_of(draft: Draft, flags: int, place: int | None, padded_size: int, sizes: tuple[int, int] = (0, 0)) -> bytes:
+def entry_header(
+    draft: EntryDraft, flags: int, place: int | None, padded_size: int, sizes: tuple[int, int] = (0, 0)
+) -> bytes:
     """Return the header of an entry with its variable area; ``place`` is that of a member in its group."""
-    area, identifier_at, options_at = write_area(draft.kind, draft.area)
+    area, identifier_at, options_at = write_entry_strings(draft.kind, draft.area)
     minor, major = draft.code_version
     compressed_size, inflated_size = sizes
     head = ENTRY.pack(

@@ -11,7 +11,7 @@ _BLANKS = b" \t\n\r\v\f"
 _DIGITS = b"0123456789"
 
 
-def version_of(text: bytes) -> tuple[int, int]:
+def ptx_version(text: bytes) -> tuple[int, int]:
     """Return the PTX version: the number behind the first ``.version``, in a comment or not, as fatbinary takes it.
 
     QUIRK(fatbinary 13): after the dot it reads one digit. Raises UsageError for a text without a version.
@@ -25,7 +25,7 @@ def version_of(text: bytes) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def minified(text: bytes) -> bytes:
+def minify_ptx(text: bytes) -> bytes:
     """Return a text as fatbinary 13 stores it: lines stay, comments go, and blanks at the start of lines and in runs.
 
     Strings stay as they are. A ``"`` behind a backslash neither starts nor ends one, whatever is before the backslash.

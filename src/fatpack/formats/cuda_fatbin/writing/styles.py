@@ -28,7 +28,7 @@ MODES = ("default", "speed", "balance", "size", "none")
 DEFAULT_PRODUCER = "13.0"
 
 
-class Style(Record):
+class ProducerStyle(Record):
     """How new entries are written: ``method`` and ``level`` of compression, None to leave all as they are.
 
     ``compresses_all`` includes cubins. ``groups`` writes groups (``-concat``), ``minifies`` takes comments and blanks
@@ -42,7 +42,7 @@ class Style(Record):
     minifies: bool
     recompresses: bool
 
-    def like(self, method: str) -> Style:
+    def like(self, method: str) -> ProducerStyle:
         """Return the style that compresses by another method, at the level that a producer takes for that one."""
         if method == self.method:
             return self
@@ -56,7 +56,7 @@ class Style(Record):
         return self.method is not None and (self.compresses_all or is_debug or kind in WITH_OPTIONS)
 
 
-def style_of(options: FatbinOptions) -> Style:
+def producer_style(options: FatbinOptions) -> ProducerStyle:
     """Return how new entries are written. Raises UsageError for what no producer does."""
     producer = options.producer or DEFAULT_PRODUCER
     mode = options.compress_mode or "default"
@@ -67,7 +67,7 @@ def style_of(options: FatbinOptions) -> Style:
     if options.concat and mode == "none":
         raise UsageError("a group is always compressed", hint="leave out compress_mode none, or concat")
     method, level = _MODES[producer].get(mode, (None, 0))
-    return Style(
+    return ProducerStyle(
         method,
         level,
         compresses_all=mode == "size" or options.compress_all,

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from fatpack.errors import Unsupported
 from fatpack.formats.cuda_fatbin.layout import HEADER, MAGIC, VERSION
-from fatpack.formats.cuda_fatbin.reading.entry import image_of
-from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin
+from fatpack.formats.cuda_fatbin.reading.entry import entry_image
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, Fatbin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fatpack.formats.cuda_fatbin.writing.new_entry import Draft
-    from fatpack.formats.cuda_fatbin.writing.styles import Style
+    from fatpack.formats.cuda_fatbin.writing.new_entry import EntryDraft
+    from fatpack.formats.cuda_fatbin.writing.styles import ProducerStyle
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import FatbinOptions
@@ -47,76 +47,76 @@ def write(container: Container, options: FatbinOptions | None = None) -> Iterato
             hint=f"{VERSION} is the only one that can be written",
             chain=container.span.source,
         )
-    from fatpack.formats.cuda_fatbin.writing.styles import style_of
+    from fatpack.formats.cuda_fatbin.writing.styles import producer_style
     from fatpack.options import FatbinOptions
 
-    parts = _parts(container.images, style_of(options or FatbinOptions()))
+    parts = _parts(container.images, producer_style(options or FatbinOptions()))
     size = sum(sum(map(len, part)) for part in parts)
     yield HEADER.pack(MAGIC, VERSION, HEADER.size, size)
     for part in parts:
         yield from part
 
 
-def _parts(images: Sequence[Image], style: Style) -> list[Sequence[Piece]]:
+def _parts(images: Sequence[Image], style: ProducerStyle) -> list[Sequence[Piece]]:
     """Return the pieces of every entry. All sizes are known then, which the header needs.
 
     What is to be compressed is compressed on all cores, so that one image for each of them is in memory.
     """
-    from fatpack.formats.cuda_fatbin.writing.new_entry import draft_of, finished
-    from fatpack.machine.parallel import Tasks
+    from fatpack.formats.cuda_fatbin.writing.new_entry import draft_entry, finish_entry
+    from fatpack.machine.parallel import ThreadTasks
 
     parts: list[Sequence[Piece]] = []
     work: dict[int, Callable[[], Sequence[Piece]]] = {}
-    drafts: list[Draft] = []
+    drafts: list[EntryDraft] = []
     number = 0
     while number < len(images):
         copied = 0 if style.recompresses else _group_at(images, number)
         entry = images[number].record
-        if copied and isinstance(entry, Entry) and entry.group is not None:
+        if copied and isinstance(entry, CudaEntry) and entry.group is not None:
             parts.append([entry.group.stored])
             number += copied
             continue
-        draft = draft_of(images[number], style)
+        draft = draft_entry(images[number], style)
         if style.groups and draft.is_new:
             drafts.append(draft)
         elif draft.is_new and draft.is_compressed(style):
-            work[len(parts)] = _task(finished, draft, style)
+            work[len(parts)] = _task(finish_entry, draft, style)
             parts.append(())
         else:
-            parts.append(finished(draft, style))
+            parts.append(finish_entry(draft, style))
         number += 1
     if drafts:
-        from fatpack.formats.cuda_fatbin.writing.new_group import grouped
+        from fatpack.formats.cuda_fatbin.writing.new_group import group_entries
 
-        for task in grouped(drafts, style):
+        for task in group_entries(drafts, style):
             work[len(parts)] = task
             parts.append(())
-    with Tasks(list(work.values())) as tasks:
+    with ThreadTasks(list(work.values())) as tasks:
         for place, part in zip(work, tasks, strict=True):
             parts[place] = part
     return parts
 
 
 def _task(
-    finish: Callable[[Draft, Style], Sequence[Piece]], draft: Draft, style: Style
+    finish: Callable[[EntryDraft, ProducerStyle], Sequence[Piece]], draft: EntryDraft, style: ProducerStyle
 ) -> Callable[[], Sequence[Piece]]:
     return lambda: finish(draft, style)
 
 
 def is_as_stored(image: Image) -> bool:
     """Return whether an image is one that was read from a fat binary, and nothing of it was changed."""
-    return isinstance(image.record, Entry) and image == image_of(image.record)
+    return isinstance(image.record, CudaEntry) and image == entry_image(image.record)
 
 
 def _group_at(images: Sequence[Image], number: int) -> int:
     """Return how many images from here on are all the members of one group, unchanged and in order; 0 if not."""
     first = images[number].record
-    if not isinstance(first, Entry) or first.group is None or first.number:
+    if not isinstance(first, CudaEntry) or first.group is None or first.number:
         return 0
     run = images[number : number + first.group.member_count]
     for at, image in enumerate(run):
         entry = image.record
-        if not isinstance(entry, Entry) or entry.group is not first.group or entry.number != at:
+        if not isinstance(entry, CudaEntry) or entry.group is not first.group or entry.number != at:
             return 0
         if not is_as_stored(image):
             return 0

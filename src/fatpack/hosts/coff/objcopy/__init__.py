@@ -14,11 +14,11 @@ How we know: ``llvm/lib/ObjCopy/COFF``, LLVM 22.1; the reference tests compare e
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.hosts.coff.objcopy.model import Model
+from fatpack.hosts.coff.objcopy.model import CoffModel
 from fatpack.hosts.coff.objcopy.pe import PeImage
-from fatpack.hosts.coff.objcopy.write import pieces
+from fatpack.hosts.coff.objcopy.write import write_model
 from fatpack.hosts.coff.read import CoffObject
-from fatpack.hosts.section_name import encoded
+from fatpack.hosts.section_name import encode_section_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for an object that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
-    named = [(encoded(name), content) for name, content in additions]
+    named = [(encode_section_name(name), content) for name, content in additions]
     model = _read(view)
     model.exclude({name for name, _ in named})
     for name, content in named:
         model.add(name, content)
-    return pieces(model)
+    return write_model(model)
 
 
 def remove_sections(view: View, prefix: str) -> list[Piece]:
@@ -53,11 +53,11 @@ def remove_sections(view: View, prefix: str) -> list[Piece]:
     start = prefix.encode("utf-8", "surrogateescape")
     model = _read(view)
     model.remove(lambda part: part.name.startswith(start))
-    return pieces(model)
+    return write_model(model)
 
 
-def _read(view: View) -> Model:
+def _read(view: View) -> CoffModel:
     """Return an object or image taken apart."""
     if view.head(0, 2) == magics.DOS:
-        return Model(PeImage(view))
-    return Model(CoffObject(view))
+        return CoffModel(PeImage(view))
+    return CoffModel(CoffObject(view))

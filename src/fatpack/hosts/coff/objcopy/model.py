@@ -5,8 +5,8 @@ from __future__ import annotations
 from fatpack.errors import HostError
 from fatpack.hosts.coff.objcopy import relocations
 from fatpack.hosts.coff.objcopy.pe import PeImage, align_up
-from fatpack.hosts.coff.objcopy.sections import Part, bad, read_parts, read_strings
-from fatpack.hosts.coff.objcopy.symbols import Symbol, read_symbols
+from fatpack.hosts.coff.objcopy.sections import MutableCoffSection, coff_error, read_sections, read_strings
+from fatpack.hosts.coff.objcopy.symbols import MutableCoffSymbol, read_symbols
 from fatpack.hosts.coff_records import REMOVED_BY_LINKER
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _ALIGN_FLAGS, _READ = 0x00F00000, 0x40000000
 _WORD = 0xFFFFFFFF
 
 
-class Model:
+class CoffModel:
     """A COFF object, or an ``image``, that can be written anew. Raises FormatError for a damaged one.
 
     ``by_old_index`` are the symbols by the numbers of their records, None for auxiliary ones.
@@ -32,18 +32,18 @@ class Model:
         self.coff = coff
         strings = read_strings(coff)
         self.image = coff if isinstance(coff, PeImage) else None
-        self.parts = read_parts(coff, strings, is_image=self.image is not None)
+        self.parts = read_sections(coff, strings, is_image=self.image is not None)
         self.symbols = read_symbols(coff, self.parts, strings, is_image=self.image is not None)
-        self.by_old_index: list[Symbol | None] = [None] * (coff.symbol_count if self.symbols else 0)
+        self.by_old_index: list[MutableCoffSymbol | None] = [None] * (coff.symbol_count if self.symbols else 0)
         for symbol in self.symbols:
             self.by_old_index[symbol.old_index] = symbol
         for symbol in self.symbols:
             if symbol.target >= len(self.by_old_index):
-                raise bad(coff, "weak external reference out of range", coff.symbol_offset, "symbol table")
+                raise coff_error(coff, "weak external reference out of range", coff.symbol_offset, "symbol table")
             if symbol.target >= 0 and self.by_old_index[symbol.target] is None:
-                raise bad(coff, "invalid SymbolTableIndex", coff.symbol_offset, "symbol table")
+                raise coff_error(coff, "invalid SymbolTableIndex", coff.symbol_offset, "symbol table")
         for part in self.parts:
-            relocations.check(coff, part, self.by_old_index)
+            relocations.check_relocations(coff, part, self.by_old_index)
 
     def add(self, name: bytes, content: Sequence[Piece]) -> None:
         """Append a section that linkers remove."""
@@ -58,7 +58,7 @@ class Model:
             address = align_up(address, self.image.section_align)
             stored_size = align_up(size, self.image.file_align)
         row = (b"", size, address & _WORD, stored_size, 0, 0, 0, 0, 0, _READ | REMOVED_BY_LINKER)
-        self.parts.append(Part(row, name, len(self.parts) + 1, tuple(content)))
+        self.parts.append(MutableCoffSection(row, name, len(self.parts) + 1, tuple(content)))
 
     def exclude(self, names: set[bytes]) -> None:
         """Give all sections of some names the flags of sections that linkers remove."""
@@ -66,7 +66,7 @@ class Model:
             if part.name in names:
                 part.flags = part.flags & _ALIGN_FLAGS | _READ | REMOVED_BY_LINKER
 
-    def remove(self, is_unwanted: Callable[[Part], bool]) -> None:
+    def remove(self, is_unwanted: Callable[[MutableCoffSection], bool]) -> None:
         """Take out sections, those that go with them, and all their symbols; what refers to them is found later."""
         gone = {part for part in self.parts if is_unwanted(part)}
         while gone:

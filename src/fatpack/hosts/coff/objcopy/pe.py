@@ -14,14 +14,14 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import HostError
 from fatpack.hosts.coff.layout import HEADER, SECTION, SYMBOL
-from fatpack.hosts.coff.objcopy.sections import bad
+from fatpack.hosts.coff.objcopy.sections import coff_error
 from fatpack.hosts.coff.read import CoffObject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts.coff.objcopy.sections import Part
+    from fatpack.hosts.coff.objcopy.sections import MutableCoffSection
     from fatpack.io.source import View
 
 _DOS_SIZE, _NEW_HEADER_AT = 64, 60
@@ -48,7 +48,7 @@ class PeImage(CoffObject):
         self._stub = view.read(0, _DOS_SIZE)
         at = int.from_bytes(self._stub[_NEW_HEADER_AT:], "little")
         if self._stub[:2] != magics.DOS or view.head(at, len(magics.PE)) != magics.PE:
-            raise bad(self, "not a PE image", 0, "magic")
+            raise coff_error(self, "not a PE image", 0, "magic")
         # A header inside the DOS header moves behind it.
         self._stub += view.read(_DOS_SIZE, max(at - _DOS_SIZE, 0))
         self.header_at = at + len(magics.PE)
@@ -62,15 +62,15 @@ class PeImage(CoffObject):
         self.table_end: int = self.table_offset + self.section_count * SECTION.size
         size = _OPTIONAL_SIZES.get(int.from_bytes(view.read(optional_at, 2), "little"))
         if size is None:
-            raise bad(self, "the optional header is neither of 32 nor of 64 bits", optional_at, "Magic")
+            raise coff_error(self, "the optional header is neither of 32 nor of 64 bits", optional_at, "Magic")
         self._optional = view.read(optional_at, size)
         count = int.from_bytes(self._optional[-4:], "little")
         if count > _MOST_DIRECTORIES:
-            raise bad(self, f"{count} data directories", optional_at + size - 4, "NumberOfRvaAndSizes")
+            raise coff_error(self, f"{count} data directories", optional_at + size - 4, "NumberOfRvaAndSizes")
         self._directories = view.read(optional_at + size, count * _DIRECTORY_SIZE)
         self.file_align, self.section_align = self._word(_FILE_ALIGN), self._word(_SECTION_ALIGN)
         if not self.file_align or not self.section_align:
-            raise bad(self, "sections without alignment", optional_at + _SECTION_ALIGN, "SectionAlignment")
+            raise coff_error(self, "sections without alignment", optional_at + _SECTION_ALIGN, "SectionAlignment")
 
     def _word(self, at: int) -> int:
         return int.from_bytes(self._optional[at : at + 4], "little")
@@ -81,7 +81,7 @@ class PeImage(CoffObject):
         size = max(len(self._stub), _DOS_SIZE) + len(magics.PE) + HEADER.size + optional + section_count * SECTION.size
         return align_up(size, self.file_align)
 
-    def headers(self, parts: Sequence[Part], symbol_offset: int, symbol_count: int) -> bytes:
+    def headers(self, parts: Sequence[MutableCoffSection], symbol_offset: int, symbol_count: int) -> bytes:
         """Return everything before the section table."""
         old = HEADER.named(self.view, self.header_at)
         optional, directories = bytearray(self._optional), bytearray(self._directories)
@@ -108,7 +108,7 @@ class PeImage(CoffObject):
         stub = self._stub[:_NEW_HEADER_AT] + len(self._stub).to_bytes(4, "little") + self._stub[_DOS_SIZE:]
         return b"".join((stub, magics.PE, header, optional, directories))
 
-    def debug_directory(self, parts: Sequence[Part]) -> tuple[Part, int, bytes] | None:
+    def debug_directory(self, parts: Sequence[MutableCoffSection]) -> tuple[MutableCoffSection, int, bytes] | None:
         """Return the debug directory with new file offsets: the section it is in, and where; None without one."""
         at = _DEBUG * _DIRECTORY_SIZE
         address, size = (int.from_bytes(self._directories[place : place + 4], "little") for place in (at, at + 4))
@@ -136,7 +136,7 @@ class PeImage(CoffObject):
         return part, start, bytes(records)
 
 
-def _holder(parts: Sequence[Part], address: int) -> Part | None:
+def _holder(parts: Sequence[MutableCoffSection], address: int) -> MutableCoffSection | None:
     """Return the section that has an address in memory, as far as it is in the file."""
     return next((part for part in parts if part.address <= address < part.address + part.size), None)
 

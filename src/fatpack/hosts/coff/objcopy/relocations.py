@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import HostError
 from fatpack.hosts.coff.layout import RELOCATION
-from fatpack.hosts.coff.objcopy.sections import bad
+from fatpack.hosts.coff.objcopy.sections import coff_error
 from fatpack.io import limits
 from fatpack.io.source import Source
 
@@ -12,18 +12,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.hosts.coff.objcopy.sections import Part
-    from fatpack.hosts.coff.objcopy.symbols import Symbol
+    from fatpack.hosts.coff.objcopy.sections import MutableCoffSection
+    from fatpack.hosts.coff.objcopy.symbols import MutableCoffSymbol
     from fatpack.hosts.coff.read import CoffObject
     from fatpack.io.source import View
 
 _BLOCK = limits.CHUNK // RELOCATION.size * RELOCATION.size
 
 
-class RenumberedSource(Source):
+class RenumberedCoffRelocations(Source):
     """Relocations of a view with the new numbers of symbols, made when they are read."""
 
-    def __init__(self, view: View, symbols: Sequence[Symbol | None]) -> None:
+    def __init__(self, view: View, symbols: Sequence[MutableCoffSymbol | None]) -> None:
         self.name = ""
         self.size = self.present = len(view)
         self._view = view
@@ -44,7 +44,7 @@ class RenumberedSource(Source):
         return symbol.index
 
 
-def _targets(coff: CoffObject, part: Part) -> Iterator[int]:
+def _targets(coff: CoffObject, part: MutableCoffSection) -> Iterator[int]:
     """Yield the symbol number of every relocation of a section."""
     end = part.relocations + part.relocation_count * RELOCATION.size
     for at in range(part.relocations, end, _BLOCK):
@@ -52,17 +52,19 @@ def _targets(coff: CoffObject, part: Part) -> Iterator[int]:
             yield number
 
 
-def check(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -> None:
+def check_relocations(coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]) -> None:
     """Raise FormatError unless every relocation names a symbol; ``symbols`` are by their numbers in the old table."""
     count = len(symbols)
     for number in _targets(coff, part):
         if number >= count:
-            raise bad(coff, "SymbolTableIndex out of range", part.relocations, "relocation")
+            raise coff_error(coff, "SymbolTableIndex out of range", part.relocations, "relocation")
         if symbols[number] is None:
-            raise bad(coff, "invalid SymbolTableIndex", part.relocations, "relocation")
+            raise coff_error(coff, "invalid SymbolTableIndex", part.relocations, "relocation")
 
 
-def check_kept(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -> None:
+def check_kept_relocations(
+    coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
+) -> None:
     """Raise HostError if a relocation names a symbol that is gone."""
     for number in _targets(coff, part):
         symbol = symbols[number]
@@ -74,7 +76,9 @@ def check_kept(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -
             )
 
 
-def renumbered(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -> View:
+def renumber_relocations(
+    coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
+) -> View:
     """Return the relocations of a section with the new numbers of symbols, which are by their old ones."""
     view = coff.view.slice(part.relocations, part.relocation_count * RELOCATION.size)
-    return RenumberedSource(view, symbols).view()
+    return RenumberedCoffRelocations(view, symbols).view()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.hosts.coff.layout import FORMAT, RELOCATION, SECTION
 from fatpack.hosts.coff_records import OVERFLOWED_RELOCATIONS, name_offset
-from fatpack.hosts.merged_strings import strings_at
+from fatpack.hosts.merged_strings import read_strings_at
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.hosts.coff.read import CoffObject
-    from fatpack.hosts.coff_records import Row
+    from fatpack.hosts.coff_records import SectionRow
     from fatpack.io.source import Piece, View
 
 #: A count field with this value, and a flag, says that the first relocation holds the count.
 ESCAPED_COUNT = 0xFFFF
 
 
-class Part:
+class MutableCoffSection:
     """A section on its way from the old object into the new one.
 
     The first fields are those of its header. ``number`` counts from 1 in the new object and is 0 once the section is
@@ -46,7 +46,7 @@ class Part:
         "virtual_size",
     )
 
-    def __init__(self, row: Row, name: bytes, number: int, content: Sequence[Piece] = ()) -> None:
+    def __init__(self, row: SectionRow, name: bytes, number: int, content: Sequence[Piece] = ()) -> None:
         _, self.virtual_size, self.address, self.size, self.offset, self.relocations, *rest = row
         self.line_offset, self.relocation_count, self.line_count, self.flags = rest
         self.name = name
@@ -76,35 +76,35 @@ def read_strings(coff: CoffObject) -> View | None:
             chain=coff.view.chain,
         )
     if len(strings) > 4 and strings.read(len(strings) - 1, 1) != b"\0":
-        raise bad(coff, "string table missing null terminator", coff.symbol_end, "string table")
+        raise coff_error(coff, "string table missing null terminator", coff.symbol_end, "string table")
     return strings
 
 
-def bad(coff: CoffObject, problem: str, at: int, field: str) -> BadValue:
+def coff_error(coff: CoffObject, problem: str, at: int, field: str) -> BadValue:
     """Return the error for a wrong field at a position."""
     return BadValue(problem, format=FORMAT, offset=coff.view.offset(at), field=field, chain=coff.view.chain)
 
 
-def names_at(coff: CoffObject, strings: View | None, places: Sequence[int]) -> dict[int, bytes]:
+def read_names_at(coff: CoffObject, strings: View | None, places: Sequence[int]) -> dict[int, bytes]:
     """Return the names at some places of the string table, which may be in its size field too."""
     if not places:
         return {}
     if strings is None or len(strings) <= 4 or not 0 <= min(places) <= max(places) < len(strings):
-        raise bad(coff, "a name lies outside the string table", coff.symbol_end, "string table")
-    return strings_at(strings.tobytes(), places, strings)
+        raise coff_error(coff, "a name lies outside the string table", coff.symbol_end, "string table")
+    return read_strings_at(strings.tobytes(), places, strings)
 
 
-def read_parts(coff: CoffObject, strings: View | None, *, is_image: bool) -> list[Part]:
+def read_sections(coff: CoffObject, strings: View | None, *, is_image: bool) -> list[MutableCoffSection]:
     """Return the sections of an object or image. Raises FormatError for what does not lie inside the file."""
     rows = list(coff.rows())
     places = {row[0]: name_offset(row[0]) for row in rows if row[0].startswith(b"/")}
-    names = names_at(coff, strings, [place for place in places.values() if place is not None])
+    names = read_names_at(coff, strings, [place for place in places.values() if place is not None])
     end = len(coff.view)
     parts = []
     total = 0
     for number, row in enumerate(rows, 1):
         place = places.get(row[0])
-        part = Part(row, names[place] if place is not None else _short(row[0]), number)
+        part = MutableCoffSection(row, names[place] if place is not None else _short(row[0]), number)
         if part.flags & OVERFLOWED_RELOCATIONS:
             _count_relocations(coff, part)
         # Without a pointer there are no bytes, whatever the size is: uninitialised data.
@@ -136,10 +136,10 @@ def _short(stored: bytes) -> bytes:
 
 def _outside(coff: CoffObject, number: int, what: str) -> BadValue:
     at = coff.table_offset + (number - 1) * SECTION.size
-    return bad(coff, f"the {what} of section {number} do not lie inside the file", at, "section header")
+    return coff_error(coff, f"the {what} of section {number} do not lie inside the file", at, "section header")
 
 
-def _count_relocations(coff: CoffObject, part: Part) -> None:
+def _count_relocations(coff: CoffObject, part: MutableCoffSection) -> None:
     part.flags &= ~OVERFLOWED_RELOCATIONS
     if part.relocation_count == ESCAPED_COUNT:
         count = RELOCATION.read(coff.view, part.relocations)[0] - 1

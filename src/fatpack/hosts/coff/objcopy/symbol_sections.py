@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts.coff.objcopy.model import Model
-    from fatpack.hosts.coff.objcopy.sections import Part
-    from fatpack.hosts.coff.objcopy.symbols import Symbol
+    from fatpack.hosts.coff.objcopy.model import CoffModel
+    from fatpack.hosts.coff.objcopy.sections import MutableCoffSection
+    from fatpack.hosts.coff.objcopy.symbols import MutableCoffSymbol
 
 _NAMES = (b".gljmp$y", b".giats$y", b".gfids$y", b".gehcont$y")
 _WORD = 4
@@ -24,7 +24,7 @@ _CHECKSUM = SECTION_DEFINITION.field_offset("checksum")
 _LARGEST = 64 << 20
 
 
-def renumber_symbol_sections(model: Model) -> None:
+def renumber_symbol_sections(model: CoffModel) -> None:
     """Write the new numbers of symbols into such sections, and their checksums into the sections' definitions."""
     found = [part for part in model.parts if part.name in _NAMES and part.stored_size]
     if not found:
@@ -51,7 +51,7 @@ def renumber_symbol_sections(model: Model) -> None:
         symbol.auxiliary = (record[:_CHECKSUM] + checksum + record[_CHECKSUM + 4 :],)
 
 
-def _renumbered(model: Model, part: Part, symbols: Sequence[Symbol | None]) -> bytes:
+def _renumbered(model: CoffModel, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]) -> bytes:
     chain = model.coff.view.chain
     size = part.size
     if size % _WORD or size > _LARGEST:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fatpack.errors import HostError
-from fatpack.hosts.coff.layout import BIG_SYMBOL, MOST_SECTIONS, SECTION_DEFINITION, STATIC, SYMBOL
-from fatpack.hosts.coff.objcopy.sections import bad, names_at
+from fatpack.hosts.coff.layout import BIG_SYMBOL, MAX_SECTIONS, SECTION_DEFINITION, STATIC, SYMBOL
+from fatpack.hosts.coff.objcopy.sections import coff_error, read_names_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.hosts.coff.objcopy.sections import Part
+    from fatpack.hosts.coff.objcopy.sections import MutableCoffSection
     from fatpack.hosts.coff.read import CoffObject
     from fatpack.io.source import View
 
@@ -29,7 +29,7 @@ _SHORT_NAME = 8
 _IN_TABLE = bytes(4)
 
 
-class Symbol:
+class MutableCoffSymbol:
     """A symbol: its fields, the ``section`` it is in, and its auxiliary records without padding, one after the other.
 
     ``old_index`` is its record's number in the old table and ``index`` that in the new one, -1 once it is gone;
@@ -65,8 +65,8 @@ class Symbol:
         self.storage_class = storage_class
         self.auxiliary: Sequence[bytes] = ()
         self.file = b""
-        self.section: Part | None = None
-        self.associated: Part | None = None
+        self.section: MutableCoffSection | None = None
+        self.associated: MutableCoffSection | None = None
         self.target = -1
 
     @property
@@ -79,16 +79,18 @@ class Symbol:
         return 1 + (-(-len(self.file) // width) if self.file else len(self.auxiliary))
 
 
-def read_symbols(coff: CoffObject, parts: Sequence[Part], strings: View | None, *, is_image: bool) -> list[Symbol]:
+def read_symbols(
+    coff: CoffObject, parts: Sequence[MutableCoffSection], strings: View | None, *, is_image: bool
+) -> list[MutableCoffSymbol]:
     """Return the symbols of an object. Raises FormatError for damaged ones."""
-    symbols: list[Symbol] = []
+    symbols: list[MutableCoffSymbol] = []
     places: dict[int, int] = {}
     width = coff.symbol_layout.size
     for number, name, value, stored_section, type, storage_class, records in _records(coff):
         # A classic object counts to 65279, and has no bit to spare for the sign.
-        is_high = not coff.is_big and stored_section < 0 and stored_section + 0x10000 <= MOST_SECTIONS
+        is_high = not coff.is_big and stored_section < 0 and stored_section + 0x10000 <= MAX_SECTIONS
         section = stored_section + 0x10000 if is_high else stored_section
-        symbol = Symbol(number, value, section, type, storage_class)
+        symbol = MutableCoffSymbol(number, value, section, type, storage_class)
         if name.startswith(_IN_TABLE):
             places[len(symbols)] = int.from_bytes(name[4:], "little")
         else:
@@ -109,7 +111,7 @@ def read_symbols(coff: CoffObject, parts: Sequence[Part], strings: View | None, 
         symbol.ordinal = len(symbols)
         symbols.append(symbol)
     # A name that is all zeros has place 0, and llvm-objcopy reads the table's size field as a name.
-    names = names_at(coff, strings, list(places.values()))
+    names = read_names_at(coff, strings, list(places.values()))
     for index, place in places.items():
         symbols[index].name = names[place]
     return symbols
@@ -122,7 +124,7 @@ def _records(coff: CoffObject) -> Iterator[tuple[int, bytes, int, int, int, int,
     if not count:
         return
     if not coff.symbol_offset or coff.symbol_end > len(coff.view):
-        raise bad(coff, "the symbols do not lie inside the file", 8, "symbol_offset")
+        raise coff_error(coff, "the symbols do not lie inside the file", 8, "symbol_offset")
     step = 1 << 14
     number, first = 0, 0
     block = coff.view.read(coff.symbol_offset, min(step, count) * width)
@@ -134,19 +136,21 @@ def _records(coff: CoffObject) -> Iterator[tuple[int, bytes, int, int, int, int,
         name, value, section, type, storage_class, auxiliary = layout.struct.unpack_from(block, at)
         if number + auxiliary >= count:
             place = coff.symbol_offset + number * width
-            raise bad(coff, "the auxiliary records run over the end of the table", place, "aux_count")
+            raise coff_error(coff, "the auxiliary records run over the end of the table", place, "aux_count")
         records = block[at + width : at + (1 + auxiliary) * width]
         yield number, name, value, section, type, storage_class, records
         number += 1 + auxiliary
 
 
-def _section(coff: CoffObject, parts: Sequence[Part], number: int, problem: str) -> Part:
+def _section(coff: CoffObject, parts: Sequence[MutableCoffSection], number: int, problem: str) -> MutableCoffSection:
     if not 0 < number <= len(parts):
-        raise bad(coff, problem, coff.symbol_offset, "symbol table")
+        raise coff_error(coff, problem, coff.symbol_offset, "symbol table")
     return parts[number - 1]
 
 
-def _read_auxiliary(coff: CoffObject, symbol: Symbol, parts: Sequence[Part], *, is_image: bool) -> None:
+def _read_auxiliary(
+    coff: CoffObject, symbol: MutableCoffSymbol, parts: Sequence[MutableCoffSection], *, is_image: bool
+) -> None:
     if not symbol.auxiliary:
         return
     record = symbol.auxiliary[0]
@@ -161,7 +165,7 @@ def _read_auxiliary(coff: CoffObject, symbol: Symbol, parts: Sequence[Part], *, 
         symbol.target = int.from_bytes(record[:4], "little")
 
 
-def renumber(symbols: Sequence[Symbol], width: int) -> bool:
+def renumber_symbols(symbols: Sequence[MutableCoffSymbol], width: int) -> bool:
     """Give every symbol its new number, in a table with records of so many bytes; return whether one changed."""
     number = 0
     has_changed = False
@@ -172,7 +176,9 @@ def renumber(symbols: Sequence[Symbol], width: int) -> bool:
     return has_changed
 
 
-def finished(symbols: Sequence[Symbol], by_old_index: Sequence[Symbol | None], chain: Sequence[str]) -> None:
+def finish_auxiliary_records(
+    symbols: Sequence[MutableCoffSymbol], by_old_index: Sequence[MutableCoffSymbol | None], chain: Sequence[str]
+) -> None:
     """Write the new numbers of sections and symbols into auxiliary records. Raises HostError for what is gone."""
     for symbol in symbols:
         is_single = len(symbol.auxiliary) == 1
@@ -194,7 +200,7 @@ def finished(symbols: Sequence[Symbol], by_old_index: Sequence[Symbol | None], c
             symbol.auxiliary = (target.index.to_bytes(4, "little") + symbol.auxiliary[0][4:],)
 
 
-def packed(symbols: Sequence[Symbol], names: Mapping[bytes, int], *, is_big: bool) -> bytes:
+def pack_symbols(symbols: Sequence[MutableCoffSymbol], names: Mapping[bytes, int], *, is_big: bool) -> bytes:
     """Return the symbol table."""
     layout = BIG_SYMBOL if is_big else SYMBOL
     padding = bytes(layout.size - _AUX)

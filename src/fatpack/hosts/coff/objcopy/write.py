@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.errors import HostError
-from fatpack.hosts.assembly import Assembly
-from fatpack.hosts.coff.layout import (
-    BIG_HEADER,
-    BIG_SYMBOL,
-    HEADER,
-    MOST_SECTIONS,
-    RELOCATION,
-    SECTION,
-    SYMBOL,
-)
+from fatpack.hosts.assembly import PieceList
+from fatpack.hosts.coff.layout import BIG_HEADER, BIG_SYMBOL, HEADER, MAX_SECTIONS, RELOCATION, SECTION, SYMBOL
 from fatpack.hosts.coff.objcopy import relocations
 from fatpack.hosts.coff.objcopy import symbols as tables
 from fatpack.hosts.coff.objcopy.pe import align_up
 from fatpack.hosts.coff.objcopy.sections import ESCAPED_COUNT
 from fatpack.hosts.coff.objcopy.symbol_sections import renumber_symbol_sections
 from fatpack.hosts.coff_records import OVERFLOWED_RELOCATIONS, name_reference
-from fatpack.hosts.merged_strings import merged
+from fatpack.hosts.merged_strings import merge_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.hosts.coff.objcopy.model import Model
-    from fatpack.hosts.coff.objcopy.sections import Part
+    from fatpack.hosts.coff.objcopy.model import CoffModel
+    from fatpack.hosts.coff.objcopy.sections import MutableCoffSection
     from fatpack.io.source import Piece
 
 _SHORT_NAME = 8
@@ -35,20 +27,20 @@ _CODE = 0x20
 _LARGEST = 0xFFFFFFFF
 
 
-def pieces(model: Model) -> list[Piece]:
+def write_model(model: CoffModel) -> list[Piece]:
     """Return the new object; it is a big one if, and only if, it has too many sections for a classic one."""
     coff = model.coff
-    is_big = len(model.parts) > MOST_SECTIONS
+    is_big = len(model.parts) > MAX_SECTIONS
     width = (BIG_SYMBOL if is_big else SYMBOL).size
-    has_changed = tables.renumber(model.symbols, width)
+    has_changed = tables.renumber_symbols(model.symbols, width)
     has_gone = len(model.by_old_index) > 0 and any(symbol and symbol.index < 0 for symbol in model.by_old_index)
     if has_gone:
         for part in model.parts:
-            relocations.check_kept(coff, part, model.by_old_index)
-    tables.finished(model.symbols, model.by_old_index, coff.view.chain)
+            relocations.check_kept_relocations(coff, part, model.by_old_index)
+    tables.finish_auxiliary_records(model.symbols, model.by_old_index, coff.view.chain)
     if model.image is None:
         renumber_symbol_sections(model)
-    names = merged(
+    names = merge_strings(
         (
             (part.name for part in model.parts if len(part.name) > _SHORT_NAME),
             (symbol.name for symbol in model.symbols if len(symbol.name) > _SHORT_NAME),
@@ -72,7 +64,7 @@ def pieces(model: Model) -> list[Piece]:
         rows.append(row)
     if end + sum(symbol.record_count(width) for symbol in model.symbols) * width + 4 + len(names.stored) > _LARGEST:
         raise HostError("the object would outgrow 32-bit offsets", chain=coff.view.chain)
-    tail = [tables.packed(model.symbols, names.offsets, is_big=is_big)]
+    tail = [tables.pack_symbols(model.symbols, names.offsets, is_big=is_big)]
     symbol_count = len(tail[0]) // width
     if names.stored or symbol_count or model.image is None:
         # QUIRK(llvm-objcopy): in images, an empty table of strings does not count its own size.
@@ -81,7 +73,7 @@ def pieces(model: Model) -> list[Piece]:
         first = _header(model, end, symbol_count, is_big=is_big)
     else:
         first = _header(model, 0, 0, is_big=is_big)
-    body = Assembly(coff.view, [b"".join((first, *rows))])
+    body = PieceList(coff.view, [b"".join((first, *rows))])
     body.fill(start)
     _add_body(model, body, has_changed=has_changed)
     body.fill(end)
@@ -90,7 +82,7 @@ def pieces(model: Model) -> list[Piece]:
     return body.finished()
 
 
-def _row(part: Part, names: Mapping[bytes, int], at: int) -> tuple[bytes, int]:
+def _row(part: MutableCoffSection, names: Mapping[bytes, int], at: int) -> tuple[bytes, int]:
     """Return a section header for contents at a position, and the position behind contents and relocations."""
     flags, count = part.flags, part.relocation_count
     part.new_offset = at if part.size else 0
@@ -116,7 +108,7 @@ def _row(part: Part, names: Mapping[bytes, int], at: int) -> tuple[bytes, int]:
     return row, at
 
 
-def _add_body(model: Model, body: Assembly, *, has_changed: bool) -> None:
+def _add_body(model: CoffModel, body: PieceList, *, has_changed: bool) -> None:
     """Add contents and relocations of all sections."""
     debug = model.image.debug_directory(model.parts) if model.image is not None else None
     for part in model.parts:
@@ -137,12 +129,12 @@ def _add_body(model: Model, body: Assembly, *, has_changed: bool) -> None:
         if part.relocation_count >= ESCAPED_COUNT:
             body.put([RELOCATION.pack(part.relocation_count + 1, 0, 0)])
         if part.relocation_count and has_changed:
-            body.put([relocations.renumbered(model.coff, part, model.by_old_index)])
+            body.put([relocations.renumber_relocations(model.coff, part, model.by_old_index)])
         else:
             body.copy(part.relocations, part.relocation_count * RELOCATION.size)
 
 
-def _header(model: Model, symbol_offset: int, symbol_count: int, *, is_big: bool) -> bytes:
+def _header(model: CoffModel, symbol_offset: int, symbol_count: int, *, is_big: bool) -> bytes:
     coff = model.coff
     if model.image is not None:
         return model.image.headers(model.parts, symbol_offset, symbol_count)

@@ -21,14 +21,14 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.elf.layout import SH_NAME
 from fatpack.errors import HostError, UsageError
-from fatpack.hosts.elf.editing.editable import EditableFile, Patches, align_up, joined, total_size, zeros
+from fatpack.hosts.elf.editing.editable import EditableFile, Patches, align_up, join_views, total_size, zero_pieces
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts.elf.editing.editable import Row
+    from fatpack.hosts.elf.editing.editable import SectionRow
     from fatpack.io.source import Piece, View
 
 #: LIMIT: the largest alignment of a new section; larger ones only add padding (compilers ask for 8 and 4096).
@@ -77,12 +77,12 @@ def embed_sections(
     position = len(view) if only_growing else _base(elf, growing=bool(tail))
 
     pieces: list[Piece] = []
-    new_rows: list[Row] = []
+    new_rows: list[SectionRow] = []
     base = position
     for addition, name_offset in zip(additions, name_offsets, strict=True):
         start = align_up(position, addition.align)
         size = total_size(addition.content)
-        pieces += [*zeros(start - position), *addition.content]
+        pieces += [*zero_pieces(start - position), *addition.content]
         new_rows.append((name_offset, addition.type, addition.flags, 0, start, size, 0, 0, addition.align, 0))
         position = start + size
 
@@ -97,14 +97,14 @@ def embed_sections(
         position = start + size
 
     table = align_up(position, elf.layouts.word)
-    pieces += zeros(table - position)
+    pieces += zero_pieces(table - position)
     layout = elf.layouts.section
     elf.check_size(table + count * layout.size)
     old_table = elf.header.section_offset
     rows = Patches({old_table + index * layout.size: layout.pack(*row) for index, row in changed_rows.items()})
     pieces += rows.apply(view, old_table, elf.table_end)
     pieces += [layout.pack(*row) for row in new_rows]
-    return joined([*Patches({0: elf.header_with(table, count)}).apply(view, 0, base), *pieces])
+    return join_views([*Patches({0: elf.header_with(table, count)}).apply(view, 0, base), *pieces])
 
 
 def _check(addition: NewSection) -> None:

@@ -11,7 +11,7 @@ from itertools import compress, islice
 from operator import gt
 
 from fatpack.elf import constants
-from fatpack.elf.file import ElfFile, Section
+from fatpack.elf.file import ElfFile, ElfSection
 from fatpack.errors import FormatError, HostError
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ _SAMPLE = 256
 _BLOCK = 64 << 10
 
 
-def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
+def verify_edit(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
     """Raise HostError unless ``after`` is a sound edit of the ELF file ``before``.
 
     Sound means: the same header but for the section table; the same program headers; every old section with the same
@@ -112,21 +112,21 @@ class _Comparison:
         if not _same(old, new.slice(0, len(old))):
             raise self.fail("the table of section names changed")
 
-    def _may_go(self, old: Section) -> bool:
+    def _may_go(self, old: ElfSection) -> bool:
         is_candidate = old.type in (constants.PROGBITS, constants.OFFLOADING) and not old.flags & constants.ALLOC
         return old.type == constants.NULL or (is_candidate and (self.edited is None or old.index in self.edited))
 
-    def _may_change(self, old: Section) -> bool:
+    def _may_change(self, old: ElfSection) -> bool:
         if old.index == self.old.names_index:
             return True
         is_candidate = old.type in (constants.PROGBITS, constants.OFFLOADING)
         return is_candidate and (self.edited is None or old.index in self.edited)
 
-    def _section(self, old: Section, new: Section) -> None:
+    def _section(self, old: ElfSection, new: ElfSection) -> None:
         if new.type == constants.NULL and old.type != constants.NULL:
             if not self._may_go(old):
                 raise self.fail(f"{self.old.title(old)} was removed")
-            if new.replace(index=0) != Section(*[0] * len(Section._fields)):
+            if new.replace(index=0) != ElfSection(*[0] * len(ElfSection._fields)):
                 raise self.fail(f"{self.old.title(old)} was removed, but its header is not empty")
             return
         for name in ("name_offset", "type", "flags", "address", "link", "info", "align", "entry_size"):
@@ -138,7 +138,7 @@ class _Comparison:
         if old.offset != new.offset:
             self._moved(old, new)
 
-    def _moved(self, old: Section, new: Section) -> None:
+    def _moved(self, old: ElfSection, new: ElfSection) -> None:
         title = self.old.title(old)
         if self.old.is_linked and old.flags & constants.ALLOC:
             raise self.fail(f"{title} is loaded at run time and moved")
@@ -156,7 +156,7 @@ class _Comparison:
             if before.read(at, count) != after.read(at, count):
                 raise self.fail(f"{title} moved, and its contents changed")
 
-    def _is_symbol_table(self, section: Section) -> bool:
+    def _is_symbol_table(self, section: ElfSection) -> bool:
         return section.type in (constants.SYMTAB, constants.DYNSYM, constants.SYMTAB_SHNDX)
 
 

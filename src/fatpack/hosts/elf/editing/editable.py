@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
-    from fatpack.elf.file import Section
+    from fatpack.elf.file import ElfSection
     from fatpack.io.source import Piece
 
-    Row: TypeAlias = tuple[int, ...]
+    SectionRow: TypeAlias = tuple[int, ...]
     """A section header as a tuple, in the order of its layout."""
 
 #: At most this many zero bytes behind the last part of a file are padding of its producer; more is somebody's data.
@@ -39,10 +39,10 @@ class EditableFile(ElfFile):
 
     def __init__(self, view: View, *, keep_trailing: bool = False) -> None:
         super().__init__(view)
-        self._section_rows: list[Row] | None = None
+        self._section_rows: list[SectionRow] | None = None
         if self.header.type not in (constants.RELOCATABLE, constants.EXECUTABLE, constants.SHARED):
             raise HostError(
-                f"an ELF file of type {constants.named(constants.FILE_TYPES, self.header.type)} is not edited",
+                f"an ELF file of type {constants.named_number(constants.FILE_TYPES, self.header.type)} is not edited",
                 hint="objects, executables and shared objects are",
                 chain=view.chain,
             )
@@ -71,13 +71,13 @@ class EditableFile(ElfFile):
             )
 
     @property
-    def section_rows(self) -> list[Row]:
+    def section_rows(self) -> list[SectionRow]:
         """All section headers; read when first asked for, because adding a section needs only two of them."""
         if self._section_rows is None:
             self._section_rows = list(self.rows())
         return self._section_rows
 
-    def row(self, index: int) -> Row:
+    def row(self, index: int) -> SectionRow:
         """Return one section header. The caller has checked the index."""
         table = self.layouts.section
         return table.read(self.view, self.header.section_offset + index * table.size)
@@ -103,7 +103,7 @@ class EditableFile(ElfFile):
         ends = self._stored_ends
         return self._parts_end(max(max(ends[:index], default=0), max(ends[index + 1 :], default=0)))
 
-    def start_value(self, section: Section) -> int:
+    def start_value(self, section: ElfSection) -> int:
         """Return the value of a symbol at the start of a section: an address in linked files, else an offset."""
         return section.address if self.is_linked else 0
 
@@ -113,12 +113,12 @@ class EditableFile(ElfFile):
         changed = self.header.replace(section_offset=table, section_count=stored)
         return self.layouts.header.pack(*(getattr(changed, field.name) for field in self.layouts.header.fields))
 
-    def row_with(self, row: Row, **changes: int) -> Row:
+    def row_with(self, row: SectionRow, **changes: int) -> SectionRow:
         """Return a section header with some fields changed."""
         names = [field.name for field in self.layouts.section.fields]
         return tuple(changes.get(name, value) for name, value in zip(names, row, strict=True))
 
-    def count_row(self, count: int) -> Row:
+    def count_row(self, count: int) -> SectionRow:
         """Return section 0 for a table of ``count`` sections; it holds counts that do not fit into the header."""
         size = self.layouts.section.position("size")
         first = self.row(0)
@@ -141,7 +141,7 @@ def align_up(position: int, align: int) -> int:
     return position if align <= 1 else -(-position // align) * align
 
 
-def zeros(count: int) -> Iterator[memoryview]:
+def zero_pieces(count: int) -> Iterator[memoryview]:
     """Yield ``count`` zero bytes in bounded pieces, which share their bytes."""
     while count > 0:
         taken = min(count, len(_ZEROS))
@@ -170,7 +170,7 @@ class Patches:
             yield view.slice(at, end - at)
 
 
-def joined(pieces: Iterable[Piece]) -> list[Piece]:
+def join_views(pieces: Iterable[Piece]) -> list[Piece]:
     """Return the same pieces with views that follow each other in their source as one: each is one copy."""
     result: list[Piece] = []
     for piece in pieces:

@@ -15,20 +15,20 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError
-from fatpack.hosts.elf.editing.editable import Patches, align_up, joined, total_size, zeros
+from fatpack.hosts.elf.editing.editable import Patches, align_up, join_views, total_size, zero_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import TypeAlias
 
-    from fatpack.hosts.elf.editing.editable import EditableFile, Row
+    from fatpack.hosts.elf.editing.editable import EditableFile, SectionRow
     from fatpack.io.source import Piece, View
 
-    Changes: TypeAlias = Mapping[int, Sequence[Piece] | None]
+    SectionChanges: TypeAlias = Mapping[int, Sequence[Piece] | None]
     """Section index → new contents, None for a section that goes."""
 
-    Part: TypeAlias = tuple[int, int, int]
+    ElfPart: TypeAlias = tuple[int, int, int]
     """(start, end, section index or one of the numbers below)"""
 
 #: A part of the file that is no section
@@ -36,7 +36,7 @@ _HEADER, _PROGRAMS, _TABLE = -1, -2, -3
 _PART_NAMES = {_HEADER: "the ELF header", _PROGRAMS: "the program headers", _TABLE: "the section table"}
 
 
-def parts_of(elf: EditableFile, changes: Changes) -> list[Part]:
+def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
     """Return the places of everything behind the ELF header, by position.
 
     Raises HostError if two parts overlap, or a section that gets contents lies outside the file.
@@ -71,10 +71,10 @@ def _part_title(elf: EditableFile, part: int) -> str:
     return _PART_NAMES.get(part) or elf.title(elf.section(part))
 
 
-def in_place(
+def patch_in_place(
     elf: EditableFile,
-    changes: Changes,
-    parts: Sequence[Part],
+    changes: SectionChanges,
+    parts: Sequence[ElfPart],
     patches: Mapping[int, bytes],
 ) -> list[Piece]:
     """Return the file with contents exchanged for others of the same size: nothing else changes."""
@@ -84,13 +84,13 @@ def in_place(
         if part in changes:
             pieces += [*edits.apply(elf.view, at, start), *(changes[part] or ())]
             at = end
-    return joined([*pieces, *edits.apply(elf.view, at, len(elf.view))])
+    return join_views([*pieces, *edits.apply(elf.view, at, len(elf.view))])
 
 
 def lay_out(
     elf: EditableFile,
-    changes: Changes,
-    parts: Sequence[Part],
+    changes: SectionChanges,
+    parts: Sequence[ElfPart],
     patches: Mapping[int, bytes],
     count: int,
 ) -> list[Piece]:
@@ -127,7 +127,7 @@ def lay_out(
         if offset - position == start - before:
             pieces.append(view.slice(before, start - before))  # the same padding: one view with what is around it
         else:
-            pieces += zeros(offset - position)
+            pieces += zero_pieces(offset - position)
         if part == _TABLE:
             table, table_piece = offset, len(pieces)
             pieces.append(b"")
@@ -145,10 +145,10 @@ def lay_out(
         pieces[table_piece] = packed
     else:
         in_place[table] = packed.ljust(elf.section_count * layout.size, b"\0")
-    return joined([*Patches(in_place).apply(view, 0, cut), *pieces])
+    return join_views([*Patches(in_place).apply(view, 0, cut), *pieces])
 
 
-def _cut(elf: EditableFile, changes: Changes, parts: Sequence[Part]) -> int:
+def _cut(elf: EditableFile, changes: SectionChanges, parts: Sequence[ElfPart]) -> int:
     """Return where the file starts to differ: at the first changed section, with its padding if it goes."""
     end = max([elf.layouts.header.size, *(stop for _, stop in elf.segment_ranges())])
     for start, stop, part in parts:
@@ -181,7 +181,7 @@ def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> Non
         )
 
 
-def _alignment(row: Row, start: int) -> int:
+def _alignment(row: SectionRow, start: int) -> int:
     """Return the alignment to keep for a section: none where its producer did not keep it either."""
     align = row[SH_ADDRALIGN]
     return align if align and not align & (align - 1) and start % align == 0 else 1
@@ -191,7 +191,7 @@ def _is_padding(view: View, start: int, end: int, align: int) -> bool:
     return end - start < max(align, 16) and view.is_zero(start, end - start)
 
 
-def _rows(elf: EditableFile, changes: Changes, offsets: Mapping[int, int], count: int) -> list[Row]:
+def _rows(elf: EditableFile, changes: SectionChanges, offsets: Mapping[int, int], count: int) -> list[SectionRow]:
     """Return the new section table."""
     rows = list(elf.section_rows)
     rows[0] = elf.count_row(count)

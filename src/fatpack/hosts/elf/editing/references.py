@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.elf.file import Section
+    from fatpack.elf.file import ElfSection
     from fatpack.hosts.elf.editing.editable import EditableFile
 
 #: Relocation sections in encodings that are not read here. Objects get CREL with ``-Wa,--crel`` (LLVM 20 and newer).
@@ -62,7 +62,7 @@ _MAPPING = {
 }
 
 
-class DefinedSymbol(Record):
+class DefinedElfSymbol(Record):
     """A symbol that lies in one of the sections asked for.
 
     ``table`` is the index of its symbol table, ``number`` its place there, ``at`` the position of its record in the
@@ -88,9 +88,9 @@ class DefinedSymbol(Record):
         return f"symbol {self.name}" if self.name else f"symbol number {self.number}"
 
 
-def symbols_in(elf: EditableFile, indices: Collection[int]) -> list[DefinedSymbol]:
+def symbols_in_sections(elf: EditableFile, indices: Collection[int]) -> list[DefinedElfSymbol]:
     """Return the symbols of all symbol tables that are defined in the sections with these indices."""
-    found: list[DefinedSymbol] = []
+    found: list[DefinedElfSymbol] = []
     wide = {row[SH_LINK]: index for index, row in enumerate(elf.section_rows) if row[SH_TYPE] == constants.SYMTAB_SHNDX}
     for index, row in enumerate(elf.section_rows):
         if row[SH_TYPE] in (constants.SYMTAB, constants.DYNSYM):
@@ -100,8 +100,8 @@ def symbols_in(elf: EditableFile, indices: Collection[int]) -> list[DefinedSymbo
 
 
 def _symbols_of(
-    elf: EditableFile, table: Section, words: Section | None, indices: Collection[int]
-) -> Iterator[DefinedSymbol]:
+    elf: EditableFile, table: ElfSection, words: ElfSection | None, indices: Collection[int]
+) -> Iterator[DefinedElfSymbol]:
     """Yield the symbols of one table; ``words`` is the section with its 32-bit section indices, if it has one."""
     layout = elf.layouts.symbol
     index_at, value_at, size_at = (layout.position(name) for name in ("section_index", "value", "size"))
@@ -128,7 +128,7 @@ def _symbols_of(
         if strings is None and 0 < table.link < elf.section_count:
             strings = elf.contents(elf.section(table.link))
         name = elf.string(strings, row[name_at]) if strings is not None else ""
-        yield DefinedSymbol(
+        yield DefinedElfSymbol(
             table=table.index,
             number=number,
             at=table.offset + number * layout.size,
@@ -143,7 +143,7 @@ def _symbols_of(
         )
 
 
-def _entry_count(elf: EditableFile, table: Section, size: int) -> int:
+def _entry_count(elf: EditableFile, table: ElfSection, size: int) -> int:
     """Return the number of records in a table whose records have a fixed size. Raises BadValue if they do not."""
     if table.entry_size != size or table.size % size:
         raise elf.bad(
@@ -156,19 +156,19 @@ def _entry_count(elf: EditableFile, table: Section, size: int) -> int:
     return table.size // size
 
 
-class Use(Record):
+class SymbolUse(Record):
     """A relocation through one of the symbols asked for: ``addend`` is None where that is not known."""
 
-    relocations: Section
+    relocations: ElfSection
     number: int
     type: int
-    symbol: DefinedSymbol
+    symbol: DefinedElfSymbol
     addend: int | None
 
 
-def uses(elf: EditableFile, symbols: Sequence[DefinedSymbol]) -> Iterator[Use]:
+def relocations_through(elf: EditableFile, symbols: Sequence[DefinedElfSymbol]) -> Iterator[SymbolUse]:
     """Yield the relocations through symbols, from all REL and RELA sections of their tables."""
-    by_table: dict[int, dict[int, DefinedSymbol]] = {}
+    by_table: dict[int, dict[int, DefinedElfSymbol]] = {}
     for symbol in symbols:
         by_table.setdefault(symbol.table, {})[symbol.number] = symbol
     for index, section_row in enumerate(elf.section_rows):
@@ -182,7 +182,7 @@ def uses(elf: EditableFile, symbols: Sequence[DefinedSymbol]) -> Iterator[Use]:
             symbol_number, type = _split(elf, row[1])
             if symbol_number in numbers:
                 addend = row[2] if has_addend else _stored_addend(elf, section, row[0], type)
-                yield Use(section, number, type, numbers[symbol_number], addend)
+                yield SymbolUse(section, number, type, numbers[symbol_number], addend)
 
 
 def _split(elf: EditableFile, info: int) -> tuple[int, int]:
@@ -194,7 +194,7 @@ def _split(elf: EditableFile, info: int) -> tuple[int, int]:
     return info >> layouts.symbol_shift, info & layouts.type_mask
 
 
-def _stored_addend(elf: EditableFile, relocations: Section, offset: int, type: int) -> int | None:
+def _stored_addend(elf: EditableFile, relocations: ElfSection, offset: int, type: int) -> int | None:
     """Return the addend that lies in the bytes a REL relocation changes; None if this processor's is not known."""
     known = REL_ADDENDS.get(elf.header.machine, {}).get(type)
     if known is None or not 0 < relocations.info < elf.section_count:
@@ -207,7 +207,7 @@ def _stored_addend(elf: EditableFile, relocations: Section, offset: int, type: i
     return int.from_bytes(stored, "little" if elf.layouts.order == "little" else "big") & mask
 
 
-def group_member(elf: EditableFile, group: Section, indices: Collection[int]) -> int | None:
+def find_group_member(elf: EditableFile, group: ElfSection, indices: Collection[int]) -> int | None:
     """Return a member of a group that is among the sections asked for, or None."""
     # The first word holds flags, the others are section indices (gABI, "Section Groups").
     words = elf.records(elf.layouts.index, group.offset + 4, max(group.size // 4 - 1, 0))

@@ -8,14 +8,14 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.elf.layout import SH_INFO, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError, UsageError
-from fatpack.hosts.elf.editing.references import PACKED_RELOCATIONS, group_member, uses
+from fatpack.hosts.elf.editing.references import PACKED_RELOCATIONS, find_group_member, relocations_through
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from fatpack.hosts.elf.editing.editable import EditableFile
-    from fatpack.hosts.elf.editing.references import DefinedSymbol
+    from fatpack.hosts.elf.editing.references import DefinedElfSymbol
 
 #: Types of sections whose bytes are device code and nothing that the file itself is made of.
 EDITABLE_TYPES = (constants.PROGBITS, constants.OFFLOADING)
@@ -28,8 +28,8 @@ def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
     section = elf.section(index)
     if section.type not in EDITABLE_TYPES:
         raise HostError(
-            f"{elf.title(section)} has type {constants.section_type(section.type)}: it is no section of device code",
-            hint=f"sections of type {' or '.join(map(constants.section_type, EDITABLE_TYPES))} can be edited",
+            f"{elf.title(section)} has type {constants.section_type_word(section.type)}: it is no section of device code",
+            hint=f"sections of type {' or '.join(map(constants.section_type_word, EDITABLE_TYPES))} can be edited",
             chain=elf.view.chain,
         )
     if section.flags & constants.COMPRESSED:
@@ -54,7 +54,7 @@ def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
         )
 
 
-def check_symbols(elf: EditableFile, symbols: Sequence[DefinedSymbol], gone: Collection[int]) -> None:
+def check_symbols(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Collection[int]) -> None:
     """Raise HostError if a symbol names a section that goes, or the inside of one that gets other contents."""
     for symbol in symbols:
         if symbol.is_marker:
@@ -74,7 +74,7 @@ def check_symbols(elf: EditableFile, symbols: Sequence[DefinedSymbol], gone: Col
             )
 
 
-def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedSymbol]) -> None:
+def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedElfSymbol]) -> None:
     """Raise HostError if relocations change one of the sections, or cannot be read although symbols may need them."""
     for index, row in enumerate(elf.section_rows):
         kind, target = row[SH_TYPE], row[SH_INFO]
@@ -87,16 +87,16 @@ def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequ
             )
         if kind in PACKED_RELOCATIONS and symbols and not elf.is_linked:
             raise HostError(
-                f"{elf.title(elf.section(index))} holds relocations as {constants.section_type(kind)}, and one of "
+                f"{elf.title(elf.section(index))} holds relocations as {constants.section_type_word(kind)}, and one of "
                 f"them may go through {symbols[0].title}",
                 hint="compile without --crel",
                 chain=elf.view.chain,
             )
 
 
-def check_uses(elf: EditableFile, symbols: Sequence[DefinedSymbol], gone: Collection[int]) -> None:
+def check_uses(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Collection[int]) -> None:
     """Raise HostError if a relocation needs a section that goes, or points into one that gets other contents."""
-    for use in uses(elf, symbols):
+    for use in relocations_through(elf, symbols):
         goes = use.symbol.section in gone
         if use.addend == 0 and not goes:
             continue
@@ -112,7 +112,7 @@ def check_uses(elf: EditableFile, symbols: Sequence[DefinedSymbol], gone: Collec
         raise HostError(problem, hint=hint, chain=elf.view.chain)
 
 
-def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedSymbol]) -> None:
+def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedElfSymbol]) -> None:
     """Raise HostError if a group, or another section by its link or info field, refers to one of the sections.
 
     ``symbols`` are those of the sections: a group may be named after one.
@@ -125,7 +125,7 @@ def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[D
         named_by_info = flags & constants.INFO_LINK or kind in (constants.REL, constants.RELA)
         referred = link if link in indices else info if named_by_info and info in indices else None
         if referred is None and kind == constants.GROUP:
-            referred = signatures.get((link, info)) or group_member(elf, elf.section(index), indices)
+            referred = signatures.get((link, info)) or find_group_member(elf, elf.section(index), indices)
         if referred is not None:
             raise HostError(
                 f"{elf.title(elf.section(index))} refers to {elf.title(elf.section(referred))}",

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from fatpack.elf.layout import SH_SIZE
 from fatpack.hosts.elf.editing.editable import EditableFile, total_size
-from fatpack.hosts.elf.editing.placement import in_place, lay_out, parts_of
-from fatpack.hosts.elf.editing.references import symbols_in
+from fatpack.hosts.elf.editing.placement import lay_out, list_parts, patch_in_place
+from fatpack.hosts.elf.editing.references import symbols_in_sections
 from fatpack.hosts.elf.editing.refusal import check_links, check_relocations, check_section, check_symbols, check_uses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts.elf.editing.placement import Changes
-    from fatpack.hosts.elf.editing.references import DefinedSymbol
+    from fatpack.hosts.elf.editing.placement import SectionChanges
+    from fatpack.hosts.elf.editing.references import DefinedElfSymbol
     from fatpack.io.source import Piece, View
 
 
-def edit(view: View, changes: Changes) -> list[Piece]:
+def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
     """Return the file with several sections changed at once: section index → new contents, or None to take it out.
 
     New contents are allowed when nothing refers to the inside of the section: no relocation changes it, its symbols
@@ -41,8 +41,8 @@ def edit(view: View, changes: Changes) -> list[Piece]:
     for index, content in sorted(changes.items(), key=lambda change: change[0]):
         check_section(elf, index, goes=content is None)
     # First of all, since tables over the same bytes could make all that follows read them many times.
-    parts = parts_of(elf, changes)
-    symbols = symbols_in(elf, changes)
+    parts = list_parts(elf, changes)
+    symbols = symbols_in_sections(elf, changes)
     check_symbols(elf, symbols, gone)
     check_relocations(elf, changes, symbols)
     check_uses(elf, symbols, gone)
@@ -54,21 +54,23 @@ def edit(view: View, changes: Changes) -> list[Piece]:
     if all(
         content is not None and total_size(content) == elf.section_rows[i][SH_SIZE] for i, content in changes.items()
     ):
-        return in_place(elf, changes, parts, patches)
+        return patch_in_place(elf, changes, parts, patches)
     return lay_out(elf, changes, parts, patches, count)
 
 
-def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
+def replace_section(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
     """Return the file with other contents in one section, as pieces; :func:`edit` has the rules and the errors."""
-    return edit(view, {index: content})
+    return edit_sections(view, {index: content})
 
 
-def remove(view: View, indices: Sequence[int]) -> list[Piece]:
+def remove_sections(view: View, indices: Sequence[int]) -> list[Piece]:
     """Return the file without the contents of some sections, as pieces; :func:`edit` has the rules and the errors."""
-    return edit(view, dict.fromkeys(indices))
+    return edit_sections(view, dict.fromkeys(indices))
 
 
-def _symbol_patches(elf: EditableFile, symbols: Sequence[DefinedSymbol], changes: Changes) -> dict[int, bytes]:
+def _symbol_patches(
+    elf: EditableFile, symbols: Sequence[DefinedElfSymbol], changes: SectionChanges
+) -> dict[int, bytes]:
     """Return patches (position → bytes) for the symbols of the changed sections."""
     layout = elf.layouts.symbol
     value_at, size_at = layout.position("value"), layout.position("size")

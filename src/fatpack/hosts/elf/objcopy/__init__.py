@@ -17,8 +17,8 @@ How we know: ``llvm/lib/ObjCopy/ELF``, LLVM 22.1; the reference tests compare ev
 from __future__ import annotations
 
 from fatpack.elf.file import ElfFile
-from fatpack.hosts.elf.objcopy.model import Model
-from fatpack.hosts.elf.objcopy.write import pieces
+from fatpack.hosts.elf.objcopy.model import ElfModel
+from fatpack.hosts.elf.objcopy.write import write_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for a file that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
-    from fatpack.hosts.section_name import encoded
+    from fatpack.hosts.section_name import encode_section_name
 
-    named = [(encoded(name), content) for name, content in additions]
-    model = Model(ElfFile(view))
+    named = [(encode_section_name(name), content) for name, content in additions]
+    model = ElfModel(ElfFile(view))
     model.remove(lambda _: False)
     _sort_symbols(model)
     for name, content in named:
         model.add(name, content)
     model.exclude({name for name, _ in named})
-    return pieces(model)
+    return write_model(model)
 
 
 def remove_sections(view: View, prefix: str) -> list[Piece]:
@@ -55,12 +55,12 @@ def remove_sections(view: View, prefix: str) -> list[Piece]:
     Raises HostError when something else needs one of them, and what :func:`add_sections` raises.
     """
     start = prefix.encode("utf-8", "surrogateescape")
-    model = Model(ElfFile(view))
+    model = ElfModel(ElfFile(view))
     model.remove(lambda part: part.name.startswith(start))
     _sort_symbols(model)
-    return pieces(model)
+    return write_model(model)
 
 
-def _sort_symbols(model: Model) -> None:
+def _sort_symbols(model: ElfModel) -> None:
     if model.symbols is not None and model.symbol_table is not None:
         model.symbols.sort()

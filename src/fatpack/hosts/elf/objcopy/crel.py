@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    Entry = tuple[int, int, int, int]
+    CrelEntry = tuple[int, int, int, int]
     """offset, symbol number, type, addend"""
 
 _HAS_ADDENDS = 4
 _SHIFT_MASK = 3
 
 
-class _Reader:
+class _Leb128Reader:
     """Numbers at a position of bytes. Raises ValueError behind their end."""
 
     def __init__(self, data: bytes) -> None:
@@ -50,13 +50,13 @@ class _Reader:
 
 def has_addends(data: bytes) -> bool:
     """Return whether relocations state addends; empty ones count as doing so. Raises ValueError for damaged ones."""
-    header = _Reader(data).unsigned()
+    header = _Leb128Reader(data).unsigned()
     return bool(header & _HAS_ADDENDS) or not header >> 3
 
 
-def decode(data: bytes, bits: int) -> list[Entry]:
+def decode_crel(data: bytes, bits: int) -> list[CrelEntry]:
     """Return the relocations of a section, of a file with words of so many bits. Raises ValueError for damaged ones."""
-    reader = _Reader(data)
+    reader = _Leb128Reader(data)
     header = reader.unsigned()
     count, shift = header >> 3, header & _SHIFT_MASK
     flag_bits = 3 if header & _HAS_ADDENDS else 2
@@ -77,7 +77,7 @@ def decode(data: bytes, bits: int) -> list[Entry]:
     return entries
 
 
-def encode(entries: Iterable[Entry], bits: int) -> bytes:
+def encode_crel(entries: Iterable[CrelEntry], bits: int) -> bytes:
     """Return relocations as the contents of a section."""
     entries = list(entries)
     mask = (1 << bits) - 1

@@ -7,9 +7,9 @@ from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import align_up
 from fatpack.hosts.elf.objcopy import parts as kinds
 from fatpack.hosts.elf.objcopy import relocations
-from fatpack.hosts.elf.objcopy.parts import Part, read_parts
-from fatpack.hosts.elf.objcopy.segments import Segments
-from fatpack.hosts.elf.objcopy.symbols import Symbols
+from fatpack.hosts.elf.objcopy.parts import MutableElfSection, read_sections
+from fatpack.hosts.elf.objcopy.segments import SegmentLayout
+from fatpack.hosts.elf.objcopy.symbols import MutableElfSymbols
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _KEPT_FLAGS = 0x0FF00000 | 0xF0000000 | 0x800 | 0x200 | 0x80 | 0x400 | 0x40
 _LARGE, _X86_64 = 0x10000000, 62
 
 
-class Model:
+class ElfModel:
     """An ELF file that can be written anew.
 
     Raises FormatError for a damaged file, HostError for one that llvm-objcopy refuses or would lose parts of.
@@ -33,9 +33,9 @@ class Model:
 
     def __init__(self, elf: ElfFile) -> None:
         self.elf = elf
-        self.parts = read_parts(elf)
-        self.removed: list[Part] = []
-        self.names: Part | None = self.parts[elf.names_index - 1]
+        self.parts = read_sections(elf)
+        self.removed: list[MutableElfSection] = []
+        self.names: MutableElfSection | None = self.parts[elf.names_index - 1]
         if self.names.kind != kinds.STRINGS:
             self._refuse(
                 f"e_shstrndx field value {elf.names_index} in elf header does not reference a string table",
@@ -43,20 +43,22 @@ class Model:
             )
         self.symbol_table = self._only(kinds.SYMBOLS)
         self.indices = self._only(kinds.INDICES)
-        self.symbols: Symbols | None = None
+        self.symbols: MutableElfSymbols | None = None
         if self.symbol_table is not None:
-            self.symbols = Symbols(elf, self.parts, self.symbol_table, self.indices)
+            self.symbols = MutableElfSymbols(elf, self.parts, self.symbol_table, self.indices)
         symbol_count = len(self.symbols.rows) if self.symbols else 0
-        relocations.check_all(elf, [part for part in self.parts if part.kind == kinds.RELOCATIONS], symbol_count)
+        relocations.check_all_relocations(
+            elf, [part for part in self.parts if part.kind == kinds.RELOCATIONS], symbol_count
+        )
         for part in self.parts:
             if part.kind == kinds.GROUP and part.signature >= symbol_count:
                 self._refuse(
                     f"info field value '{part.info}' in section '{part.title}' is not a valid symbol index",
                     "make it again",
                 )
-        self.segments = Segments(elf, self.parts)
+        self.segments = SegmentLayout(elf, self.parts)
 
-    def _only(self, kind: int) -> Part | None:
+    def _only(self, kind: int) -> MutableElfSection | None:
         return next((part for part in self.parts if part.kind == kind), None)
 
     def _refuse(self, problem: str, hint: str) -> None:
@@ -70,7 +72,9 @@ class Model:
     def add(self, name: bytes, content: Sequence[Piece]) -> None:
         """Append a section of data."""
         size = sum(map(len, content))
-        part = Part((0, constants.PROGBITS, 0, 0, kinds.BEHIND, size, 0, 0, 1, 0), name, kinds.ADDED, 0)
+        part = MutableElfSection(
+            (0, constants.PROGBITS, 0, 0, kinds.NEW_SECTION_POSITION, size, 0, 0, 1, 0), name, kinds.ADDED, 0
+        )
         if name.startswith(b".note") and name != b".note.GNU-stack":
             part.type = _NOTE
             self._check_note(part.title, content, size)
@@ -109,13 +113,13 @@ class Model:
                 if part.type == constants.NOBITS:
                     part.type = constants.PROGBITS  # QUIRK(llvm-objcopy): its bytes are then zeros in the file
 
-    def remove(self, is_unwanted: Callable[[Part], bool]) -> None:
+    def remove(self, is_unwanted: Callable[[MutableElfSection], bool]) -> None:
         """Take out sections, relocations that apply to them, groups that held nothing else, and their symbols.
 
         Raises HostError when a section that stays needs one that goes.
         """
-        stay: list[Part] = []
-        gone: list[Part] = []
+        stay: list[MutableElfSection] = []
+        gone: list[MutableElfSection] = []
         for part in self.parts:
             (gone if self._goes(part, is_unwanted) else stay).append(part)
         if self.symbol_table is not None and is_unwanted(self.symbol_table):
@@ -133,7 +137,7 @@ class Model:
         self.parts = stay
         self.removed += gone
 
-    def _goes(self, part: Part, is_unwanted: Callable[[Part], bool]) -> bool:
+    def _goes(self, part: MutableElfSection, is_unwanted: Callable[[MutableElfSection], bool]) -> bool:
         if is_unwanted(part):
             return True
         if part.kind in (kinds.RELOCATIONS, kinds.LOADED_RELOCATIONS) and not part.is_compressed:
@@ -141,7 +145,7 @@ class Model:
         # An empty group goes with any edit.
         return part.kind == kinds.GROUP and not part.is_compressed and all(map(is_unwanted, part.members))
 
-    def _drop_references(self, stay: Sequence[Part], gone: frozenset[Part]) -> None:
+    def _drop_references(self, stay: Sequence[MutableElfSection], gone: frozenset[MutableElfSection]) -> None:
         symbols = self.symbols.defined_in(gone) if self.symbols else set()
         for part in stay:
             linked = part.linked if part.linked in gone else None
@@ -182,7 +186,7 @@ class Model:
                     "remove the group's sections as well, or neither",
                 )
 
-    def _check_uses(self, part: Part, symbols: set[int]) -> None:
+    def _check_uses(self, part: MutableElfSection, symbols: set[int]) -> None:
         use = relocations.first_use(self.elf, part, symbols)
         if use is None or self.symbols is None:
             return

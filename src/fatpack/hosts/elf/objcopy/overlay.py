@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from fatpack.hosts.elf.editing.editable import zeros
+from fatpack.hosts.elf.editing.editable import zero_pieces
 from fatpack.io.source import View
 from fatpack.record import Record
 
@@ -24,7 +24,7 @@ class Layer(Record):
     content: View | bytes | None
 
 
-def flattened(layers: Sequence[Layer], end: int) -> list[Piece]:
+def flatten(layers: Sequence[Layer], end: int) -> list[Piece]:
     """Return what is seen from position 0 to ``end``: of layers that overlap the last one, between them zeros."""
     edges = {edge for layer in layers for edge in (layer.at, layer.at + layer.size) if edge < end}
     events = sorted({0, end, *edges})
@@ -46,7 +46,7 @@ def flattened(layers: Sequence[Layer], end: int) -> list[Piece]:
 
 def _part(layer: Layer | None, position: int, size: int) -> Iterator[Piece]:
     if layer is None or layer.content is None:
-        yield from zeros(size)
+        yield from zero_pieces(size)
     elif isinstance(layer.content, View):
         yield layer.content.slice(position - layer.at, size)
     else:

@@ -11,7 +11,7 @@ from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.elf.layout import SH_FLAGS, SH_NAME, SH_TYPE
 from fatpack.errors import HostError, LimitExceeded
-from fatpack.hosts.merged_strings import strings_at
+from fatpack.hosts.merged_strings import read_strings_at
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DATA, COMPRESSED, STRINGS, SYMBOLS, INDICES, RELOCATIONS, LOADED_RELOCATIONS, GROUP, ADDED = range(9)
 
 #: Where a section that was not in the old file counts as having been: behind all others.
-BEHIND = 1 << 64
+NEW_SECTION_POSITION = 1 << 64
 
 _TABLES = {constants.GROUP: GROUP, constants.SYMTAB: SYMBOLS, constants.SYMTAB_SHNDX: INDICES}
 _RELOCATION_TYPES = (constants.REL, constants.RELA, constants.CREL)
@@ -34,7 +34,7 @@ _NEVER_COMPRESSED = (5, 6, constants.NOBITS, constants.DYNSYM, 0x6FFFFFF6)
 _GROUP_WORD = 4
 
 
-class Segment:
+class MutableSegment:
     """A program header, or the place of the ELF header or of the program headers.
 
     ``row`` is the program header by field name, ``old_offset`` where it was and ``offset`` where it goes.
@@ -48,7 +48,7 @@ class Segment:
         self.file_size = file_size
         self.address = address
         self.align = align
-        self.parent: Segment | None = None
+        self.parent: MutableSegment | None = None
         self.row: dict[str, int] = {}
 
     @property
@@ -56,12 +56,12 @@ class Segment:
         """What segments are sorted by, so that one comes before those inside it."""
         return self.old_offset, -self.align, self.index
 
-    def contains(self, other: Segment) -> bool:
+    def contains(self, other: MutableSegment) -> bool:
         """Return whether another segment starts in this one."""
         return self.old_offset <= other.old_offset < self.old_offset + self.file_size
 
 
-class Part:
+class MutableElfSection:
     """A section on its way from the old file into the new one.
 
     The first fields are those of its header; ``old_offset`` is where it was and ``offset`` where it goes, likewise
@@ -111,11 +111,11 @@ class Part:
         self.is_compressed = bool(self.flags & constants.COMPRESSED)
         self.is_copied = False
         self.content: Sequence[Piece] = ()
-        self.linked: Part | None = None
-        self.target: Part | None = None
-        self.segment: Segment | None = None
+        self.linked: MutableElfSection | None = None
+        self.target: MutableElfSection | None = None
+        self.segment: MutableSegment | None = None
         self.links_symbols = self.has_symbol = False
-        self.members: Sequence[Part] = ()
+        self.members: Sequence[MutableElfSection] = ()
         self.group_word = 0
         self.signature = -1
 
@@ -125,7 +125,7 @@ class Part:
         return self.name.decode("utf-8", "backslashreplace")
 
 
-def kind_of(section_type: int, flags: int) -> int:
+def section_kind(section_type: int, flags: int) -> int:
     """Return what a section of some type and flags is to llvm-objcopy."""
     if section_type in _RELOCATION_TYPES:
         return LOADED_RELOCATIONS if flags & constants.ALLOC else RELOCATIONS
@@ -137,7 +137,7 @@ def kind_of(section_type: int, flags: int) -> int:
     return COMPRESSED if flags & constants.COMPRESSED and section_type not in _NEVER_COMPRESSED else DATA
 
 
-def read_parts(elf: ElfFile) -> list[Part]:
+def read_sections(elf: ElfFile) -> list[MutableElfSection]:
     """Return the sections of a file, section 0 not among them, with references between them.
 
     Raises FormatError for a damaged file, HostError where llvm-objcopy refuses one or would lose its section table.
@@ -148,7 +148,7 @@ def read_parts(elf: ElfFile) -> list[Part]:
     allowance = limits.COPIES * size
     parts = []
     for index, row in enumerate(rows, 1):
-        part = Part(row, names[row[SH_NAME]], kind_of(row[SH_TYPE], row[SH_FLAGS]), index)
+        part = MutableElfSection(row, names[row[SH_NAME]], section_kind(row[SH_TYPE], row[SH_FLAGS]), index)
         if part.type != constants.NOBITS and part.kind != STRINGS:
             if part.old_offset + part.size > size:
                 raise _outside(elf, part)
@@ -193,17 +193,17 @@ def section_names(elf: ElfFile, places: Sequence[int]) -> dict[int, bytes]:
         expected = f"less than {len(table):#x}"
         raise elf.bad("the name lies outside the table of names", at, "name_offset", expected, f"{max(places):#x}")
     # A section at place 0 has no name, whatever the first byte is.
-    return {**strings_at(table, places, view), 0: b""}
+    return {**read_strings_at(table, places, view), 0: b""}
 
 
-def _outside(elf: ElfFile, part: Part) -> BadValue:
+def _outside(elf: ElfFile, part: MutableElfSection) -> BadValue:
     at = elf.section_field(part.old_index, "offset")
     expected = f"an end of at most {len(elf.view):#x}"
     found = f"{part.old_offset:#x} + {part.size:#x}"
     return elf.bad(f"section {part.old_index} does not lie inside the file", at, "offset", expected, found)
 
 
-def _refer(elf: ElfFile, part: Part, parts: Sequence[Part]) -> None:
+def _refer(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableElfSection]) -> None:
     """Turn the section numbers in a header into references, as far as llvm-objcopy does."""
 
     words = _LINK_WORDS.get(part.kind, (_FIELD, _INVALID, ""))
@@ -223,14 +223,14 @@ def _refer(elf: ElfFile, part: Part, parts: Sequence[Part]) -> None:
         _read_group(elf, part, parts)
 
 
-def _is_linked_right(kind: int, linked: Part) -> bool:
+def _is_linked_right(kind: int, linked: MutableElfSection) -> bool:
     """Return whether a section that is not data links to one of the right kind."""
     if kind == LOADED_RELOCATIONS:
         return linked.type == constants.DYNSYM
     return linked.kind == (STRINGS if kind == SYMBOLS else SYMBOLS)
 
 
-def _section(elf: ElfFile, number: int, parts: Sequence[Part], problem: str) -> Part:
+def _section(elf: ElfFile, number: int, parts: Sequence[MutableElfSection], problem: str) -> MutableElfSection:
     if not 0 < number <= len(parts):
         raise HostError(problem, hint="make it again", chain=elf.view.chain)
     return parts[number - 1]
@@ -248,7 +248,7 @@ _LINK_WORDS = {
 }
 
 
-def _read_group(elf: ElfFile, part: Part, parts: Sequence[Part]) -> None:
+def _read_group(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableElfSection]) -> None:
     if part.align % _GROUP_WORD:
         problem = f"invalid alignment {part.align} of group section '{part.title}'"
         raise HostError(problem, hint="make it again", chain=elf.view.chain)

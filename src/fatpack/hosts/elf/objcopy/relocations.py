@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.elf.file import ElfFile
-    from fatpack.hosts.elf.objcopy.crel import Entry
-    from fatpack.hosts.elf.objcopy.parts import Part
+    from fatpack.hosts.elf.objcopy.crel import CrelEntry
+    from fatpack.hosts.elf.objcopy.parts import MutableElfSection
     from fatpack.io.source import View
     from fatpack.layout import Layout
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MIPS = constants.MACHINE_MIPS
 
 
-class Column:
+class SymbolNumberColumn:
     """The symbol numbers among the 32-bit words of relocations: every ``step``-th word, ``shift`` bits up in it."""
 
     def __init__(self, elf: ElfFile, layout: Layout) -> None:
@@ -73,10 +73,10 @@ class Column:
         return words.tobytes()
 
 
-class RenumberedSource(Source):
+class RenumberedElfRelocations(Source):
     """Relocations of a view with new symbol numbers, made when they are read."""
 
-    def __init__(self, view: View, column: Column, new: Sequence[int]) -> None:
+    def __init__(self, view: View, column: SymbolNumberColumn, new: Sequence[int]) -> None:
         self.name = ""
         self.size = self.present = len(view)
         self._view = view
@@ -92,7 +92,7 @@ class RenumberedSource(Source):
         return block[offset - start : offset - start + size]
 
 
-def _layout(elf: ElfFile, part: Part) -> Layout:
+def _layout(elf: ElfFile, part: MutableElfSection) -> Layout:
     return elf.layouts.rel if part.type == constants.REL else elf.layouts.rela
 
 
@@ -103,7 +103,7 @@ def _blocks(elf: ElfFile, start: int, end: int, layout: Layout) -> Iterator[tupl
         yield at, elf.view.read(at, min(step, end - at))
 
 
-def entries(elf: ElfFile, part: Part) -> list[Entry]:
+def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
     """Return the relocations of a section in CREL encoding."""
     from fatpack.hosts.elf.objcopy import crel
 
@@ -111,7 +111,7 @@ def entries(elf: ElfFile, part: Part) -> list[Entry]:
     is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != _MIPS
     try:
         if is_known and crel.has_addends(data):
-            return crel.decode(data, elf.layouts.bits)
+            return crel.decode_crel(data, elf.layouts.bits)
     except ValueError as error:
         raise elf.bad(str(error), part.old_offset, f"section {part.old_index}") from error
     raise HostError(
@@ -121,9 +121,9 @@ def entries(elf: ElfFile, part: Part) -> list[Entry]:
     )
 
 
-def check_all(elf: ElfFile, parts: Sequence[Part], symbol_count: int) -> None:
+def check_all_relocations(elf: ElfFile, parts: Sequence[MutableElfSection], symbol_count: int) -> None:
     """Raise what :func:`check` raises for any of some sections; those that follow each other are read as one."""
-    run: list[Part] = []
+    run: list[MutableElfSection] = []
     for part in sorted(parts, key=lambda part: part.old_offset):
         last = run[-1] if run else part
         is_alike = part.type == last.type != constants.CREL and part.entry_size == last.entry_size
@@ -135,30 +135,30 @@ def check_all(elf: ElfFile, parts: Sequence[Part], symbol_count: int) -> None:
         _check_run(elf, run, symbol_count)
 
 
-def _check_run(elf: ElfFile, run: Sequence[Part], symbol_count: int) -> None:
+def _check_run(elf: ElfFile, run: Sequence[MutableElfSection], symbol_count: int) -> None:
     start, end = run[0].old_offset, run[-1].old_offset + run[-1].size
     layout = _layout(elf, run[0])
     is_whole = all(part.entry_size == layout.size and not part.size % layout.size for part in run)
     if len(run) > 1 and is_whole and _largest(elf, start, end, layout) < max(symbol_count, 1):
         return
     for part in run:
-        check(elf, part, symbol_count)
+        check_relocations(elf, part, symbol_count)
 
 
 def _largest(elf: ElfFile, start: int, end: int, layout: Layout) -> int:
     """Return the largest symbol number in a range of relocations."""
-    column = Column(elf, layout)
+    column = SymbolNumberColumn(elf, layout)
     return max((column.largest(block) for _, block in _blocks(elf, start, end, layout)), default=0)
 
 
-def check(elf: ElfFile, part: Part, symbol_count: int) -> None:
+def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) -> None:
     """Raise FormatError or HostError unless a section holds whole relocations against symbols that exist.
 
     ``symbol_count`` is 0 for a file without a symbol table.
     """
     largest = 0
     if part.type == constants.CREL:
-        largest = max((entry[1] for entry in entries(elf, part)), default=0)
+        largest = max((entry[1] for entry in read_crel_entries(elf, part)), default=0)
     else:
         layout = _layout(elf, part)
         if part.entry_size != layout.size or part.size % layout.size:
@@ -180,12 +180,14 @@ def check(elf: ElfFile, part: Part, symbol_count: int) -> None:
         raise HostError(f"invalid symbol index: {largest}", hint="make it again", chain=elf.view.chain)
 
 
-def first_use(elf: ElfFile, part: Part, symbols: set[int]) -> tuple[int, int] | None:
+def first_use(elf: ElfFile, part: MutableElfSection, symbols: set[int]) -> tuple[int, int] | None:
     """Return offset and symbol number of the first relocation that needs one of some symbols; None without one."""
     if part.type == constants.CREL:
-        return next(((offset, number) for offset, number, *_ in entries(elf, part) if number in symbols), None)
+        return next(
+            ((offset, number) for offset, number, *_ in read_crel_entries(elf, part) if number in symbols), None
+        )
     layout = _layout(elf, part)
-    column = Column(elf, layout)
+    column = SymbolNumberColumn(elf, layout)
     for at, block in _blocks(elf, part.old_offset, part.old_offset + part.size, layout):
         numbers = column.numbers(block)
         if symbols.isdisjoint(numbers):
@@ -196,7 +198,7 @@ def first_use(elf: ElfFile, part: Part, symbols: set[int]) -> tuple[int, int] | 
     return None
 
 
-def renumbered(elf: ElfFile, part: Part, new: Sequence[int]) -> View:
+def renumber_relocations(elf: ElfFile, part: MutableElfSection, new: Sequence[int]) -> View:
     """Return the relocations of a section with new symbol numbers."""
     content = elf.view.slice(part.old_offset, part.size)
-    return RenumberedSource(content, Column(elf, _layout(elf, part)), new).view()
+    return RenumberedElfRelocations(content, SymbolNumberColumn(elf, _layout(elf, part)), new).view()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import align_up
-from fatpack.hosts.elf.objcopy.parts import BEHIND, Segment
+from fatpack.hosts.elf.objcopy.parts import NEW_SECTION_POSITION, MutableSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.elf.file import ElfFile
-    from fatpack.hosts.elf.objcopy.parts import Part
+    from fatpack.hosts.elf.objcopy.parts import MutableElfSection
 
 #: LIMIT: pairs of a segment and a section, or of two segments, that are compared. A program has a dozen segments and
 #: a hundred sections; a hostile file could ask for 65,535 times a million.
@@ -28,13 +28,13 @@ _WORD = 1 << 64
 _TLS_SEGMENT, _TLS_SECTION = 7, 0x400
 
 
-class Segments:
+class SegmentLayout:
     """All segments of a file: those with program headers, and the two implicit ones."""
 
-    def __init__(self, elf: ElfFile, parts: Sequence[Part]) -> None:
+    def __init__(self, elf: ElfFile, parts: Sequence[MutableElfSection]) -> None:
         layout = elf.layouts.program
         fields = [field.name for field in layout.fields]
-        self.listed: list[Segment] = []
+        self.listed: list[MutableSegment] = []
         if (
             elf.header.program_count == constants.ESCAPED
             or elf.program_count * (len(parts) + elf.program_count) > _PAIRS
@@ -50,7 +50,7 @@ class Segments:
             if end > len(elf.view):
                 problem = f"segment {index} does not lie inside the file"
                 raise elf.bad(problem, elf.header.program_offset, "program header", found=f"{end:#x}")
-            segment = Segment(index, values["offset"], values["file_size"], values["address"], values["align"])
+            segment = MutableSegment(index, values["offset"], values["file_size"], values["address"], values["align"])
             segment.row = values
             self.listed.append(segment)
             for part in parts:
@@ -58,9 +58,9 @@ class Segments:
                     part.segment = segment
         count = len(self.listed)
         at = elf.header.program_offset
-        self.header = Segment(count, 0, 0)
+        self.header = MutableSegment(count, 0, 0)
         size = elf.header.program_entry_size * elf.header.program_count
-        self.table = Segment(count + 1, at, size, at, elf.layouts.word)
+        self.table = MutableSegment(count + 1, at, size, at, elf.layouts.word)
         for child in (*self.listed, self.header, self.table):
             parents = (each for each in self.listed if each is not child and each.contains(child))
             before = [each for each in parents if each.order < child.order]
@@ -88,10 +88,10 @@ def _aligned(position: int, align: int, address: int) -> int:
     return (align_up((position - skew) % _WORD, align) + skew) % _WORD
 
 
-def _holds(segment: Segment, part: Part) -> bool:
+def _holds(segment: MutableSegment, part: MutableElfSection) -> bool:
     """Return whether a section lies in a segment; an empty one lies in the segment that starts there."""
     size = part.size or 1
-    if part.old_offset == BEHIND:
+    if part.old_offset == NEW_SECTION_POSITION:
         return False
     if part.type != constants.NOBITS:
         return segment.old_offset <= part.old_offset and (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fatpack.elf import constants
 from fatpack.errors import HostError
-from fatpack.hosts.merged_strings import strings_at
+from fatpack.hosts.merged_strings import read_strings_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fatpack.elf.file import ElfFile
-    from fatpack.hosts.elf.objcopy.parts import Part
+    from fatpack.hosts.elf.objcopy.parts import MutableElfSection
 
 #: Values of a symbol's section index that stand for no section: absolute and common symbols, and what single machines
 #: add (amdgpu's LDS, MIPS' and Hexagon's small common). llvm-objcopy refuses all others.
@@ -26,14 +26,20 @@ _UNDEFINED = 0
 _LOCAL = 0
 
 
-class Symbols:
+class MutableElfSymbols:
     """The symbols of a file, each known by its number in the old table.
 
     ``order`` are the old numbers in the order of the new table; ``homes`` the sections that symbols are defined in,
     by old number. ``has_changed`` says that some symbol has another number than before.
     """
 
-    def __init__(self, elf: ElfFile, parts: Sequence[Part], table: Part, indices: Part | None) -> None:
+    def __init__(
+        self,
+        elf: ElfFile,
+        parts: Sequence[MutableElfSection],
+        table: MutableElfSection,
+        indices: MutableElfSection | None,
+    ) -> None:
         self.elf = elf
         layout = elf.layouts.symbol
         self._section_at = layout.position("section_index")
@@ -50,7 +56,7 @@ class Symbols:
         self.rows = list(elf.records(layout, table.old_offset, table.size // layout.size))
         self.names = self._read_names(table)
         wide = self._read_wide(indices)
-        self.homes: list[Part | None] = []
+        self.homes: list[MutableElfSection | None] = []
         for number, row in enumerate(self.rows):
             self.homes.append(self._home(parts, number, row[self._section_at], wide))
         for home in self.homes:
@@ -60,7 +66,7 @@ class Symbols:
         self.order: Sequence[int] = range(len(self.rows))
         self.has_changed = False
 
-    def _read_names(self, table: Part) -> list[bytes]:
+    def _read_names(self, table: MutableElfSection) -> list[bytes]:
         strings = table.linked
         assert strings is not None
         elf = self.elf
@@ -70,10 +76,10 @@ class Symbols:
         if not content.endswith(b"\0") or max(places) >= len(content):
             at = elf.section_field(strings.old_index, "size")
             raise elf.bad("a symbol's name lies outside the table of names", at, "size", found=f"{len(content):#x}")
-        names = strings_at(content, places, view)
+        names = read_strings_at(content, places, view)
         return [names[place] for place in places]
 
-    def _read_wide(self, indices: Part | None) -> list[int] | None:
+    def _read_wide(self, indices: MutableElfSection | None) -> list[int] | None:
         """Return the section numbers of symbols whose own field is too small; None if no symbol has one."""
         if not any(row[self._section_at] == constants.ESCAPED for row in self.rows):
             return None
@@ -92,7 +98,9 @@ class Symbols:
             )
         return [row[0] for row in self.elf.records(layout, indices.old_offset, len(self.rows))]
 
-    def _home(self, parts: Sequence[Part], number: int, index: int, wide: Sequence[int] | None) -> Part | None:
+    def _home(
+        self, parts: Sequence[MutableElfSection], number: int, index: int, wide: Sequence[int] | None
+    ) -> MutableElfSection | None:
         if index == _UNDEFINED:
             return None
         if index == constants.ESCAPED and wide is not None:
@@ -126,7 +134,7 @@ class Symbols:
                 self.order = order + [number for number in self.order if not self.is_local[number]]
                 self.has_changed = True
 
-    def remove_of(self, gone: Collection[Part]) -> None:
+    def remove_of(self, gone: Collection[MutableElfSection]) -> None:
         """Take out the symbols that are defined in removed sections; the first symbol stays."""
         first, *others = self.order
         order = [number for number in others if self.homes[number] not in gone]
@@ -134,7 +142,7 @@ class Symbols:
             self.order = [first, *order]
             self.has_changed = True
 
-    def defined_in(self, gone: Collection[Part]) -> set[int]:
+    def defined_in(self, gone: Collection[MutableElfSection]) -> set[int]:
         """Return the old numbers of the symbols that are defined in some sections."""
         return {number for number, home in enumerate(self.homes) if home is not None and home in gone}
 

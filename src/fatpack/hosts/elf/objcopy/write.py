@@ -6,18 +6,18 @@ import struct
 
 from fatpack.elf import constants
 from fatpack.errors import HostError
-from fatpack.hosts.assembly import Assembly, check_filler
-from fatpack.hosts.elf.editing.editable import align_up, joined, total_size, zeros
+from fatpack.hosts.assembly import PieceList, check_filler_size
+from fatpack.hosts.elf.editing.editable import align_up, join_views, total_size, zero_pieces
 from fatpack.hosts.elf.objcopy import parts as kinds
 from fatpack.hosts.elf.objcopy import relocations
-from fatpack.hosts.elf.objcopy.parts import Part
-from fatpack.hosts.merged_strings import MergedStrings, merged
+from fatpack.hosts.elf.objcopy.parts import MutableElfSection
+from fatpack.hosts.merged_strings import MergedStringTable, merge_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts.elf.objcopy.model import Model
+    from fatpack.hosts.elf.objcopy.model import ElfModel
     from fatpack.io.source import Piece
 
 _INDEX = 4
@@ -26,7 +26,7 @@ _INDEX = 4
 _ENTRY_SIZE = 0xFFFFFFFF
 
 
-def pieces(model: Model) -> list[Piece]:
+def write_model(model: ElfModel) -> list[Piece]:
     """Return the new file. Raises HostError when a table that it cannot do without was removed."""
     elf = model.elf
     _prune(model)
@@ -49,15 +49,15 @@ def pieces(model: Model) -> list[Piece]:
             hint="use a 64-bit host, or put less in it",
             chain=elf.view.chain,
         )
-    made: dict[Part, Sequence[Piece]] = {part: (b"\0", table.stored) for part, table in tables.items()}
+    made: dict[MutableElfSection, Sequence[Piece]] = {part: (b"\0", table.stored) for part, table in tables.items()}
     if model.symbol_table is not None and model.symbols is not None:
         strings = model.symbol_table.linked
         made[model.symbol_table] = (model.symbols.packed(tables[strings].offsets if strings else {}),)
         if model.indices is not None:
             made[model.indices] = (model.symbols.packed_indices(),)
     # Apart from the zeros between them, segments have the bytes of the old file, each of them once.
-    check_filler(segments_end - len(elf.view), elf.view)
-    result = Assembly(elf.view, _head(model, _header(model, names, table), segments_end))
+    check_filler_size(segments_end - len(elf.view), elf.view)
+    result = PieceList(elf.view, _head(model, _header(model, names, table), segments_end))
     for part in body:
         if not part.size or part.type == constants.NOBITS:
             continue
@@ -69,10 +69,10 @@ def pieces(model: Model) -> list[Piece]:
             result.fill(part.offset + part.size)
     result.fill(table)
     result.put([_rows(model, names, tables[names])])
-    return joined(result.finished())
+    return join_views(result.finished())
 
 
-def _prune(model: Model) -> None:
+def _prune(model: ElfModel) -> None:
     """Take out tables that llvm-objcopy finds needless, and make the one it finds missing."""
     symbols, table = model.symbols, model.symbol_table
     if table is not None and symbols is not None and not model.is_relocatable and len(symbols.order) == 1:
@@ -85,8 +85,8 @@ def _prune(model: Model) -> None:
                 part.linked = model.symbol_table
     if any(part.has_symbol for part in model.parts[constants.FIRST_RESERVED - 1 :]):
         if model.symbol_table is not None and model.indices is None:
-            row = (0, constants.SYMTAB_SHNDX, 0, 0, kinds.BEHIND, 0, 0, 0, _INDEX, _INDEX)
-            part = Part(row, b".symtab_shndx", kinds.INDICES, 0)
+            row = (0, constants.SYMTAB_SHNDX, 0, 0, kinds.NEW_SECTION_POSITION, 0, 0, 0, _INDEX, _INDEX)
+            part = MutableElfSection(row, b".symtab_shndx", kinds.INDICES, 0)
             part.linked = model.symbol_table
             model.parts.append(part)
             model.indices = part
@@ -95,17 +95,17 @@ def _prune(model: Model) -> None:
         model.remove(lambda part: part is indices)
 
 
-def _size_tables(model: Model, names: Part) -> dict[Part, MergedStrings]:
+def _size_tables(model: ElfModel, names: MutableElfSection) -> dict[MutableElfSection, MergedStringTable]:
     """Set the sizes of all sections that are made anew, and return the tables of strings."""
     elf, symbols = model.elf, model.symbols
-    wanted: dict[Part, list[bytes]] = {part: [] for part in model.parts if part.kind == kinds.STRINGS}
+    wanted: dict[MutableElfSection, list[bytes]] = {part: [] for part in model.parts if part.kind == kinds.STRINGS}
     wanted[names] += [part.name for part in model.parts]
     if model.symbol_table is not None and symbols is not None:
         if model.symbol_table.linked is not None:
             wanted[model.symbol_table.linked] += symbols.used_names()
         if model.indices is not None:
             model.indices.size = len(symbols.order) * _INDEX
-    tables = {part: merged([strings], 1) for part, strings in wanted.items()}
+    tables = {part: merge_strings([strings], 1) for part, strings in wanted.items()}
     for part, table in tables.items():
         part.size = 1 + len(table.stored)
     new = symbols.renumbering() if symbols is not None else None
@@ -122,23 +122,23 @@ def _size_tables(model: Model, names: Part) -> dict[Part, MergedStrings]:
     return tables
 
 
-def _size_relocations(model: Model, part: Part, new: Sequence[int] | None) -> None:
+def _size_relocations(model: ElfModel, part: MutableElfSection, new: Sequence[int] | None) -> None:
     elf = model.elf
     if part.type == constants.CREL:
         from fatpack.hosts.elf.objcopy import crel
 
-        entries = relocations.entries(elf, part)
+        entries = relocations.read_crel_entries(elf, part)
         if new is not None:
             entries = [(offset, new[symbol], kind, addend) for offset, symbol, kind, addend in entries]
-        part.is_copied, part.content = False, (crel.encode(entries, elf.layouts.bits),)
+        part.is_copied, part.content = False, (crel.encode_crel(entries, elf.layouts.bits),)
         part.size = total_size(part.content)
         return
     part.align = elf.layouts.word
     if new is not None and part.size:
-        part.is_copied, part.content = False, (relocations.renumbered(elf, part, new),)
+        part.is_copied, part.content = False, (relocations.renumber_relocations(elf, part, new),)
 
 
-def _lay_out(model: Model, end: int) -> tuple[list[Part], int]:
+def _lay_out(model: ElfModel, end: int) -> tuple[list[MutableElfSection], int]:
     """Give every section its new number and place, behind the end of the segments.
 
     Return those outside of segments in the order of their places, and the position behind the last.
@@ -158,7 +158,7 @@ def _lay_out(model: Model, end: int) -> tuple[list[Part], int]:
     return outside, end
 
 
-def _finish_headers(model: Model) -> None:
+def _finish_headers(model: ElfModel) -> None:
     """Set the numbers of sections and symbols in headers, where llvm-objcopy keeps them up to date."""
     symbols = model.symbols
     new = symbols.renumbering() if symbols is not None else None
@@ -183,12 +183,12 @@ def _finish_headers(model: Model) -> None:
 _COMDAT = 1
 
 
-def _head(model: Model, header: bytes, end: int) -> list[Piece]:
+def _head(model: ElfModel, header: bytes, end: int) -> list[Piece]:
     """Return everything up to the end of the segments."""
     segments, elf = model.segments, model.elf
     if not segments.listed:
-        return [header[:end], *zeros(end - len(header))]
-    from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
+        return [header[:end], *zero_pieces(end - len(header))]
+    from fatpack.hosts.elf.objcopy.overlay import Layer, flatten
 
     layers = [
         Layer(each.offset, each.file_size, elf.view.slice(each.old_offset, each.file_size)) for each in segments.listed
@@ -203,10 +203,10 @@ def _head(model: Model, header: bytes, end: int) -> list[Piece]:
         row = {**segment.row, "offset": segment.offset}
         packed = layout.pack(*(row[name] for name in fields))
         layers.append(Layer(segments.table.offset + segment.index * layout.size, layout.size, packed))
-    return flattened(layers, end)
+    return flatten(layers, end)
 
 
-def _header(model: Model, names: Part, table: int) -> bytes:
+def _header(model: ElfModel, names: MutableElfSection, table: int) -> bytes:
     elf = model.elf
     header, count = elf.header, len(model.parts) + 1
     segments = model.segments.listed
@@ -224,7 +224,7 @@ def _header(model: Model, names: Part, table: int) -> bytes:
     return elf.layouts.header.pack(*(getattr(changed, field.name) for field in elf.layouts.header.fields))
 
 
-def _rows(model: Model, names: Part, table: MergedStrings) -> bytes:
+def _rows(model: ElfModel, names: MutableElfSection, table: MergedStringTable) -> bytes:
     """Return the section table."""
     count = len(model.parts) + 1
     size = count if count >= constants.FIRST_RESERVED else 0
@@ -249,7 +249,7 @@ def _rows(model: Model, names: Part, table: MergedStrings) -> bytes:
     return b"".join(rows)
 
 
-def _row(model: Model, values: Sequence[int], part: Part | None) -> bytes:
+def _row(model: ElfModel, values: Sequence[int], part: MutableElfSection | None) -> bytes:
     try:
         return model.elf.layouts.section.pack(*values)
     except struct.error as error:

@@ -16,29 +16,29 @@ Segments that are written to stay whole: their pages have other rules (RELRO, TL
 from __future__ import annotations
 
 from fatpack.elf import constants
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.hosts.elf.relaying.linked import Changed, LinkedFile, Segment
+    from fatpack.hosts.elf.relaying.linked import ChangedElfSection, LinkedElfFile, ProgramHeader
 
 #: The smallest page that any system maps. Segments that are aligned to less come of ``ld -n`` and ``-N``.
 PAGE = 4096
 
 #: Program headers of one file: 65535 means that the number is elsewhere.
-MOST_SEGMENTS = 65534
+MAX_SEGMENTS = 65534
 
 _WRITABLE = 2
 
 
-class Whole(Exception):
+class CannotShrinkElf(Exception):
     """Nothing can be cut out of this file, or this section; the reason in words."""
 
 
-class Cut(Record):
+class ElfCut(Record):
     """What goes of a changed section: the bytes from ``start`` to ``end`` of the old file.
 
     ``load`` is the segment that has the section, None for one that is not loaded; ``kept`` the position behind the
@@ -46,8 +46,8 @@ class Cut(Record):
     ends with the section. ``splits`` says whether that takes one more program header.
     """
 
-    changed: Changed
-    load: Segment | None
+    changed: ChangedElfSection
+    load: ProgramHeader | None
     kept: int
     start: int
     end: int
@@ -60,36 +60,38 @@ class Cut(Record):
         return self.end - self.start
 
 
-def check(elf: LinkedFile) -> int:
+def cut_alignment(elf: LinkedElfFile) -> int:
     """Return the number of bytes of which cuts must be multiples. Raises Whole if nothing can be cut at all."""
     if elf.has_trailing:
         size = len(elf.view) - elf.end
-        raise Whole(f"{counted(size, 'byte')} that may be looked for there follow the ELF image at {elf.at(elf.end)}")
+        raise CannotShrinkElf(
+            f"{pluralize(size, 'byte')} that may be looked for there follow the ELF image at {elf.at(elf.end)}"
+        )
     if not elf.program_count:
-        raise Whole("the file has no program headers")
+        raise CannotShrinkElf("the file has no program headers")
     align, address, last = PAGE, -1, None
     for load in elf.loads:
         where = f"segment {load.index} at {elf.at(load.offset)}"
         if load.align & load.align - 1 or (load.align > 1 and (load.address - load.offset) % load.align):
-            raise Whole(f"the offset and address of {where} do not fit its alignment of {load.align:#x}")
+            raise CannotShrinkElf(f"the offset and address of {where} do not fit its alignment of {load.align:#x}")
         if load.address < address:
-            raise Whole(f"{where} overlaps another one in memory")
+            raise CannotShrinkElf(f"{where} overlaps another one in memory")
         if last is not None and load.index < last.index:
-            raise Whole(f"{where} stands before another one of a lower address in the program headers")
+            raise CannotShrinkElf(f"{where} stands before another one of a lower address in the program headers")
         if load.memory_size < load.file_size:
-            raise Whole(f"{where} has more bytes than memory")
+            raise CannotShrinkElf(f"{where} has more bytes than memory")
         address, last, align = load.address + load.memory_size, load, max(align, load.align)
     end = 0
     for load in sorted((load for load in elf.loads if load.file_size), key=lambda load: load.offset):
         if load.offset < end:
-            raise Whole(f"segment {load.index} at {elf.at(load.offset)} overlaps another one in the file")
+            raise CannotShrinkElf(f"segment {load.index} at {elf.at(load.offset)} overlaps another one in the file")
         end = load.end
     return align
 
 
-def cuts(
-    elf: LinkedFile, changed: Sequence[Changed], align: int, ends: Mapping[int, str]
-) -> tuple[list[Cut], list[str]]:
+def find_cuts(
+    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], align: int, ends: Mapping[int, str]
+) -> tuple[list[ElfCut], list[str]]:
     """Return what can be cut of sections in the order of the file, and why the others stay as long as they were.
 
     ``ends`` are the sections whose end a symbol names, which code may compare addresses with. Sections that lose less
@@ -107,20 +109,20 @@ def cuts(
             continue
         try:
             if section.index in ends:
-                raise Whole(f"{ends[section.index]} is its end, which code may know it by")
+                raise CannotShrinkElf(f"{ends[section.index]} is its end, which code may know it by")
             if section.index in marked:
-                raise Whole(f"segment {marked[section.index]} lies over it, too")
+                raise CannotShrinkElf(f"segment {marked[section.index]} lies over it, too")
             if section.flags & constants.ALLOC:
                 load = loads[number] if number < len(loads) else None
                 if load is None or not load.offset <= section.offset or section.end > load.end:
-                    raise Whole("it lies in no segment, or in more than one")
+                    raise CannotShrinkElf("it lies in no segment, or in more than one")
                 _check_load(elf, each, load)
             else:
                 load = None
                 if number < len(loads) and loads[number].offset < section.end:
-                    raise Whole("a segment has its bytes, and it has no address")
-            cut = cut_of(elf, each, load, section.offset + each.size, align)
-        except Whole as reason:
+                    raise CannotShrinkElf("a segment has its bytes, and it has no address")
+            cut = make_cut(elf, each, load, section.offset + each.size, align)
+        except CannotShrinkElf as reason:
             reasons.append(f"{elf.title(section)} keeps its size: {reason}")
             continue
         if cut.size:
@@ -128,22 +130,22 @@ def cuts(
     return found, reasons
 
 
-def _check_load(elf: LinkedFile, changed: Changed, load: Segment) -> None:
+def _check_load(elf: LinkedElfFile, changed: ChangedElfSection, load: ProgramHeader) -> None:
     section = changed.section
     where = f"segment {load.index} at {elf.at(load.offset)}"
     if section.address - load.address != section.offset - load.offset:
-        raise Whole(f"its address is another one than that in {where}")
+        raise CannotShrinkElf(f"its address is another one than that in {where}")
     if load.flags & _WRITABLE:
-        raise Whole(f"{where} is written to, and such segments are not split")
+        raise CannotShrinkElf(f"{where} is written to, and such segments are not split")
     if load.align < PAGE:
-        raise Whole(f"{where} is aligned to {load.align} bytes, which no page is")
+        raise CannotShrinkElf(f"{where} is aligned to {load.align} bytes, which no page is")
     if load.memory_size != load.file_size:
-        raise Whole(f"{where} has memory beyond its bytes in the file")
+        raise CannotShrinkElf(f"{where} has memory beyond its bytes in the file")
     if not changed.size and section.offset == load.offset and load is elf.loads[0]:
-        raise Whole(f"{where}, the first one, starts with it")
+        raise CannotShrinkElf(f"{where}, the first one, starts with it")
 
 
-def _marked(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, int]:
+def _marked(elf: LinkedElfFile, changed: Sequence[ChangedElfSection]) -> dict[int, int]:
     """Return section → segment for changed sections over whose freed bytes another segment than a loaded one lies."""
     others = sorted(
         (each.offset, each.end, each.index)
@@ -163,17 +165,19 @@ def _marked(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, int]:
     return found
 
 
-def cut_of(elf: LinkedFile, changed: Changed, load: Segment | None, kept: int, align: int) -> Cut:
+def make_cut(
+    elf: LinkedElfFile, changed: ChangedElfSection, load: ProgramHeader | None, kept: int, align: int
+) -> ElfCut:
     """Return what can be cut of a section of which the file keeps what is before a position; maybe nothing."""
     end, rest, splits = changed.section.end, None, False
     if load is not None and end < load.end:
         rest = end = end - end % load.align
         splits = True
     size = max(end - kept, 0) // align * align
-    return Cut(changed, load, kept, end - size, end, rest, splits)
+    return ElfCut(changed, load, kept, end - size, end, rest, splits)
 
 
-def chosen(found: Iterable[Cut], most: int) -> list[Cut]:
+def best_cuts(found: Iterable[ElfCut], most: int) -> list[ElfCut]:
     """Return the cuts to make, in order, with at most so many that take a program header: those that save most."""
     every = list(found)
     ranked = sorted((cut for cut in every if cut.splits), key=lambda cut: -cut.size)[:most]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from fatpack.elf import constants
-from fatpack.elf.table import rows
+from fatpack.elf.table import read_table_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts.elf.relaying.linked import LinkedFile
+    from fatpack.hosts.elf.relaying.linked import LinkedElfFile
 
 #: Tags whose values are no addresses: sizes, counts, flags and places in the table of strings (gABI, "Dynamic
 #: Section", and glibc's elf.h for those of GNU and Sun).
@@ -43,7 +43,7 @@ class DynamicTable:
         0x6FFFFFFE: 0x6FFFFFFE,
     }
 
-    def __init__(self, elf: LinkedFile) -> None:
+    def __init__(self, elf: LinkedElfFile) -> None:
         self._elf = elf
         #: (address, tag, position of the address in the file), by address
         self._entries: list[tuple[int, int, int]] = []
@@ -56,7 +56,7 @@ class DynamicTable:
         if table is None:
             return
         for number, (tag, value) in enumerate(
-            rows(elf.view, table.offset, min(table.file_size // row.size, _MOST), row)
+            read_table_rows(elf.view, table.offset, min(table.file_size // row.size, _MOST), row)
         ):
             if not tag:
                 break

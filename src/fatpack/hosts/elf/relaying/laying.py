@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from fatpack.elf import constants
 from fatpack.elf.layout import SH_ADDR, SH_OFFSET, SH_SIZE, SH_TYPE
-from fatpack.hosts.elf.editing.editable import Patches, joined, zeros
+from fatpack.hosts.elf.editing.editable import Patches, join_views, zero_pieces
 from fatpack.hosts.elf.relaying.cuts import PAGE
 from fatpack.io.source import View
 from fatpack.record import Record
@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.hosts.elf.relaying.cuts import Cut
-    from fatpack.hosts.elf.relaying.linked import Changed, LinkedFile, Segment
-    from fatpack.hosts.elf.relaying.room import Moved
+    from fatpack.hosts.elf.relaying.cuts import ElfCut
+    from fatpack.hosts.elf.relaying.linked import ChangedElfSection, LinkedElfFile, ProgramHeader
+    from fatpack.hosts.elf.relaying.room import MovedRange
     from fatpack.io.source import Piece
 
     Replacement = tuple[int, int, Sequence[Piece]]
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 _LONG = 256 << 10
 
 
-class Plan(Record):
+class ShrinkPlan(Record):
     """What is cut, in order, what makes room for more program headers, and what ``align`` cuts are multiples of."""
 
-    cuts: Sequence[Cut]
-    moved: Moved | None
+    cuts: Sequence[ElfCut]
+    moved: MovedRange | None
     align: int
 
 
-def laid(elf: LinkedFile, changed: Sequence[Changed], patches: Mapping[int, bytes], plan: Plan | None) -> list[Piece]:
+def assemble(
+    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], patches: Mapping[int, bytes], plan: ShrinkPlan | None
+) -> list[Piece]:
     """Return the new file. ``patches`` are position in the old file → bytes. Without a plan nothing has another place.
 
     Raises HostError where two changes meet.
@@ -47,9 +49,9 @@ def laid(elf: LinkedFile, changed: Sequence[Changed], patches: Mapping[int, byte
         section, cut = each.section, cut_of.get(each.section.index)
         pieces, at = list(each.pieces), section.offset + each.size
         if plan is not None and plan.moved is not None and cut is not None and at <= plan.moved.position < cut.kept:
-            pieces += [*zeros(plan.moved.position - at), *edits.between(plan.moved.start, plan.moved.end)]
+            pieces += [*zero_pieces(plan.moved.position - at), *edits.between(plan.moved.start, plan.moved.end)]
             at = cut.kept
-        pieces += zeros(section.end - at - (cut.size if cut else 0))
+        pieces += zero_pieces(section.end - at - (cut.size if cut else 0))
         replaced.append((section.offset, section.end, pieces))
     if plan is not None:
         replaced += _tables(elf, plan, cut_of)
@@ -62,13 +64,13 @@ def laid(elf: LinkedFile, changed: Sequence[Changed], patches: Mapping[int, byte
         at = end
     result += edits.between(at, len(elf.view))
     edits.check()
-    return list(_paged(joined(result)))
+    return list(_paged(join_views(result)))
 
 
 class _Edits:
     """Patches that are all to be used, once."""
 
-    def __init__(self, elf: LinkedFile, patches: Mapping[int, bytes]) -> None:
+    def __init__(self, elf: LinkedElfFile, patches: Mapping[int, bytes]) -> None:
         self._elf, self._patches = elf, Patches(patches)
         self._stretches = sorted((at, at + len(data)) for at, data in patches.items())
         self._used = 0
@@ -93,10 +95,10 @@ class _Edits:
         return self._elf.refusal(problem, "use a file as the linker wrote it")
 
 
-class _Shift:
+class _ElfShift:
     """Where positions of the old file are in the new one."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ShrinkPlan) -> None:
         self._starts = [cut.start for cut in plan.cuts]
         self._ends = [cut.end for cut in plan.cuts]
         self._gone = [0, *accumulate(cut.size for cut in plan.cuts)]
@@ -110,9 +112,9 @@ class _Shift:
         return position - self._gone[number]
 
 
-def _tables(elf: LinkedFile, plan: Plan, cut_of: Mapping[int, Cut]) -> Iterator[Replacement]:
+def _tables(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut]) -> Iterator[Replacement]:
     """Yield what replaces the ELF header, the program headers, what stood behind them, and the section table."""
-    shift = _Shift(plan)
+    shift = _ElfShift(plan)
     segments = list(_segments(elf, plan, shift))
     start, end = elf.program_table()
     grown = end + (len(segments) - elf.program_count) * elf.layouts.program.size
@@ -120,7 +122,7 @@ def _tables(elf: LinkedFile, plan: Plan, cut_of: Mapping[int, Cut]) -> Iterator[
     yield start, grown, headers
     if plan.moved is not None and plan.moved.end > grown:
         left = max(plan.moved.start, grown)
-        yield left, plan.moved.end, list(zeros(plan.moved.end - left))
+        yield left, plan.moved.end, list(zero_pieces(plan.moved.end - left))
     changed = elf.header.replace(
         program_offset=shift(elf.header.program_offset),
         section_offset=shift(elf.header.section_offset),
@@ -131,9 +133,9 @@ def _tables(elf: LinkedFile, plan: Plan, cut_of: Mapping[int, Cut]) -> Iterator[
     yield elf.header.section_offset, elf.table_end, [b"".join(_sections(elf, plan, cut_of, shift))]
 
 
-def _segments(elf: LinkedFile, plan: Plan, shift: _Shift) -> Iterator[Segment]:
+def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterator[ProgramHeader]:
     """Yield the program headers of the new file."""
-    by_load: dict[int, list[Cut]] = {}
+    by_load: dict[int, list[ElfCut]] = {}
     for cut in plan.cuts:
         if cut.load is not None:
             by_load.setdefault(cut.load.index, []).append(cut)
@@ -154,7 +156,7 @@ def _segments(elf: LinkedFile, plan: Plan, shift: _Shift) -> Iterator[Segment]:
                 yield part.replace(offset=shift(part.offset))
 
 
-def _reaching(segment: Segment, start: int, end: int) -> Segment:
+def _reaching(segment: ProgramHeader, start: int, end: int) -> ProgramHeader:
     """Return a segment that loads all of the program headers if it loads some: they may have grown into its padding."""
     if segment.type != constants.LOAD or not segment.offset <= start < segment.end or segment.end >= end:
         return segment
@@ -162,7 +164,7 @@ def _reaching(segment: Segment, start: int, end: int) -> Segment:
     return segment.replace(file_size=size, memory_size=size)
 
 
-def _parts(load: Segment, cuts: Sequence[Cut]) -> list[Segment]:
+def _parts(load: ProgramHeader, cuts: Sequence[ElfCut]) -> list[ProgramHeader]:
     """Return what is left of a loaded segment, with offsets of the old file."""
     parts, start = [], load.offset
     for cut in cuts:
@@ -174,7 +176,7 @@ def _parts(load: Segment, cuts: Sequence[Cut]) -> list[Segment]:
     return parts
 
 
-def _part(load: Segment, start: int, end: int) -> Segment:
+def _part(load: ProgramHeader, start: int, end: int) -> ProgramHeader:
     inside, size = start - load.offset, end - start
     return load.replace(
         offset=start,
@@ -185,7 +187,7 @@ def _part(load: Segment, start: int, end: int) -> Segment:
     )
 
 
-def _packed(elf: LinkedFile, segment: Segment) -> bytes:
+def _packed(elf: LinkedElfFile, segment: ProgramHeader) -> bytes:
     layout, largest = elf.layouts.program, elf.layouts.largest
     # No loader looks at physical addresses, and some files have any number there.
     physical = segment.physical_address & largest
@@ -193,7 +195,7 @@ def _packed(elf: LinkedFile, segment: Segment) -> bytes:
     return layout.pack(*(getattr(placed, field.name) for field in layout.fields))
 
 
-def _address(elf: LinkedFile, address: int) -> int:
+def _address(elf: LinkedElfFile, address: int) -> int:
     """Return an address that changed. Raises HostError for one that the file's fields cannot hold."""
     if not 0 <= address <= elf.layouts.largest:
         problem = f"something would move to the address {address:#x}, which is none of a {elf.layouts.bits}-bit file"
@@ -201,7 +203,7 @@ def _address(elf: LinkedFile, address: int) -> int:
     return address
 
 
-def _sections(elf: LinkedFile, plan: Plan, cut_of: Mapping[int, Cut], shift: _Shift) -> Iterator[bytes]:
+def _sections(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut], shift: _ElfShift) -> Iterator[bytes]:
     """Yield the section headers of the new file."""
     layout, moved = elf.layouts.section, plan.moved
     for index, row in enumerate(elf.section_rows):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from fatpack.elf import constants
-from fatpack.errors import HostError, UsageError, hexadecimal
+from fatpack.errors import HostError, UsageError, format_hex
 from fatpack.hosts.elf.editing.editable import EditableFile, total_size
-from fatpack.hosts.elf.editing.placement import parts_of
+from fatpack.hosts.elf.editing.placement import list_parts
 from fatpack.hosts.elf.editing.refusal import EDITABLE_TYPES
 from fatpack.record import Record
 
@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.elf.file import Section
-    from fatpack.hosts.relaying import NewContent
+    from fatpack.elf.file import ElfSection
+    from fatpack.hosts.relaying import NewSectionContent
     from fatpack.io.source import Piece, View
 
 #: SHF_TLS: every thread has its own copy
@@ -30,7 +30,7 @@ _TLS = 0x400
 _SIGNATURE = b"~Module signature appended~\n"
 
 
-class Segment(Record):
+class ProgramHeader(Record):
     """A program header with its ``index`` in the table; sizes in bytes."""
 
     index: int
@@ -49,15 +49,15 @@ class Segment(Record):
         return self.offset + self.file_size
 
 
-class Changed(Record):
+class ChangedElfSection(Record):
     """A section that gets other contents: ``pieces`` of together ``size`` bytes."""
 
-    section: Section
+    section: ElfSection
     pieces: Sequence[Piece]
     size: int
 
 
-class LinkedFile(EditableFile):
+class LinkedElfFile(EditableFile):
     """A program or library, checked so far that contents of its sections can be exchanged in place.
 
     Making one raises HostError for files that must not be edited, FormatError for damaged ones.
@@ -73,14 +73,16 @@ class LinkedFile(EditableFile):
             )
         if view.head(len(view) - len(_SIGNATURE), len(_SIGNATURE)) == _SIGNATURE:
             raise HostError(
-                f"a signature of the file's bytes is appended to it, before {hexadecimal(view.offset(len(view)))}: any "
+                f"a signature of the file's bytes is appended to it, before {format_hex(view.offset(len(view)))}: any "
                 "edit makes it invalid",
                 hint="edit the file without the signature, and sign the result",
                 chain=view.chain,
             )
         names = ("type", "offset", "address", "physical_address", "file_size", "memory_size", "flags", "align")
         places = [self.layouts.program.position(name) for name in names]
-        self.segments = [Segment(index, *(row[place] for place in places)) for index, row in enumerate(self.programs())]
+        self.segments = [
+            ProgramHeader(index, *(row[place] for place in places)) for index, row in enumerate(self.programs())
+        ]
         #: the loaded segments, by address
         self.loads = sorted(
             (segment for segment in self.segments if segment.type == constants.LOAD), key=lambda load: load.address
@@ -93,7 +95,7 @@ class LinkedFile(EditableFile):
 
     def at(self, position: int) -> str:
         """Return a position as errors print it."""
-        return hexadecimal(self.view.offset(position))
+        return format_hex(self.view.offset(position))
 
     def position_of(self, address: int, size: int) -> int:
         """Return where the file holds some bytes of memory, -1 if it does not hold them all."""
@@ -104,7 +106,7 @@ class LinkedFile(EditableFile):
         inside = address - load.address
         return load.offset + inside if inside + size <= load.file_size else -1
 
-    def is_by_address(self, segment: Segment) -> bool:
+    def is_by_address(self, segment: ProgramHeader) -> bool:
         """Return whether a segment's address alone says what it is, and its offset leads to other bytes.
 
         QUIRK(mold 1.10 and newer): PT_GNU_RELRO has the offset 0 where the section that it starts with has no bytes.
@@ -117,9 +119,9 @@ class LinkedFile(EditableFile):
         found = next((load for load in self.loads if load.offset <= position < load.end), None)
         return found.address + position - found.offset if found else 0
 
-    def changed(self, contents: Iterable[NewContent]) -> list[Changed]:
+    def changed(self, contents: Iterable[NewSectionContent]) -> list[ChangedElfSection]:
         """Return the sections that change in the order of their bytes. Raises UsageError, HostError."""
-        found: dict[int, Changed] = {}
+        found: dict[int, ChangedElfSection] = {}
         for content in contents:
             index, size = content.index, total_size(content.pieces)
             if not 0 < index < self.section_count:
@@ -128,20 +130,20 @@ class LinkedFile(EditableFile):
                 raise UsageError(f"section {index} is given twice", hint="give all new bytes of a section at once")
             section = self.section(index)
             self._check(section, size)
-            found[index] = Changed(section, content.pieces, size)
+            found[index] = ChangedElfSection(section, content.pieces, size)
         # Raises HostError where parts of the file overlap: no byte would have one meaning.
-        parts_of(self, {index: change.pieces for index, change in found.items()})
+        list_parts(self, {index: change.pieces for index, change in found.items()})
         return sorted(found.values(), key=lambda change: change.section.offset)
 
-    def _check(self, section: Section, size: int) -> None:
+    def _check(self, section: ElfSection, size: int) -> None:
         title = f"{self.title(section)} at {self.at(section.offset)}"
         if section.type not in EDITABLE_TYPES:
             raise self.refusal(
-                f"{title} has type {constants.section_type(section.type)}: it is no section of device code",
-                f"sections of type {' or '.join(map(constants.section_type, EDITABLE_TYPES))} can be edited",
+                f"{title} has type {constants.section_type_word(section.type)}: it is no section of device code",
+                f"sections of type {' or '.join(map(constants.section_type_word, EDITABLE_TYPES))} can be edited",
             )
         if section.flags & (constants.COMPRESSED | constants.MERGE | constants.STRINGS | _TLS):
-            flags = constants.section_flags(section.flags)
+            flags = constants.section_flag_letters(section.flags)
             raise self.refusal(
                 f"{title} has flags {flags}: its bytes are compressed, merged or one thread's own",
                 "device code does not belong into such a section; link the program again",

@@ -11,17 +11,17 @@ from __future__ import annotations
 import sys
 
 from fatpack.elf import constants
-from fatpack.elf.table import blocks
+from fatpack.elf.table import read_table_blocks
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.elf.file import Section
+    from fatpack.elf.file import ElfSection
     from fatpack.errors import HostError
-    from fatpack.hosts.elf.relaying.linked import Changed, LinkedFile
-    from fatpack.hosts.relaying import Move
+    from fatpack.hosts.elf.relaying.linked import ChangedElfSection, LinkedElfFile
+    from fatpack.hosts.relaying import ContainerMove
 
 _AGAIN = "link the program again without the device code that should go"
 
@@ -29,18 +29,21 @@ _AGAIN = "link the program again without the device code that should go"
 _UNREAD = (constants.CREL, constants.ANDROID_RELA)
 
 
-class _Relocation(Record):
+class _LoaderRelocation(Record):
     """A relocation at a pointer: ``at`` is its position in the file, ``symbol`` the number of its symbol."""
 
     at: int
     type: int
     symbol: int
     addend: int | None
-    table: Section
+    table: ElfSection
 
 
-def patches(
-    elf: LinkedFile, changed: Sequence[Changed], moves: Sequence[Move], pointers: Mapping[int, int]
+def pointer_patches(
+    elf: LinkedElfFile,
+    changed: Sequence[ChangedElfSection],
+    moves: Sequence[ContainerMove],
+    pointers: Mapping[int, int],
 ) -> dict[int, bytes]:
     """Return position → bytes for pointers that get other values. Raises HostError, FormatError.
 
@@ -76,13 +79,13 @@ def patches(
     return result
 
 
-def lead_into(elf: LinkedFile, low: int, high: int) -> bool:
+def has_relative_pointer_into(elf: LinkedElfFile, low: int, high: int) -> bool:
     """Return whether a relocation that adds the base leads to an address between two, the second excluded."""
     relative = constants.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
     layout = elf.layouts.rela
     for table in _tables(elf, {}):
         if table.type == constants.RELA:
-            for block in blocks(elf.view, table.offset, table.size // layout.size, layout.size):
+            for block in read_table_blocks(elf.view, table.offset, table.size // layout.size, layout.size):
                 infos, addends = (_column(elf, block, layout.size, number) for number in (1, 2))
                 for info, addend in zip(infos, addends, strict=True):
                     if low <= addend < high and info & elf.layouts.type_mask == relative:
@@ -90,7 +93,7 @@ def lead_into(elf: LinkedFile, low: int, high: int) -> bool:
     return False
 
 
-def _check_places(elf: LinkedFile, stretches: Sequence[tuple[int, int]], pointers: Mapping[int, int]) -> None:
+def _check_places(elf: LinkedElfFile, stretches: Sequence[tuple[int, int]], pointers: Mapping[int, int]) -> None:
     from bisect import bisect_right
 
     word, ordered = elf.layouts.word, sorted(stretches)
@@ -104,7 +107,7 @@ def _check_places(elf: LinkedFile, stretches: Sequence[tuple[int, int]], pointer
         elf.check_size(value)
 
 
-def _base(elf: LinkedFile, relocation: _Relocation, place: int, moved: Mapping[int, int]) -> int:
+def _base(elf: LinkedElfFile, relocation: _LoaderRelocation, place: int, moved: Mapping[int, int]) -> int:
     """Return what the loader adds to a relocation's addend, without the base of the file. Raises HostError."""
     relative, narrow, wide = constants.POINTER_RELOCATIONS.get(elf.header.machine, (-1, -1, -1))
     where = f"the relocation of the pointer at address {place:#x}, {elf.at(relocation.at)} in the file,"
@@ -115,7 +118,7 @@ def _base(elf: LinkedFile, relocation: _Relocation, place: int, moved: Mapping[i
     return _local_value(elf, relocation, where, moved)
 
 
-def _local_value(elf: LinkedFile, relocation: _Relocation, where: str, moved: Mapping[int, int]) -> int:
+def _local_value(elf: LinkedElfFile, relocation: _LoaderRelocation, where: str, moved: Mapping[int, int]) -> int:
     """Return the value that a symbol has now, which no other file can replace. Raises HostError for others."""
     layout, link = elf.layouts.symbol, relocation.table.link
     table = elf.section(link) if 0 < link < elf.section_count else None
@@ -129,30 +132,32 @@ def _local_value(elf: LinkedFile, relocation: _Relocation, where: str, moved: Ma
     return value if row["info"] & 0xF == constants.SECTION_SYMBOL else moved.get(value, value)
 
 
-def _visible(elf: LinkedFile, where: str) -> HostError:
+def _visible(elf: LinkedElfFile, where: str) -> HostError:
     return elf.refusal(
         f"{where} goes through a symbol that another file may define",
         "leave the container that it leads to where it is, or link with -Bsymbolic",
     )
 
 
-def _with_addend(elf: LinkedFile, relocation: _Relocation, addend: int) -> bytes:
+def _with_addend(elf: LinkedElfFile, relocation: _LoaderRelocation, addend: int) -> bytes:
     layout = elf.layouts.rela
     offset, info, _ = layout.read(elf.view, relocation.at)
     bits = elf.layouts.bits
     return layout.pack(offset, info, (addend + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1))
 
 
-def _relocations(elf: LinkedFile, changed: Sequence[Changed], pointers: Mapping[int, int]) -> dict[int, _Relocation]:
+def _relocations(
+    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], pointers: Mapping[int, int]
+) -> dict[int, _LoaderRelocation]:
     """Return the relocations of the pointers by their places. Raises HostError for those in changed sections."""
-    found: dict[int, _Relocation] = {}
+    found: dict[int, _LoaderRelocation] = {}
     stretches = [
         (each.section.address, each.section.address + each.section.size, each.section)
         for each in changed
         if each.section.flags & constants.ALLOC
     ]
     for table in _tables(elf, pointers):
-        for relocation, place in _of(elf, table, pointers, stretches):
+        for relocation, place in _pointer_relocations(elf, table, pointers, stretches):
             if place in found:
                 problem = f"two relocations change the pointer at address {place:#x}"
                 raise elf.refusal(f"{problem}, at {elf.at(found[place].at)} and {elf.at(relocation.at)}", _AGAIN)
@@ -160,20 +165,20 @@ def _relocations(elf: LinkedFile, changed: Sequence[Changed], pointers: Mapping[
     return found
 
 
-def _tables(elf: LinkedFile, pointers: Mapping[int, int]) -> Iterator[Section]:
+def _tables(elf: LinkedElfFile, pointers: Mapping[int, int]) -> Iterator[ElfSection]:
     """Yield the tables of dynamic relocations. Raises HostError where one cannot be read that may matter."""
     types, flags = elf.columns("type", "flags")
     for index, (type, flag) in enumerate(zip(types, flags, strict=True)):
         if flag & constants.ALLOC and type in (constants.REL, constants.RELA):
             yield elf.section(index)
         elif flag & constants.ALLOC and type in _UNREAD and pointers:
-            title, kind = elf.title(elf.section(index)), constants.section_type(type)
+            title, kind = elf.title(elf.section(index)), constants.section_type_word(type)
             raise elf.refusal(f"{title} holds relocations as {kind}, which is not read", _AGAIN)
 
 
-def _of(
-    elf: LinkedFile, table: Section, pointers: Mapping[int, int], stretches: Sequence[tuple[int, int, Section]]
-) -> Iterator[tuple[_Relocation, int]]:
+def _pointer_relocations(
+    elf: LinkedElfFile, table: ElfSection, pointers: Mapping[int, int], stretches: Sequence[tuple[int, int, ElfSection]]
+) -> Iterator[tuple[_LoaderRelocation, int]]:
     """Yield the relocations of a table that change one of the pointers, with their places.
 
     Programs have millions of relocations and a handful that matter: most blocks are passed by with two comparisons.
@@ -182,7 +187,7 @@ def _of(
     low = min((*pointers, *(start for start, _, _ in stretches)), default=0)
     high = max((*pointers, *(end - 1 for _, end, _ in stretches)), default=-1)
     at = table.offset
-    for block in blocks(elf.view, at, table.size // layout.size, layout.size):
+    for block in read_table_blocks(elf.view, at, table.size // layout.size, layout.size):
         places = _column(elf, block, layout.size)
         if min(places) <= high and max(places) >= low:
             _check_outside(elf, table, places, stretches)
@@ -191,11 +196,11 @@ def _of(
                     row = layout.struct.unpack_from(block, number * layout.size)
                     symbol, type = row[1] >> elf.layouts.symbol_shift, row[1] & elf.layouts.type_mask
                     addend = row[2] if len(row) > 2 else None
-                    yield _Relocation(at + number * layout.size, type, symbol, addend, table), place
+                    yield _LoaderRelocation(at + number * layout.size, type, symbol, addend, table), place
         at += len(block)
 
 
-def _column(elf: LinkedFile, block: bytes, size: int, number: int = 0) -> list[int]:
+def _column(elf: LinkedElfFile, block: bytes, size: int, number: int = 0) -> list[int]:
     """Return a word of each row in a block, by default the first."""
     from array import array
 
@@ -206,7 +211,7 @@ def _column(elf: LinkedFile, block: bytes, size: int, number: int = 0) -> list[i
 
 
 def _check_outside(
-    elf: LinkedFile, table: Section, places: Sequence[int], stretches: Sequence[tuple[int, int, Section]]
+    elf: LinkedElfFile, table: ElfSection, places: Sequence[int], stretches: Sequence[tuple[int, int, ElfSection]]
 ) -> None:
     """Raise HostError if a place lies in a section that changes."""
     from bisect import bisect_left

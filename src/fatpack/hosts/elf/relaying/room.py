@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from fatpack.elf import constants
 from fatpack.elf.layout import SH_OFFSET, SH_SIZE, SH_TYPE
-from fatpack.hosts.elf.relaying.cuts import PAGE, Cut, Whole, cut_of
+from fatpack.hosts.elf.relaying.cuts import PAGE, CannotShrinkElf, ElfCut, make_cut
 from fatpack.hosts.elf.relaying.dynamic import DynamicTable
-from fatpack.hosts.elf.relaying.pointers import lead_into
-from fatpack.hosts.elf.relaying.symbols import symbols_in, with_place
+from fatpack.hosts.elf.relaying.pointers import has_relative_pointer_into
+from fatpack.hosts.elf.relaying.symbols import move_symbol, symbols_on_sections
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.elf.file import Section
-    from fatpack.hosts.elf.relaying.linked import LinkedFile, Segment
+    from fatpack.elf.file import ElfSection
+    from fatpack.hosts.elf.relaying.linked import LinkedElfFile, ProgramHeader
 
 _SHT_NOTE = 7
 
@@ -38,7 +38,7 @@ _MOST_LEADING = 64
 _READABLE = 4
 
 
-class Moved(Record):
+class MovedRange(Record):
     """A stretch of the file that makes room: from ``start`` to ``end``, which goes to ``position`` of the old file.
 
     ``shift`` is what its addresses change by; ``sections`` are the numbers of the sections in it, ``patches`` what
@@ -52,18 +52,18 @@ class Moved(Record):
     sections: frozenset[int]
     patches: dict[int, bytes]
 
-    def holds(self, segment: Segment) -> bool:
+    def holds(self, segment: ProgramHeader) -> bool:
         """Return whether a segment is one that moves."""
         return segment.type in _LEADING and self.start <= segment.offset and segment.end <= self.end
 
 
-class Room:
+class ProgramHeaderSpace:
     """What stands behind the program headers of a file.
 
     ``most`` is how many more of them there can be; ``obstacle`` says what stands in the way of others.
     """
 
-    def __init__(self, elf: LinkedFile) -> None:
+    def __init__(self, elf: LinkedElfFile) -> None:
         self._elf = elf
         self._size = elf.layouts.program.size
         self._start, self._end = elf.program_table()
@@ -104,7 +104,7 @@ class Room:
                 return at
         return fixed
 
-    def _end_of(self, load: Segment) -> int:
+    def _end_of(self, load: ProgramHeader) -> int:
         """Return how far the segment of the table could reach in the file: to the next page that is another's."""
         if load.memory_size != load.file_size or load.align < PAGE:
             return load.end
@@ -116,7 +116,7 @@ class Room:
         end = max(load.end, load.offset + following - load.address)
         return end if end <= len(self._elf.view) and self._elf.view.is_zero(load.end, end - load.end) else load.end
 
-    def _is_movable(self, section: Section) -> bool:
+    def _is_movable(self, section: ElfSection) -> bool:
         if not section.flags & constants.ALLOC or section.align & section.align - 1 or section.align > PAGE:
             return False
         found = self._dynamic.leading(section.address, section.size)
@@ -126,7 +126,7 @@ class Room:
             return found == [(section.address, self._dynamic.TAGS[section.type])]
         return not found and (section.offset, section.end) in self._interpreters
 
-    def made(self, count: int, cuts: Sequence[Cut], align: int) -> tuple[Moved | None, list[Cut]]:
+    def made(self, count: int, cuts: Sequence[ElfCut], align: int) -> tuple[MovedRange | None, list[ElfCut]]:
         """Return what moves so that ``count`` more program headers fit, None if nothing, and the cuts as they are then.
 
         Raises Whole if it cannot move.
@@ -154,48 +154,48 @@ class Room:
             return None, list(cuts)
         return self._moved(indices, start, reach, cuts, align)
 
-    def _blocked(self, what: str) -> Whole:
-        return Whole(f"{what} stands behind the program headers, where one more is needed, and cannot move")
+    def _blocked(self, what: str) -> CannotShrinkElf:
+        return CannotShrinkElf(f"{what} stands behind the program headers, where one more is needed, and cannot move")
 
     def _moved(
-        self, indices: Sequence[int], start: int, end: int, cuts: Sequence[Cut], align: int
-    ) -> tuple[Moved, list[Cut]]:
+        self, indices: Sequence[int], start: int, end: int, cuts: Sequence[ElfCut], align: int
+    ) -> tuple[MovedRange, list[ElfCut]]:
         elf = self._elf
         sections = [elf.section(index) for index in indices]
         address, unit = sections[0].address, 16
         for section in sections:
             if section.address - address != section.offset - start:
-                raise Whole(f"{elf.title(section)} has another address than what stands before it")
+                raise CannotShrinkElf(f"{elf.title(section)} has another address than what stands before it")
             unit = max(unit, section.align)
         for each in self._leading:
             if start <= each.offset < end:
                 unit = max(unit, each.align if not each.align & each.align - 1 else 0)
-        best: tuple[int, int, Cut, Cut] | None = None
+        best: tuple[int, int, ElfCut, ElfCut] | None = None
         for number, cut in enumerate(cuts):
             if cut.load is None or not cut.load.flags & _READABLE:
                 continue
             place = cut.changed.section.address + cut.changed.size
             place += (address - place) % unit
             position = cut.changed.section.offset + place - cut.changed.section.address
-            smaller = cut_of(elf, cut.changed, cut.load, position + end - start, align)
+            smaller = make_cut(elf, cut.changed, cut.load, position + end - start, align)
             lost = cut.size - smaller.size
             if smaller.size and (best is None or lost < best[0]):
                 best = lost, number, smaller, cut
         if best is None:
-            raise Whole("what stands behind the program headers does not fit into the freed bytes")
+            raise CannotShrinkElf("what stands behind the program headers does not fit into the freed bytes")
         _, number, smaller, _ = best
-        if lead_into(elf, address, address + end - start):
+        if has_relative_pointer_into(elf, address, address + end - start):
             raise self._blocked("something that a relocation leads to")
         position = smaller.kept - (end - start)
         shift = smaller.changed.section.address + position - smaller.changed.section.offset - address
         patches = self._dynamic.patches(address, address + end - start, shift)
-        for symbol in symbols_in(elf, frozenset(indices)):
+        for symbol in symbols_on_sections(elf, frozenset(indices)):
             # __ehdr_start and its like name the first section, and lie elsewhere.
             if not address <= symbol.value <= address + end - start:
                 continue
             if symbol.info >> 4:
                 raise self._blocked(f"{elf.title(elf.section(symbol.section))}, which a global symbol names,")
             elf.check_size(symbol.value + shift)
-            patches[symbol.at] = with_place(elf, symbol, symbol.value + shift, symbol.size)
+            patches[symbol.at] = move_symbol(elf, symbol, symbol.value + shift, symbol.size)
         changed = [smaller if place == number else cut for place, cut in enumerate(cuts)]
-        return Moved(start, end, position, shift, frozenset(indices), patches), changed
+        return MovedRange(start, end, position, shift, frozenset(indices), patches), changed

@@ -6,22 +6,22 @@ import sys
 from bisect import bisect_right
 
 from fatpack.elf import constants
-from fatpack.elf.table import blocks
+from fatpack.elf.table import read_table_blocks
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.elf.file import Section
-    from fatpack.hosts.elf.relaying.linked import Changed, LinkedFile
-    from fatpack.hosts.relaying import Move
+    from fatpack.elf.file import ElfSection
+    from fatpack.hosts.elf.relaying.linked import ChangedElfSection, LinkedElfFile
+    from fatpack.hosts.relaying import ContainerMove
 
 
-class Symbol(Record):
+class ContainerSymbol(Record):
     """A symbol of a table: ``at`` is its position in the file, ``values`` its record, ``section`` where it lies."""
 
-    table: Section
+    table: ElfSection
     at: int
     values: tuple[int, ...]
     section: int
@@ -36,29 +36,31 @@ class Symbol(Record):
         return self.table.type == constants.DYNSYM and bool(self.info >> 4) and self.other & 3 not in (1, 2)
 
 
-def symbols_in(elf: LinkedFile, sections: Collection[int]) -> list[Symbol]:
+def symbols_on_sections(elf: LinkedElfFile, sections: Collection[int]) -> list[ContainerSymbol]:
     """Return the symbols that are defined in some sections. Raises FormatError for damaged tables."""
-    found: list[Symbol] = []
+    found: list[ContainerSymbol] = []
     wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == constants.SYMTAB_SHNDX}
     for index, row in enumerate(elf.section_rows):
         if row[1] in (constants.SYMTAB, constants.DYNSYM):
             words = elf.section(wide[index]) if index in wide else None
-            found += _of(elf, elf.section(index), words, sections)
+            found += _table_symbols(elf, elf.section(index), words, sections)
     return found
 
 
-def _of(elf: LinkedFile, table: Section, words: Section | None, sections: Collection[int]) -> Iterator[Symbol]:
+def _table_symbols(
+    elf: LinkedElfFile, table: ElfSection, words: ElfSection | None, sections: Collection[int]
+) -> Iterator[ContainerSymbol]:
     layout = elf.layouts.symbol
     value, size, info, other = (layout.position(name) for name in ("value", "size", "info", "other"))
     wanted = {index if index < constants.FIRST_RESERVED else constants.ESCAPED for index in sections}
     at, number = table.offset, 0
-    for block in blocks(elf.view, at, table.size // layout.size, layout.size):
+    for block in read_table_blocks(elf.view, at, table.size // layout.size, layout.size):
         for place, stored in _hits(elf, block, wanted):
             section = _wide(elf, words, number + place) if stored == constants.ESCAPED else stored
             if section in sections:
                 row = layout.struct.unpack_from(block, place * layout.size)
                 position = at + place * layout.size
-                yield Symbol(table, position, row, section, row[value], row[size], row[info], row[other])
+                yield ContainerSymbol(table, position, row, section, row[value], row[size], row[info], row[other])
         at += len(block)
         number += len(block) // layout.size
 
@@ -67,7 +69,7 @@ def _of(elf: LinkedFile, table: Section, words: Section | None, sections: Collec
 _FEW = 16
 
 
-def _hits(elf: LinkedFile, block: bytes, wanted: Collection[int]) -> list[tuple[int, int]]:
+def _hits(elf: LinkedElfFile, block: bytes, wanted: Collection[int]) -> list[tuple[int, int]]:
     """Return (place in the block, stored number of the section) of the symbols of some sections.
 
     Programs have a million symbols and a handful on device code: these are searched for, not come across.
@@ -89,7 +91,7 @@ def _hits(elf: LinkedFile, block: bytes, wanted: Collection[int]) -> list[tuple[
     return sorted(hits)
 
 
-def _wide(elf: LinkedFile, words: Section | None, number: int) -> int:
+def _wide(elf: LinkedElfFile, words: ElfSection | None, number: int) -> int:
     index = elf.layouts.index
     if words is None or (number + 1) * index.size > words.stored_size:
         return 0
@@ -97,7 +99,9 @@ def _wide(elf: LinkedFile, words: Section | None, number: int) -> int:
     return int(section)
 
 
-def ends(elf: LinkedFile, changed: Sequence[Changed], symbols: Sequence[Symbol]) -> dict[int, str]:
+def sections_with_end_symbol(
+    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], symbols: Sequence[ContainerSymbol]
+) -> dict[int, str]:
     """Return the changed sections whose end a symbol names, as ``__stop_NAME`` of linkers does: index → title.
 
     ``symbols`` are those of the changed sections.
@@ -111,11 +115,11 @@ def ends(elf: LinkedFile, changed: Sequence[Changed], symbols: Sequence[Symbol])
     return found
 
 
-def patches(
-    elf: LinkedFile,
-    changed: Sequence[Changed],
-    symbols: Sequence[Symbol],
-    moves: Sequence[Move],
+def symbol_patches(
+    elf: LinkedElfFile,
+    changed: Sequence[ChangedElfSection],
+    symbols: Sequence[ContainerSymbol],
+    moves: Sequence[ContainerMove],
     reduced: Collection[int],
 ) -> dict[int, bytes]:
     """Return position → bytes for those of the changed sections' symbols that name something else now.
@@ -144,11 +148,13 @@ def patches(
             )
         if (value, size) != (symbol.value, symbol.size):
             elf.check_size(value)
-            result[symbol.at] = with_place(elf, symbol, value, size)
+            result[symbol.at] = move_symbol(elf, symbol, value, size)
     return result
 
 
-def _placed(symbol: Symbol, move: Move | None, change: Changed, is_reduced: bool) -> tuple[int, int]:
+def _placed(
+    symbol: ContainerSymbol, move: ContainerMove | None, change: ChangedElfSection, is_reduced: bool
+) -> tuple[int, int]:
     """Return the address and size that a symbol has now; ``move`` is that of the container that it is in."""
     if move is not None and symbol.value == move.old:
         return move.new, move.new_size if symbol.size == move.old_size else min(symbol.size, move.new_size)
@@ -163,14 +169,14 @@ def _placed(symbol: Symbol, move: Move | None, change: Changed, is_reduced: bool
     return symbol.value, min(symbol.size, end - symbol.value)
 
 
-def with_place(elf: LinkedFile, symbol: Symbol, value: int, size: int) -> bytes:
+def move_symbol(elf: LinkedElfFile, symbol: ContainerSymbol, value: int, size: int) -> bytes:
     """Return a symbol's record with another address and size."""
     layout, values = elf.layouts.symbol, list(symbol.values)
     values[layout.position("value")], values[layout.position("size")] = value, size
     return layout.pack(*values)
 
 
-def _name(elf: LinkedFile, symbol: Symbol) -> str:
+def _name(elf: LinkedElfFile, symbol: ContainerSymbol) -> str:
     link = symbol.table.link
     if not 0 < link < elf.section_count:
         return "a symbol"

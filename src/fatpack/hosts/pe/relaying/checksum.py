@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MODULUS = 0xFFFF
 
 
-def checksum(pieces: Iterable[Piece]) -> int:
+def compute_checksum(pieces: Iterable[Piece]) -> int:
     """Return the sum of the 16-bit words of a file, carries added, plus its size: CheckSumMappedFile of ImageHlp.
 
     The field itself counts as zeros; the caller has zeros there. Reads every byte, and copies none.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
-from fatpack.errors import in_both
+from fatpack.errors import cli_or_api
 from fatpack.hosts.pe.read import HEADER, SECTION
 from fatpack.hosts.pe.relaying.image import CERTIFICATES, DEBUG, INITIALIZED_SIZE, PAGE
 from fatpack.record import Record
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.hosts.pe.relaying.image import Changed, LinkedImage
+    from fatpack.hosts.pe.relaying.image import ChangedPeSection, LinkedPeImage
 
 #: IMAGE_SCN_CNT_INITIALIZED_DATA: counts for SizeOfInitializedData
 _INITIALIZED = 0x40
@@ -32,14 +32,14 @@ _INITIALIZED = 0x40
 _DEBUG_SIZE, _DEBUG_LENGTH_AT, _DEBUG_POSITION_AT = 28, 16, 24
 
 
-class Whole(Exception):
+class CannotShrinkPe(Exception):
     """Nothing can be cut out of this file; the reason in words."""
 
 
-class Cut(Record):
+class PeCut(Record):
     """What goes of a changed section: the bytes from ``start`` to ``end`` of the old file."""
 
-    changed: Changed
+    changed: ChangedPeSection
     start: int
     end: int
 
@@ -49,26 +49,28 @@ class Cut(Record):
         return self.end - self.start
 
 
-def cuts(image: LinkedImage, changed: Sequence[Changed]) -> list[Cut]:
+def find_cuts(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> list[PeCut]:
     """Return what can be cut, in the order of the file. Raises Whole if the image has to keep its layout."""
     align = image.file_align
     if align & align - 1 or not align or image.section_align < PAGE:
-        raise Whole(f"sections are aligned to {image.section_align} bytes in memory: the file is mapped as it is")
+        raise CannotShrinkPe(
+            f"sections are aligned to {image.section_align} bytes in memory: the file is mapped as it is"
+        )
     found = []
     for each in changed:
         if each.section.raw_offset % align:
-            raise Whole(f"{image.title(each.section)} does not start at a multiple of FileAlignment, {align}")
+            raise CannotShrinkPe(f"{image.title(each.section)} does not start at a multiple of FileAlignment, {align}")
         kept = max(each.size + -each.size % align, align)
         size = max(each.section.raw_size - kept, 0) // align * align
         if size:
-            found.append(Cut(each, each.end - size, each.end))
+            found.append(PeCut(each, each.end - size, each.end))
     return found
 
 
-class _Shift:
+class _PeShift:
     """Where positions of the old file are in the new one."""
 
-    def __init__(self, image: LinkedImage, found: Sequence[Cut]) -> None:
+    def __init__(self, image: LinkedPeImage, found: Sequence[PeCut]) -> None:
         self._image = image
         self._starts = [cut.start for cut in found]
         self._ends = [cut.end for cut in found]
@@ -78,16 +80,16 @@ class _Shift:
         """Return the new position of some bytes. Raises Whole for those that are cut."""
         number = bisect_right(self._ends, position)
         if number < len(self._starts) and position + size > self._starts[number]:
-            raise Whole(f"{what} at {self._image.at(position)} lies in the bytes that would go")
+            raise CannotShrinkPe(f"{what} at {self._image.at(position)} lies in the bytes that would go")
         return position - self._gone[number]
 
 
-def header_patches(image: LinkedImage, found: Sequence[Cut]) -> Iterator[tuple[int, bytes]]:
+def header_patches(image: LinkedPeImage, found: Sequence[PeCut]) -> Iterator[tuple[int, bytes]]:
     """Yield position and bytes of all numbers that change when something is cut.
 
     Raises Whole where one leads into what would go, FormatError for a damaged image.
     """
-    shift = _Shift(image, found)
+    shift = _PeShift(image, found)
     if image.symbol_offset:
         at = image.header_offset + HEADER.field_offset("symbol_offset")
         yield at, _word(shift(image.symbol_offset, 1, "the symbol table"))
@@ -110,12 +112,12 @@ def header_patches(image: LinkedImage, found: Sequence[Cut]) -> Iterator[tuple[i
     yield from _debug_patches(image, shift)
 
 
-def _debug_patches(image: LinkedImage, shift: _Shift) -> Iterator[tuple[int, bytes]]:
+def _debug_patches(image: LinkedPeImage, shift: _PeShift) -> Iterator[tuple[int, bytes]]:
     address, size = image.directory(DEBUG)
     start = image.position_of(address, size) if size else -1
     if start < 0:
         if size:
-            raise Whole("the debug directory is not in the file")
+            raise CannotShrinkPe("the debug directory is not in the file")
         return
     for at in range(start, start + size - _DEBUG_SIZE + 1, _DEBUG_SIZE):
         length, position = (
@@ -125,7 +127,7 @@ def _debug_patches(image: LinkedImage, shift: _Shift) -> Iterator[tuple[int, byt
             yield at + _DEBUG_POSITION_AT, _word(shift(position, length, "debug information"))
 
 
-def signature(image: LinkedImage, *, drop: bool) -> tuple[int, int]:
+def find_signature(image: LinkedPeImage, *, drop: bool) -> tuple[int, int]:
     """Return where the certificates are that sign the image, an empty range for none.
 
     Raises HostError for a signed image unless they are to be dropped, and where they are not at its end.
@@ -136,7 +138,7 @@ def signature(image: LinkedImage, *, drop: bool) -> tuple[int, int]:
     if not drop:
         raise image.refusal(
             f"the image is signed (certificates at {image.at(start)}): any edit makes the signature invalid",
-            f"{in_both('--drop-signature', 'drop_signature=True')} takes it out; sign the result anew",
+            f"{cli_or_api('--drop-signature', 'drop_signature=True')} takes it out; sign the result anew",
         )
     if start + size != len(image.view):
         raise image.refusal(

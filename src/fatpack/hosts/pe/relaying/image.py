@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from fatpack.errors import BadValue, HostError, UsageError, hexadecimal
+from fatpack.errors import BadValue, HostError, UsageError, format_hex
 from fatpack.hosts.pe.read import FORMAT, SECTION, UNINITIALIZED, PeFile
 from fatpack.record import Record
 
@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.hosts.coff_records import Section
-    from fatpack.hosts.relaying import NewContent
+    from fatpack.hosts.coff_records import CoffSection
+    from fatpack.hosts.relaying import NewSectionContent
     from fatpack.io.source import Piece, View
 
 #: positions in the optional header
@@ -36,10 +36,10 @@ _EXECUTED = 0x20000000
 PAGE = 4096
 
 
-class Changed(Record):
+class ChangedPeSection(Record):
     """A section that gets other contents: ``pieces`` of together ``size`` bytes."""
 
-    section: Section
+    section: CoffSection
     pieces: Sequence[Piece]
     size: int
 
@@ -60,7 +60,7 @@ class Changed(Record):
         return section.virtual_address + max(section.virtual_size, section.raw_size)
 
 
-class LinkedImage(PeFile):
+class LinkedPeImage(PeFile):
     """An image, checked so far that contents of its sections can be exchanged in place.
 
     Making one raises HostError for files that must not be edited, FormatError for damaged ones.
@@ -95,14 +95,14 @@ class LinkedImage(PeFile):
 
     def at(self, position: int) -> str:
         """Return a position as errors print it."""
-        return hexadecimal(self.view.offset(position))
+        return format_hex(self.view.offset(position))
 
-    def title(self, section: Section) -> str:
+    def title(self, section: CoffSection) -> str:
         """Return what errors call a section."""
         name = self.name(section.stored_name).decode("utf-8", "replace")
         return f"section {section.number} ({name}) at {self.at(section.raw_offset)}"
 
-    def header_of(self, section: Section) -> int:
+    def header_of(self, section: CoffSection) -> int:
         """Return where the header of a section is."""
         start: int = self.table_offset
         return start + SECTION.size * (section.number - 1)
@@ -140,9 +140,9 @@ class LinkedImage(PeFile):
                 raise self.refusal(problem, "use a file as the linker wrote it")
             end = section.raw_offset + section.raw_size
 
-    def changed(self, contents: Iterable[NewContent]) -> list[Changed]:
+    def changed(self, contents: Iterable[NewSectionContent]) -> list[ChangedPeSection]:
         """Return the sections that change in the order of their bytes. Raises UsageError, HostError."""
-        found: dict[int, Changed] = {}
+        found: dict[int, ChangedPeSection] = {}
         for content in contents:
             index, size = content.index, sum(len(piece) for piece in content.pieces)
             if not 0 < index <= len(self.all):
@@ -160,5 +160,5 @@ class LinkedImage(PeFile):
                     f"{self.title(section)} would get {size} bytes, and has room for {section.raw_size}",
                     "what is behind it cannot move; put less in it, or link the program again",
                 )
-            found[index] = Changed(section, content.pieces, size)
+            found[index] = ChangedPeSection(section, content.pieces, size)
         return sorted(found.values(), key=lambda change: change.section.raw_offset)

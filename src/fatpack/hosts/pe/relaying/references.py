@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.hosts.pe.relaying.image import Changed, LinkedImage
-    from fatpack.hosts.relaying import Move
+    from fatpack.hosts.pe.relaying.image import ChangedPeSection, LinkedPeImage
+    from fatpack.hosts.relaying import ContainerMove
 
 _AGAIN = "link the program again without the device code that should go"
 
@@ -38,7 +38,7 @@ _BLOCK = struct.Struct("<II")
 
 
 def pointer_patches(
-    image: LinkedImage, changed: Sequence[Changed], pointers: Mapping[int, int]
+    image: LinkedPeImage, changed: Sequence[ChangedPeSection], pointers: Mapping[int, int]
 ) -> Iterator[tuple[int, bytes]]:
     """Yield position and bytes of pointers that get other values. Raises HostError."""
     word, base = image.word, image.base
@@ -59,7 +59,7 @@ def pointer_patches(
 class _Ranges:
     """The addresses of the sections that change."""
 
-    def __init__(self, changed: Sequence[Changed]) -> None:
+    def __init__(self, changed: Sequence[ChangedPeSection]) -> None:
         self._ordered = sorted(changed, key=lambda each: each.start_address)
         self._starts = [each.start_address for each in self._ordered]
 
@@ -76,7 +76,7 @@ class _Ranges:
         return number >= 0 and self._ordered[number].end_address > start
 
 
-def check_relocations(image: LinkedImage, changed: Sequence[Changed]) -> None:
+def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> None:
     """Raise HostError if a base relocation changes bytes of a section that gets others."""
     address, size = image.directory(BASE_RELOCATIONS)
     start = image.position_of(address, size) if size else -1
@@ -102,7 +102,7 @@ def check_relocations(image: LinkedImage, changed: Sequence[Changed]) -> None:
         at += length
 
 
-def check_exports(image: LinkedImage, moves: Sequence[Move]) -> None:
+def check_exports(image: LinkedPeImage, moves: Sequence[ContainerMove]) -> None:
     """Raise HostError if a container that moves is exported: other files know its address."""
     moved = {move.old - image.base for move in moves if move.old != move.new}
     address, size = image.directory(EXPORTS)
@@ -126,7 +126,7 @@ def check_exports(image: LinkedImage, moves: Sequence[Move]) -> None:
 
 
 def symbol_patches(
-    image: LinkedImage, changed: Sequence[Changed], moves: Sequence[Move]
+    image: LinkedPeImage, changed: Sequence[ChangedPeSection], moves: Sequence[ContainerMove]
 ) -> Iterator[tuple[int, bytes]]:
     """Yield position and bytes of the values of symbols that stand for containers with other addresses."""
     moved = {move.old - image.base: move.new - image.base for move in moves if move.old != move.new}

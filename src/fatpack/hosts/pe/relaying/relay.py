@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from fatpack.hosts.assembly import Assembly
-from fatpack.hosts.pe.relaying.checksum import checksum
-from fatpack.hosts.pe.relaying.cuts import Whole, cuts, header_patches, signature
-from fatpack.hosts.pe.relaying.image import CERTIFICATES, CHECKSUM, LinkedImage
+from fatpack.hosts.assembly import PieceList
+from fatpack.hosts.pe.relaying.checksum import compute_checksum
+from fatpack.hosts.pe.relaying.cuts import CannotShrinkPe, find_cuts, find_signature, header_patches
+from fatpack.hosts.pe.relaying.image import CERTIFICATES, CHECKSUM, LinkedPeImage
 from fatpack.hosts.pe.relaying.references import check_exports, check_relocations, pointer_patches, symbol_patches
-from fatpack.hosts.relaying import AUTO, SHRINK, ZERO, Relayed
+from fatpack.hosts.relaying import AUTO, SHRINK, ZERO, ShrinkResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.hosts.pe.relaying.cuts import Cut
-    from fatpack.hosts.pe.relaying.image import Changed
-    from fatpack.hosts.relaying import Mode, Relay
+    from fatpack.hosts.pe.relaying.cuts import PeCut
+    from fatpack.hosts.pe.relaying.image import ChangedPeSection
+    from fatpack.hosts.relaying import ShrinkMode, ShrinkRequest
     from fatpack.io.source import Piece, View
 
 
-def relay(view: View, change: Relay, *, mode: Mode = AUTO) -> Relayed:
+def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> ShrinkResult:
     """Return an image with new contents of loaded sections, as pieces.
 
     ``mode`` "shrink" takes freed bytes out of the file by whole units of FileAlignment and raises HostError where it
@@ -29,22 +29,22 @@ def relay(view: View, change: Relay, *, mode: Mode = AUTO) -> Relayed:
     Addresses in ``change`` include the image's base. Raises HostError for a change that would break the file,
     FormatError for a damaged one, UsageError for an index that is no section's.
     """
-    image = LinkedImage(view)
+    image = LinkedPeImage(view)
     changed = image.changed(change.contents)
-    unsigned = signature(image, drop=change.drop_signature)
+    unsigned = find_signature(image, drop=change.drop_signature)
     check_relocations(image, changed)
     check_exports(image, change.moves)
     patches = {
         **dict(pointer_patches(image, changed, change.pointers)),
         **dict(symbol_patches(image, changed, change.moves)),
     }
-    found: list[Cut] = []
+    found: list[PeCut] = []
     why = ""
     if mode != ZERO:
         try:
             found, headers, why = _planned(image, changed)
             patches |= headers
-        except Whole as reason:
+        except CannotShrinkPe as reason:
             if mode == SHRINK:
                 hint = "mode zero leaves zeros where the device code was"
                 raise image.refusal(f"the file cannot shrink: {reason}", hint) from None
@@ -55,21 +55,21 @@ def relay(view: View, change: Relay, *, mode: Mode = AUTO) -> Relayed:
     pieces = _laid(image, changed, found, patches, unsigned)
     gone = [(cut.start, cut.size) for cut in found]
     gone += [(unsigned[0], unsigned[1] - unsigned[0])] if unsigned[0] < unsigned[1] else []
-    return Relayed(pieces, SHRINK if found else ZERO, gone, why)
+    return ShrinkResult(pieces, SHRINK if found else ZERO, gone, why)
 
 
-def _planned(image: LinkedImage, changed: Sequence[Changed]) -> tuple[list[Cut], dict[int, bytes], str]:
+def _planned(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> tuple[list[PeCut], dict[int, bytes], str]:
     """Return what is cut, the numbers in headers that change by it, and why nothing is. Raises Whole."""
-    found = cuts(image, changed)
+    found = find_cuts(image, changed)
     if not found:
         return [], {}, f"no section loses as much as FileAlignment, {image.file_align} bytes"
     return found, dict(header_patches(image, found)), ""
 
 
 def _laid(
-    image: LinkedImage,
-    changed: Sequence[Changed],
-    found: Sequence[Cut],
+    image: LinkedPeImage,
+    changed: Sequence[ChangedPeSection],
+    found: Sequence[PeCut],
     patches: Mapping[int, bytes],
     unsigned: tuple[int, int],
 ) -> list[Piece]:
@@ -77,14 +77,14 @@ def _laid(
     place = image.optional_offset + CHECKSUM
     if not image.checksum:
         return _assembled(image, changed, found, patches, unsigned)
-    number = checksum(_assembled(image, changed, found, {**patches, place: bytes(4)}, unsigned))
+    number = compute_checksum(_assembled(image, changed, found, {**patches, place: bytes(4)}, unsigned))
     return _assembled(image, changed, found, {**patches, place: number.to_bytes(4, "little")}, unsigned)
 
 
 def _assembled(
-    image: LinkedImage,
-    changed: Sequence[Changed],
-    found: Sequence[Cut],
+    image: LinkedPeImage,
+    changed: Sequence[ChangedPeSection],
+    found: Sequence[PeCut],
     patches: Mapping[int, bytes],
     unsigned: tuple[int, int],
 ) -> list[Piece]:
@@ -97,7 +97,7 @@ def _assembled(
         replaced.append((each.section.raw_offset, each.end, each.pieces, stored))
     if unsigned[0] < unsigned[1]:
         replaced.append((*unsigned, [], 0))
-    new = Assembly(image.view)
+    new = PieceList(image.view)
     at = 0
     for start, end, pieces, size in sorted(replaced, key=lambda each: each[:2]):
         if start < at:

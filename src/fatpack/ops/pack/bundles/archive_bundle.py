@@ -9,15 +9,16 @@ first of one archive belongs to the first of another, and so on.
 from __future__ import annotations
 
 from fatpack import formats, hosts
-from fatpack.errors import UsageError, in_both
-from fatpack.formats.clang_bundle.ids.member_name import stem_of
-from fatpack.formats.clang_bundle.layout import FORMAT
+from fatpack.errors import UsageError, cli_or_api
+from fatpack.formats.clang_bundle.ids.member_name import member_stem
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
 from fatpack.hosts import archive
+from fatpack.io.source import Span
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.model import Container, Finding, Image, Span
+from fatpack.model import Container, Finding, Image
 from fatpack.ops.pack.bundles.fat_object import check_ids, fat_object, host_object
-from fatpack.ops.pack.packed import Packed
-from fatpack.scanner import host_of
+from fatpack.ops.pack.packed import PackedContainers
+from fatpack.scanner import detect_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-def pack_archive(stored: Sequence[Image]) -> Packed:
+def pack_archive(stored: Sequence[Image]) -> PackedContainers:
     """Return an archive of bundles made of archives, one per target, that are given as images.
 
     A member whose host image is an object becomes a fat object, any other a binary bundle; its name is that of the
@@ -38,7 +39,7 @@ def pack_archive(stored: Sequence[Image]) -> Packed:
     for image in sorted(stored, key=lambda image: image.target.offload != "host"):
         counts: dict[str, int] = {}
         for name, data in _members(image):
-            stem = stem_of(name.decode("utf-8", "surrogateescape"), image.attrs["id"])
+            stem = member_stem(name.decode("utf-8", "surrogateescape"), image.attrs["id"])
             counts[stem] = counts.get(stem, 0) + 1
             made = image.replace(data=data, size=len(data), stored_size=len(data), span=data.span())
             groups.setdefault((stem, counts[stem]), []).append((name, made))
@@ -49,24 +50,24 @@ def pack_archive(stored: Sequence[Image]) -> Packed:
         is_host = parts[0][1].target.offload == "host"
         name = parts[0][0] if is_host else f"{stem}.o".encode("utf-8", "surrogateescape")
         members.append((name, PiecesSource(_bundled(images), name.decode("utf-8", "replace")).view()))
-    return Packed(tuple(archive.build(members)))
+    return PackedContainers(tuple(archive.build_archive(members)))
 
 
 def _bundled(images: Sequence[Image]) -> Sequence[Piece]:
     host = host_object(images)
     if host is not None:
         return fat_object(images, host).pieces
-    return tuple(formats.room(FORMAT).write(Container(FORMAT, 0, tuple(images), Span(0, 0))))
+    return tuple(formats.get_format(BUNDLE_FORMAT).write(Container(BUNDLE_FORMAT, 0, tuple(images), Span(0, 0))))
 
 
 def _members(image: Image) -> Iterable[tuple[bytes, View]]:
     view = image.data
     name = view.chain[0] if view.chain else "input"
-    if host_of(view) != "archive":
-        archives = in_both("--type=a", 'BundleOptions(type="a")')
+    if detect_host(view) != "archive":
+        archives = cli_or_api("--type=a", 'BundleOptions(type="a")')
         hint = f"{archives} packs archives; other types pack single files"
         raise UsageError(f"{name} is no archive", hint=hint)
-    for site in hosts.room("archive").locate(view):
+    for site in hosts.get_host("archive").locate(view):
         if isinstance(site, Finding):
             raise UsageError(f"{name}: {site.text}", hint="nothing was packed")
         yield (site.member or "").encode("utf-8", "surrogateescape"), site.data

@@ -4,61 +4,63 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, Unsupported
 from fatpack.ops.slim.choosing import serving
-from fatpack.ops.slim.choosing.rows import SIDE_BY_SIDE, form_of, is_host, matches, unit_of
-from fatpack.ops.slim.choosing.selection import Unserved
+from fatpack.ops.slim.choosing.rows import SIDE_BY_SIDE, image_form, image_set_key, is_host, matches_pattern
+from fatpack.ops.slim.choosing.selection import UnsupportedContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.ops.slim.choosing.rows import Row, Taken
-    from fatpack.ops.slim.wishes import Wishes
-    from fatpack.scanner import Found
+    from fatpack.ops.slim.choosing.rows import ImageForDevice, SlimImage
+    from fatpack.ops.slim.wishes import SlimOptions
+    from fatpack.scanner import FoundContainer
 
 #: kernels that are named of one container, and containers whose kernels are read for that
-_NAMED, _READ = 5, 16
+_MAX_KERNELS_NAMED, _READ = 5, 16
 
 
-def idle(served: Sequence[Taken]) -> frozenset[object]:
+def find_idle_image_sets(served: Sequence[ImageForDevice]) -> frozenset[object]:
     """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
 
     Nothing is lost with their code: a program that runs on the devices does not use it. A program of a kpack archive
     may run on a device with the code of another archive, and counts by itself.
     """
-    busy = {unit_of(one.first) for one in served if one.rows}
-    vendors = {serving.vendor_of(one.first.image.target) for one in served if one.rows}
+    busy = {image_set_key(one.first) for one in served if one.rows}
+    vendors = {serving.target_vendor(one.first.image.target) for one in served if one.rows}
     return frozenset(
-        unit_of(one.first)
+        image_set_key(one.first)
         for one in served
-        if unit_of(one.first) not in busy
+        if image_set_key(one.first) not in busy
         and one.first.found.format != "rocm-kpack"
-        and serving.vendor_of(one.first.image.target) in vendors
+        and serving.target_vendor(one.first.image.target) in vendors
     )
 
 
-def freed(rows: Sequence[Row], stays: Collection[int], idle: Collection[object], wishes: Wishes) -> Iterator[Row]:
+def find_removable_images(
+    rows: Sequence[SlimImage], stays: Collection[int], idle: Collection[object], wishes: SlimOptions
+) -> Iterator[SlimImage]:
     """Yield the images that stay for later devices alone in containers of which no device has anything.
 
     PTX stays where all of it was asked for, and so does all in a container with code for linkers, or that is named.
     """
     if wishes.ptx == "all":
         return
-    kept: dict[object, list[Row]] = {}
+    kept: dict[object, list[SlimImage]] = {}
     for row in rows:
         if id(row.image) in stays and not is_host(row.image):
             kept.setdefault(_together(row), []).append(row)
     for left in kept.values():
-        if all(unit_of(row) in idle for row in left) and not _is_wanted(left, wishes):
+        if all(image_set_key(row) in idle for row in left) and not _is_wanted(left, wishes):
             yield from left
 
 
-def _is_wanted(left: Sequence[Row], wishes: Wishes) -> bool:
-    return any(matches(row.image, wishes.keep) or form_of(row.image) in serving.LINKED for row in left)
+def _is_wanted(left: Sequence[SlimImage], wishes: SlimOptions) -> bool:
+    return any(matches_pattern(row.image, wishes.keep) or image_form(row.image) in serving.LINKED for row in left)
 
 
-def emptied(
-    rows: Sequence[Row], stays: Collection[int], served: Sequence[Taken], idle: Collection[object] = ()
-) -> Iterator[Unserved]:
+def find_emptied_containers(
+    rows: Sequence[SlimImage], stays: Collection[int], served: Sequence[ImageForDevice], idle: Collection[object] = ()
+) -> Iterator[UnsupportedContainer]:
     """Yield the containers that lose all device code, with the devices that nothing in them is for.
 
     What lies beside one that loses all may have code for the same runtime: then nothing is lost, and neither is it with
@@ -69,17 +71,17 @@ def emptied(
     for one in served:
         of_container = devices.setdefault(one.first.number, {})
         of_container[one.device] = not one.rows and of_container.get(one.device, True)
-    alive = {unit_of(row) for row in rows if row.found.format in SIDE_BY_SIDE and id(row.image) in stays}
-    by_container: dict[tuple[int, str], list[Row]] = {}
+    alive = {image_set_key(row) for row in rows if row.found.format in SIDE_BY_SIDE and id(row.image) in stays}
+    by_container: dict[tuple[int, str], list[SlimImage]] = {}
     for row in rows:
         if not is_host(row.image):
             # A kpack archive has the code of several programs, of which each is chosen from alone.
             program = row.image.attrs.get("binary", "") if row.found.format == "rocm-kpack" else ""
             by_container.setdefault((row.number, program), []).append(row)
     for (number, _), inside in by_container.items():
-        if any(id(row.image) in stays for row in inside) or all(unit_of(row) in alive for row in inside):
+        if any(id(row.image) in stays for row in inside) or all(image_set_key(row) in alive for row in inside):
             continue
-        if all(unit_of(row) in idle for row in inside):
+        if all(image_set_key(row) in idle for row in inside):
             continue
         if not _is_leftover(inside[0].found):
             count += 1
@@ -87,7 +89,9 @@ def emptied(
             yield _unserved(inside, number, ", ".join(named), names_kernels=count <= _READ)
 
 
-def lost(served: Sequence[Taken], stays: Collection[int]) -> Iterator[Unserved]:
+def find_containers_losing_devices(
+    served: Sequence[ImageForDevice], stays: Collection[int]
+) -> Iterator[UnsupportedContainer]:
     """Yield the containers that serve a device now, and would not then."""
     count = 0
     for one in served:
@@ -96,13 +100,13 @@ def lost(served: Sequence[Taken], stays: Collection[int]) -> Iterator[Unserved]:
             yield _unserved(one.rows, one.first.number, one.device, names_kernels=count <= _READ)
 
 
-def useless(
-    rows: Sequence[Row],
+def find_useless_containers(
+    rows: Sequence[SlimImage],
     stays: Collection[int],
-    served: Sequence[Taken],
-    wishes: Wishes,
+    served: Sequence[ImageForDevice],
+    wishes: SlimOptions,
     idle: Collection[object] = (),
-) -> Iterator[Unserved]:
+) -> Iterator[UnsupportedContainer]:
     """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either.
 
     Code that stays in ``idle`` units is what was asked for, or what others of the program need.
@@ -111,7 +115,7 @@ def useless(
     for one in served:
         states = unserved.setdefault(_together(one.first), {})
         states[one.device] = not one.rows and states.get(one.device, True)
-    kept: dict[object, list[Row]] = {}
+    kept: dict[object, list[SlimImage]] = {}
     for row in rows:
         if id(row.image) in stays and not is_host(row.image):
             kept.setdefault(_together(row), []).append(row)
@@ -119,30 +123,30 @@ def useless(
     for key, states in unserved.items():
         devices = [device if is_unserved else "" for device, is_unserved in states.items()]
         left = kept.get(key, [])
-        is_idle = all(unit_of(row) in idle for row in left)
+        is_idle = all(image_set_key(row) in idle for row in left)
         if left and all(devices) and not is_idle and not _is_wanted(left, wishes) and not _is_leftover(left[0].found):
             count += 1
             yield _unserved(left, left[0].number, ", ".join(devices), names_kernels=count <= _READ)
 
 
-def _together(row: Row) -> object:
+def _together(row: SlimImage) -> object:
     """Return the key of what must be of use to one of the devices: a container, or what lies side by side."""
-    return unit_of(row) if row.found.format in SIDE_BY_SIDE else row.number
+    return image_set_key(row) if row.found.format in SIDE_BY_SIDE else row.number
 
 
-def _is_leftover(found: Found) -> bool:
+def _is_leftover(found: FoundContainer) -> bool:
     """Return whether a container is what a device link left in a program that had nothing to link."""
     if found.section is None:
         return False
     from fatpack.runtime.registration import cuda
 
     try:
-        return found.format == "cuda-fatbin" and cuda.has_nothing(found.view, found.view.start)
+        return found.format == "cuda-fatbin" and cuda.registers_nothing(found.view, found.view.start)
     except (FormatError, Unsupported):
         return False
 
 
-def _unserved(rows: Sequence[Row], number: int, device: str, *, names_kernels: bool) -> Unserved:
+def _unserved(rows: Sequence[SlimImage], number: int, device: str, *, names_kernels: bool) -> UnsupportedContainer:
     names: dict[str, None] = {}
     for row in rows if names_kernels else ():
         try:
@@ -151,4 +155,4 @@ def _unserved(rows: Sequence[Row], number: int, device: str, *, names_kernels: b
             continue
         if names:
             break
-    return Unserved(rows[0].found, number, device, tuple(list(names)[:_NAMED]), len(names))
+    return UnsupportedContainer(rows[0].found, number, device, tuple(list(names)[:_MAX_KERNELS_NAMED]), len(names))

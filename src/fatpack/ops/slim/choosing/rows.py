@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.ops.slim.choosing import serving
 from fatpack.record import Record
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = ("llvm-offload-binary", "syclbin")
 
 
-class Row(Record):
+class SlimImage(Record):
     """An image, where it is (``number`` of its container, ``index`` in there, as ``inspect`` prints them)."""
 
     number: int
     index: int
-    found: Found
+    found: FoundContainer
     image: FoundImage
 
     @property
@@ -34,12 +34,12 @@ class Row(Record):
         return f"{self.number}.{self.index}"
 
 
-class Taken(Record):
+class ImageForDevice(Record):
     """What a device takes of the images among which a runtime chooses, or may take; ``first`` is the first of them."""
 
-    first: Row
+    first: SlimImage
     device: str
-    rows: tuple[Row, ...]
+    rows: tuple[SlimImage, ...]
 
 
 def is_host(image: FoundImage) -> bool:
@@ -47,43 +47,43 @@ def is_host(image: FoundImage) -> bool:
     return image.target.offload == "host"
 
 
-def form_of(image: FoundImage) -> str:
+def image_form(image: FoundImage) -> str:
     """Return what an image is: what its container says of code for linkers, whose bytes are bitcode."""
     return image.as_stored.form if image.as_stored.form in serving.LINKED else image.form
 
 
-def spelled(image: FoundImage) -> str:
+def arch_label(image: FoundImage) -> str:
     """Return what an image is for in the words of patterns: ``sm_90a``, ``compute_80`` for PTX, a target ID."""
     arch = image.target.arch
     if image.form == "ptx" and arch.startswith("sm_"):
         return f"compute_{arch.removeprefix('sm_')}"
-    if form_of(image) in serving.LINKED and arch.startswith("sm_"):
+    if image_form(image) in serving.LINKED and arch.startswith("sm_"):
         return f"lto_{arch.removeprefix('sm_')}"
     return arch or image.target.triple or image.form
 
 
-def matches(image: FoundImage, patterns: Sequence[str]) -> bool:
+def matches_pattern(image: FoundImage, patterns: Sequence[str]) -> bool:
     """Return whether one of some patterns means an image. ``sm_*`` means no PTX, which is ``compute_*``."""
     if not patterns:
         return False
     from fnmatch import fnmatchcase
 
-    text = spelled(image)
+    text = arch_label(image)
     texts = {text, text.partition(":")[0]}
-    if form_of(image) in serving.LINKED:
+    if image_form(image) in serving.LINKED:
         texts.add(image.target.arch)
     return any(fnmatchcase(one, pattern) for one in texts for pattern in patterns)
 
 
-def units(rows: Sequence[Row]) -> Iterator[list[Row]]:
+def group_into_image_sets(rows: Sequence[SlimImage]) -> Iterator[list[SlimImage]]:
     """Yield the images among which a runtime chooses, in their order."""
-    units: dict[object, list[Row]] = {}
+    units: dict[object, list[SlimImage]] = {}
     for row in rows:
-        units.setdefault(unit_of(row), []).append(row)
+        units.setdefault(image_set_key(row), []).append(row)
     yield from units.values()
 
 
-def unit_of(row: Row) -> tuple[object, ...]:
+def image_set_key(row: SlimImage) -> tuple[object, ...]:
     """Return the key of the images among which a runtime chooses."""
     found, target = row.found, row.image.target
     place: object = row.number
@@ -91,4 +91,4 @@ def unit_of(row: Row) -> tuple[object, ...]:
         place = (found.member_numbers, found.index, found.section)
     elif found.format == "rocm-kpack":
         place = (row.number, row.image.attrs.get("binary", ""))
-    return place, target.offload, serving.vendor_of(target)
+    return place, target.offload, serving.target_vendor(target)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import pluralize
 from fatpack.ops.slim.choosing import losses, serving
-from fatpack.ops.slim.choosing.rows import Row, Taken, form_of, is_host, matches, spelled, unit_of, units
-from fatpack.ops.slim.choosing.selection import Selection
-from fatpack.scanner import Found
-from fatpack.target.choice.answer import Candidate
+from fatpack.ops.slim.choosing.rows import (
+    ImageForDevice,
+    SlimImage,
+    arch_label,
+    group_into_image_sets,
+    image_form,
+    image_set_key,
+    is_host,
+    matches_pattern,
+)
+from fatpack.ops.slim.choosing.selection import ImageSelection
+from fatpack.scanner import FoundContainer
+from fatpack.target.choice.answer import CandidateImage
 from fatpack.target.compatibility import HIP_SPIRV
 from fatpack.target.nvidia import parse_nvidia
 
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.model import Finding
-    from fatpack.ops.slim.wishes import Wishes
+    from fatpack.ops.slim.wishes import SlimOptions
     from fatpack.scanner import FoundImage
     from fatpack.target.devices import Device
     from fatpack.target.nvidia import NvidiaArch
@@ -44,43 +53,47 @@ class _Notes:
 
     def lines(self) -> tuple[str, ...]:
         return tuple(
-            f"{text} ({counted(len(numbers), 'container')})" for text, numbers in self._about.items() if numbers
+            f"{text} ({pluralize(len(numbers), 'container')})" for text, numbers in self._about.items() if numbers
         )
 
 
-def select(
-    items: Sequence[Found | Finding],
-    wishes: Wishes,
+def choose_images(
+    items: Sequence[FoundContainer | Finding],
+    wishes: SlimOptions,
     *,
     all_minors: bool = False,
     together: Collection[int] = (),
     left: Collection[int] = (),
     gone: Collection[int] = (),
-) -> Selection:
+) -> ImageSelection:
     """Return what stays and what goes. Reads no image; kernels are named of containers that speak against it.
 
     ``all_minors`` keeps all that fits an NVIDIA device, for libraries that ask for kernels by name. The containers of
     ``together``, each by its ``id()``, keep the same architectures; those of ``left`` keep all. The images of ``gone``
     go, as those that ``wishes.drop`` names do.
     """
-    containers = [(number, found) for number, found in enumerate(item for item in items if isinstance(item, Found))]
+    containers = [
+        (number, found) for number, found in enumerate(item for item in items if isinstance(item, FoundContainer))
+    ]
     rows = [
-        Row(number, index, found, image) for number, found in containers for index, image in enumerate(found.images)
+        SlimImage(number, index, found, image)
+        for number, found in containers
+        for index, image in enumerate(found.images)
     ]
     notes = _Notes()
     stays = {id(row.image) for row in rows if is_host(row.image) or row.found.format in _ASIDE or id(row.found) in left}
     for number, found in containers:
         if found.format in _ASIDE and wishes.drops:
             notes.take(f"a {found.format} stays as it is: compile it for fewer targets", number)
-    served: list[Taken] = []
-    for unit in units([row for row in rows if id(row.image) not in stays]):
+    served: list[ImageForDevice] = []
+    for unit in group_into_image_sets([row for row in rows if id(row.image) not in stays]):
         stays |= _stay(unit, wishes, notes, served, gone, all_minors=all_minors)
     linked = [row for row in rows if id(row.found) in together]
-    archs = {spelled(row.image) for row in linked if id(row.image) in stays}
-    stays |= {id(row.image) for row in linked if spelled(row.image) in archs}
-    idle = losses.idle(served)
+    archs = {arch_label(row.image) for row in linked if id(row.image) in stays}
+    stays |= {id(row.image) for row in linked if arch_label(row.image) in archs}
+    idle = losses.find_idle_image_sets(served)
     movable = [row for row in rows if id(row.found) not in together and id(row.found) not in left]
-    stays -= {id(row.image) for row in losses.freed(movable, stays, idle, wishes)}
+    stays -= {id(row.image) for row in losses.find_removable_images(movable, stays, idle, wishes)}
     vacated = _vacated(rows, stays, idle)
     if vacated:
         notes.forget(vacated)
@@ -89,56 +102,59 @@ def select(
             notes.take(f"nothing was for {devices} before: the code goes, and what is registered stays, empty", number)
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
-    emptied, lost = tuple(losses.emptied(rows, stays, served, idle)), tuple(losses.lost(served, stays))
-    useless = tuple(losses.useless(rows, stays, served, wishes, idle))
-    vendors = frozenset(serving.vendor_of(row.image.target) for row in rows if not is_host(row.image))
+    emptied, lost = (
+        tuple(losses.find_emptied_containers(rows, stays, served, idle)),
+        tuple(losses.find_containers_losing_devices(served, stays)),
+    )
+    useless = tuple(losses.find_useless_containers(rows, stays, served, wishes, idle))
+    vendors = frozenset(serving.target_vendor(row.image.target) for row in rows if not is_host(row.image))
     unserved = tuple(_nowhere(rows, vendors, wishes))
-    return Selection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
+    return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
 
 
-def _vacated(rows: Sequence[Row], stays: Collection[int], idle: Collection[object]) -> frozenset[int]:
+def _vacated(rows: Sequence[SlimImage], stays: Collection[int], idle: Collection[object]) -> frozenset[int]:
     """Return the numbers of the containers that lose all device code, none of which was for a device."""
-    inside: dict[int, list[Row]] = {}
+    inside: dict[int, list[SlimImage]] = {}
     for row in rows:
         if not is_host(row.image):
             inside.setdefault(row.number, []).append(row)
     return frozenset(
         number
         for number, found in inside.items()
-        if all(unit_of(row) in idle and id(row.image) not in stays for row in found)
+        if all(image_set_key(row) in idle and id(row.image) not in stays for row in found)
     )
 
 
-def _nowhere(rows: Sequence[Row], vendors: Collection[str], wishes: Wishes) -> Iterator[Device]:
+def _nowhere(rows: Sequence[SlimImage], vendors: Collection[str], wishes: SlimOptions) -> Iterator[Device]:
     """Yield the devices that nothing in a file is known to be for, although it has code for those of their vendors."""
     for device in wishes.devices:
         if device.vendor in vendors:
             # What is not chosen from may serve it all the same: code for linkers, and containers that are not slimmed.
-            of_vendor = [row for row in rows if serving.vendor_of(row.image.target) == device.vendor]
-            if not any(_has_any(unit, device) for unit in units(of_vendor)):
+            of_vendor = [row for row in rows if serving.target_vendor(row.image.target) == device.vendor]
+            if not any(_has_any(unit, device) for unit in group_into_image_sets(of_vendor)):
                 yield device
 
 
-def _has_any(unit: Sequence[Row], device: Device) -> bool:
+def _has_any(unit: Sequence[SlimImage], device: Device) -> bool:
     """Return whether a device takes something of a unit, linked first or not. What it may take does not count."""
     takes, _, _ = _for_device(unit, device, all_minors=False)
     return bool(takes or _for_linkers(unit, [device]))
 
 
 def _stay(
-    unit: Sequence[Row],
-    wishes: Wishes,
+    unit: Sequence[SlimImage],
+    wishes: SlimOptions,
     notes: _Notes,
-    served: list[Taken],
+    served: list[ImageForDevice],
     gone: Collection[int],
     *,
     all_minors: bool,
 ) -> set[int]:
     """Return the ``id()`` of the images of a unit that stay; ``served`` gets what each device has of each container."""
     every = {id(row.image) for row in unit}
-    vendor, number = serving.vendor_of(unit[0].image.target), unit[0].number
+    vendor, number = serving.target_vendor(unit[0].image.target), unit[0].number
     devices = [device for device in wishes.devices if device.vendor == vendor]
-    named = {id(row.image) for row in unit if matches(row.image, wishes.keep)}
+    named = {id(row.image) for row in unit if matches_pattern(row.image, wishes.keep)}
     needed: set[int] = set()
     also: set[int] = set()
     if wishes.devices and not devices and not named and not _serves_others(unit[0].found, wishes.devices):
@@ -150,7 +166,7 @@ def _stay(
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
         also |= {id(row.image) for row in may_take}
-        served.append(Taken(unit[0], device.words, (*takes, *may_take)))
+        served.append(ImageForDevice(unit[0], device.words, (*takes, *may_take)))
         if not takes:
             notes.take(f"{device.words} is not served, and was not before", number)
         if doubt:
@@ -161,7 +177,7 @@ def _stay(
     return _without_dropped(unit, stays, wishes, gone)
 
 
-def _portable(unit: Sequence[Row], stays: set[int], needed: set[int], wishes: Wishes) -> set[int]:
+def _portable(unit: Sequence[SlimImage], stays: set[int], needed: set[int], wishes: SlimOptions) -> set[int]:
     """Return the images that stay if they are PTX or SPIR-V: what alone serves a device does in any case."""
     if wishes.ptx == "all":
         return {id(row.image) for row in unit} if wishes.devices or wishes.keep else stays
@@ -171,37 +187,41 @@ def _portable(unit: Sequence[Row], stays: set[int], needed: set[int], wishes: Wi
     return newest | (stays if wishes.devices or wishes.keep else needed)
 
 
-def _without_dropped(unit: Sequence[Row], stays: Collection[int], wishes: Wishes, gone: Collection[int]) -> set[int]:
+def _without_dropped(
+    unit: Sequence[SlimImage], stays: Collection[int], wishes: SlimOptions, gone: Collection[int]
+) -> set[int]:
     return {
         id(row.image)
         for row in unit
-        if id(row.image) in stays and id(row.image) not in gone and not matches(row.image, wishes.drop)
+        if id(row.image) in stays and id(row.image) not in gone and not matches_pattern(row.image, wishes.drop)
     }
 
 
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-def _serves_others(found: Found, devices: Sequence[Device]) -> bool:
+def _serves_others(found: FoundContainer, devices: Sequence[Device]) -> bool:
     """Return whether a container is for one of some devices with other images of it."""
     vendors = {device.vendor for device in devices}
-    return any(not is_host(image) and serving.vendor_of(image.target) in vendors for image in found.images)
+    return any(not is_host(image) and serving.target_vendor(image.target) in vendors for image in found.images)
 
 
-def _candidate(image: FoundImage) -> Candidate:
+def _candidate(image: FoundImage) -> CandidateImage:
     target = image.target
-    return Candidate(form_of(image), target.arch, target.triple, compression=image.compression)
+    return CandidateImage(image_form(image), target.arch, target.triple, compression=image.compression)
 
 
-def _for_device(unit: Sequence[Row], device: Device, *, all_minors: bool) -> tuple[list[Row], list[Row], str]:
+def _for_device(
+    unit: Sequence[SlimImage], device: Device, *, all_minors: bool
+) -> tuple[list[SlimImage], list[SlimImage], str]:
     """Return the images that a device takes, those that it may take, and what is not known about it."""
-    alike: dict[object, tuple[Candidate, list[Row]]] = {}
+    alike: dict[object, tuple[CandidateImage, list[SlimImage]]] = {}
     for row in unit:
         candidate = _candidate(row.image)
         key: object = (candidate.form == "ptx", candidate.triple, candidate.arch)
         alike.setdefault(id(row) if row.found.format in _BY_POSITION else key, (candidate, []))[1].append(row)
     groups = [rows for _, rows in alike.values()]
-    found = serving.served(
+    found = serving.images_for_device(
         tuple(candidate for candidate, _ in alike.values()),
         unit[0].image.target.offload,
         device,
@@ -212,14 +232,14 @@ def _for_device(unit: Sequence[Row], device: Device, *, all_minors: bool) -> tup
     return takes, may_take, found.doubt
 
 
-def _for_linkers(unit: Sequence[Row], devices: Sequence[Device]) -> set[int]:
+def _for_linkers(unit: Sequence[SlimImage], devices: Sequence[Device]) -> set[int]:
     """Return the code for linkers that can become code for a device."""
     archs = [device.nvidia for device in devices]
     return {
         id(row.image)
         for row in unit
-        if form_of(row.image) in serving.LINKED
-        and any(serving.links_for(_candidate(row.image), arch) for arch in archs if arch is not None)
+        if image_form(row.image) in serving.LINKED
+        and any(serving.can_link_for(_candidate(row.image), arch) for arch in archs if arch is not None)
     }
 
 
@@ -228,7 +248,7 @@ def _is_portable(image: FoundImage) -> bool:
     return image.form == "ptx" or image.target.arch == HIP_SPIRV or image.form == "spirv"
 
 
-def _newest(portable: Sequence[Row]) -> list[Row]:
+def _newest(portable: Sequence[SlimImage]) -> list[SlimImage]:
     """Return the PTX for the highest architecture that later devices can take, and all SPIR-V."""
     texts = [(arch.number, row) for row in portable if (arch := _plain(row.image)) is not None]
     highest = max((number for number, _ in texts), default=0)

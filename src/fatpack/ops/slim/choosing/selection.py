@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.ops.slim.choosing.rows import Row, is_host, spelled
+from fatpack.ops.slim.choosing.rows import SlimImage, arch_label, is_host
 from fatpack.record import Record
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _SHOWN, _WIDTH = 3, 60
 
 
-class Unserved(Record):
+class UnsupportedContainer(Record):
     """A container that would be of no use: to a device, or to any (``device`` is "").
 
     ``kernels`` are the names of some that are lost, ``kernel_count`` how many there are; of containers behind the
     first ones they are not read.
     """
 
-    found: Found
+    found: FoundContainer
     number: int
     device: str
     kernels: tuple[str, ...]
@@ -41,10 +41,10 @@ class Unserved(Record):
     @property
     def archs(self) -> tuple[str, ...]:
         """What the container has device code for."""
-        return tuple(dict.fromkeys(spelled(image) for image in self.found.images if not is_host(image)))
+        return tuple(dict.fromkeys(arch_label(image) for image in self.found.images if not is_host(image)))
 
 
-class Selection(Record):
+class ImageSelection(Record):
     """What stays and what goes of a file. ``notes`` say what to know about it.
 
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
@@ -53,17 +53,17 @@ class Selection(Record):
     ``vacated`` are the numbers of the containers that lose all code, none of which was for a device before.
     """
 
-    kept: tuple[Row, ...] = ()
-    dropped: tuple[Row, ...] = ()
-    emptied: tuple[Unserved, ...] = ()
-    lost: tuple[Unserved, ...] = ()
-    useless: tuple[Unserved, ...] = ()
+    kept: tuple[SlimImage, ...] = ()
+    dropped: tuple[SlimImage, ...] = ()
+    emptied: tuple[UnsupportedContainer, ...] = ()
+    lost: tuple[UnsupportedContainer, ...] = ()
+    useless: tuple[UnsupportedContainer, ...] = ()
     notes: tuple[str, ...] = ()
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
     vacated: frozenset[int] = frozenset()
 
-    def kept_too(self, images: Collection[int]) -> Selection:
+    def kept_too(self, images: Collection[int]) -> ImageSelection:
         """Return the selection with some of the dropped images kept, each by its ``id()``."""
         if not images:
             return self
@@ -72,9 +72,9 @@ class Selection(Record):
         return self.replace(kept=(*self.kept, *stay), dropped=dropped)
 
     @property
-    def refused(self) -> tuple[Unserved, ...]:
+    def refused(self) -> tuple[UnsupportedContainer, ...]:
         """The containers that speak against it, each once: with all devices that lose it."""
-        found: dict[int, Unserved] = {}
+        found: dict[int, UnsupportedContainer] = {}
         for one in (*self.lost, *self.emptied, *self.useless):
             known = found.setdefault(one.number, one)
             if one.device and one.device not in known.device.split(", "):

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from fatpack.record import Record
 from fatpack.target.choice import cuda, vendors
-from fatpack.target.choice.answer import Candidate
-from fatpack.target.nvidia import loads, parse_nvidia
+from fatpack.target.choice.answer import CandidateImage
+from fatpack.target.nvidia import can_load, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from fatpack.model import Target
     from fatpack.target.devices import Device
-    from fatpack.target.nvidia import NvidiaArch, Ruling
+    from fatpack.target.nvidia import LoadRule, NvidiaArch
 
 
-class Served(Record):
+class ImagesForDevice(Record):
     """What a device gets of some images: ``needed`` are positions that must stay, of which the runtime takes one.
 
     ``also`` may be taken if what is usually believed is wrong. A device that nothing is ``needed`` for is not served.
@@ -40,19 +40,24 @@ class Served(Record):
     doubt: str = ""
 
 
-def vendor_of(target: Target) -> str:
+def target_vendor(target: Target) -> str:
     """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
-    return vendors.vendor_of(target.triple, target.arch)
+    return vendors.image_vendor(target.triple, target.arch)
 
 
 #: LIMIT: answers that are kept.
 _MOST_KEPT = 1024
-_kept: dict[tuple[object, ...], Served] = {}
+_kept: dict[tuple[object, ...], ImagesForDevice] = {}
 
 
-def served(
-    images: tuple[Candidate, ...], offload: str, device: Device, *, is_kpack: bool = False, all_minors: bool = False
-) -> Served:
+def images_for_device(
+    images: tuple[CandidateImage, ...],
+    offload: str,
+    device: Device,
+    *,
+    is_kpack: bool = False,
+    all_minors: bool = False,
+) -> ImagesForDevice:
     """Return what a device gets of images of one vendor and one programming model.
 
     ``all_minors`` keeps every image that fits an NVIDIA device, for libraries that ask for kernels by name.
@@ -68,20 +73,22 @@ def served(
     return answer
 
 
-def _served(images: tuple[Candidate, ...], offload: str, device: Device, *, is_kpack: bool, all_minors: bool) -> Served:
+def _served(
+    images: tuple[CandidateImage, ...], offload: str, device: Device, *, is_kpack: bool, all_minors: bool
+) -> ImagesForDevice:
     if device.vendor == "nvidia":
         arch = device.nvidia
-        found = _cuda(images, arch, all_minors=all_minors) if arch else Served()
+        found = _cuda(images, arch, all_minors=all_minors) if arch else ImagesForDevice()
         return _with_bitcode(found, images) if offload == "openmp" else found
     if device.vendor == "amd":
         return _amd(images, offload, device, is_kpack=is_kpack)
     # Level Zero's plugin takes the first image of OpenMP, whatever it is for (M5): none is of no use.
     if offload == "openmp" and images:
-        return Served(frozenset([0]), frozenset(range(1, len(images))))
+        return ImagesForDevice(frozenset([0]), frozenset(range(1, len(images))))
     return _intel(images, device)
 
 
-def _with_bitcode(found: Served, images: Sequence[Candidate]) -> Served:
+def _with_bitcode(found: ImagesForDevice, images: Sequence[CandidateImage]) -> ImagesForDevice:
     """Return what is served if a plugin was built with a compiler: it takes bitcode for any device (M4)."""
     bitcode = [number for number, image in enumerate(images) if image.form == "bitcode"]
     return found.replace(also=found.also.union(bitcode)) if bitcode else found
@@ -91,22 +98,22 @@ def _with_bitcode(found: Served, images: Sequence[Candidate]) -> Served:
 # no driver is assumed, forms that hold a cubin or PTX in turn count as what they are labelled, entries for several
 # architectures for each, and what must stay (`needed`) is told apart from what may. The rules of fitting are the same
 # (`loads`, `judge`), and tests/laws/test_explain_and_slim.py holds that nothing goes that `explain` says may be taken.
-def _cuda(images: Sequence[Candidate], device: NvidiaArch, *, all_minors: bool) -> Served:
+def _cuda(images: Sequence[CandidateImage], device: NvidiaArch, *, all_minors: bool) -> ImagesForDevice:
     cubins, texts, doubtful = _fitting(images, device)
     if all_minors:
         numbers = [frozenset(number for number, _, _ in fits) for fits in (cubins, texts)]
-        return Served(numbers[0] or numbers[1], frozenset((*numbers[1], *doubtful)))
+        return ImagesForDevice(numbers[0] or numbers[1], frozenset((*numbers[1], *doubtful)))
     doubt = _doubt([images[number] for number in doubtful], device)
     if cubins:
         exact = [fit for fit in cubins if fit[1].number == device.number]
         own = [fit for fit in exact if fit[1].suffix == "a"] or [fit for fit in exact if not fit[1].suffix]
         family = [number for number, arch, _ in cubins if arch.suffix == "f"]
         if own:
-            return Served(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
+            return ImagesForDevice(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
         # Which of several lower ones a driver takes, and whether before PTX for the device's own number: not known.
         also = [number for number, arch, _ in texts if arch.number == device.number]
         several = "which of several cubins is taken is not known" if len(cubins) + len(also) > 1 else ""
-        return Served(
+        return ImagesForDevice(
             frozenset(number for number, _, _ in cubins),
             frozenset((*also, *doubtful)),
             "; ".join(filter(None, (several, doubt))),
@@ -115,26 +122,26 @@ def _cuda(images: Sequence[Candidate], device: NvidiaArch, *, all_minors: bool) 
         highest = max((arch.number, arch.suffix == "a") for _, arch, _ in texts)
         own = [fit for fit in texts if (fit[1].number, fit[1].suffix == "a") == highest]
         family = [number for number, arch, _ in texts if arch.suffix == "f"]
-        return Served(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
-    return Served(frozenset(), frozenset(doubtful), doubt)
+        return ImagesForDevice(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
+    return ImagesForDevice(frozenset(), frozenset(doubtful), doubt)
 
 
-def _doubt(images: Sequence[Candidate], device: NvidiaArch) -> str:
+def _doubt(images: Sequence[CandidateImage], device: NvidiaArch) -> str:
     """Return what is not known of some images, in the words of ``explain``."""
     names = ", ".join(dict.fromkeys(image.arch for image in images))
     if not names:
         return ""
-    if all(cuda.judge(image, device).rule == "C3" for image in images):
+    if all(cuda.cuda_fit(image, device).rule == "C3" for image in images):
         return f"drivers of CUDA 12 refuse cubins for {names} on Tegra, and what newer ones do is not known"
     return f"whether code for {names} runs there is not known"
 
 
 def _fitting(
-    images: Sequence[Candidate], device: NvidiaArch
-) -> tuple[list[tuple[int, NvidiaArch, Ruling]], list[tuple[int, NvidiaArch, Ruling]], list[int]]:
+    images: Sequence[CandidateImage], device: NvidiaArch
+) -> tuple[list[tuple[int, NvidiaArch, LoadRule]], list[tuple[int, NvidiaArch, LoadRule]], list[int]]:
     """Return the cubins and the PTX that fit, and the cubins of which nobody knows whether they do."""
-    cubins: list[tuple[int, NvidiaArch, Ruling]] = []
-    texts: list[tuple[int, NvidiaArch, Ruling]] = []
+    cubins: list[tuple[int, NvidiaArch, LoadRule]] = []
+    texts: list[tuple[int, NvidiaArch, LoadRule]] = []
     doubtful = []
     for number, image in enumerate(images):
         # Other forms hold a cubin or PTX in turn, and the outer one says for which architecture.
@@ -143,7 +150,7 @@ def _fitting(
             arch = parse_nvidia(name)
             if arch is None or image.form in LINKED:
                 continue
-            ruling = loads(arch, device, form)
+            ruling = can_load(arch, device, form)
             if ruling.answer:
                 (texts if form == "ptx" else cubins).append((number, arch, ruling))
             elif not ruling.is_certain:
@@ -155,13 +162,13 @@ def _fitting(
 LINKED = cuda.LINKED
 
 
-def links_for(image: Candidate, device: NvidiaArch) -> bool:
+def can_link_for(image: CandidateImage, device: NvidiaArch) -> bool:
     """Return whether code for linkers can become code for a device: it is for no higher number."""
     arch = parse_nvidia(image.arch)
     return arch is None or arch.number <= device.number
 
 
-def _amd(images: Sequence[Candidate], offload: str, device: Device, *, is_kpack: bool) -> Served:
+def _amd(images: Sequence[CandidateImage], offload: str, device: Device, *, is_kpack: bool) -> ImagesForDevice:
     needed = set()
     unserved = []
     for state in device.states:
@@ -171,34 +178,34 @@ def _amd(images: Sequence[Candidate], offload: str, device: Device, *, is_kpack:
         else:
             needed.add(taken)
     doubt = f"nothing is for {', '.join(unserved)}" if needed and unserved else ""
-    return Served(frozenset(needed), frozenset(), doubt)
+    return ImagesForDevice(frozenset(needed), frozenset(), doubt)
 
 
-def _taken_by_amd(images: Sequence[Candidate], offload: str, state: str, *, is_kpack: bool) -> int | None:
+def _taken_by_amd(images: Sequence[CandidateImage], offload: str, state: str, *, is_kpack: bool) -> int | None:
     from fatpack.target.choice import hip, kpack, openmp
 
     if is_kpack:
         archs = [image.arch for image in images]
-        answer = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
+        answer = kpack.select_kpack_archive(kpack.candidate_archives([archs], state), lambda _, arch: arch in archs)
         return archs.index(answer.arch) if answer.outcome == "runs" else None
     if offload == "openmp":
-        return openmp.choose(images, state).image
-    return hip.choose(images, state).image
+        return openmp.select_openmp_image(images, state).image
+    return hip.select_hip_image(images, state).image
 
 
-def _intel(images: Sequence[Candidate], device: Device) -> Served:
+def _intel(images: Sequence[CandidateImage], device: Device) -> ImagesForDevice:
     from fatpack.target.choice import sycl
 
     for adapter in ("level-zero", "opencl-cpu"):
-        answer = sycl.choose(images, device.arch, adapter)
+        answer = sycl.select_sycl_image(images, device.arch, adapter)
         if answer.image is not None:
             taken = images[answer.image]
             # A program has an image for every group of its kernels: all for the same target are alike.
-            return Served(
+            return ImagesForDevice(
                 frozenset(
                     number
                     for number, image in enumerate(images)
                     if (image.triple, image.arch) == (taken.triple, taken.arch)
                 )
             )
-    return Served()
+    return ImagesForDevice()

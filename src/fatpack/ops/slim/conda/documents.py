@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: LIMIT: bytes of a document, which is read whole. The paths of 100,000 files take 30 MB.
-MOST = 256 << 20
+MAX_DOCUMENT_SIZE = 256 << 20
 
 #: forms in which packers write JSON: conda-build, rattler-build, Python's default, as short as can be
 _FORMS: tuple[dict[str, Any], ...] = (
@@ -24,7 +24,7 @@ _FORMS: tuple[dict[str, Any], ...] = (
 )
 
 
-class Document:
+class JsonDocument:
     """A JSON object of a package, ``title`` is its path. Raises BadValue for what is none."""
 
     def __init__(self, data: bytes, title: str, chain: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ class Document:
         return json.dumps(self.values, **form).encode("utf-8", "surrogatepass") + end
 
 
-def paths_of(document: Document) -> dict[str, dict[str, Any]]:
+def parse_paths_json(document: JsonDocument) -> dict[str, dict[str, Any]]:
     """Return the entries of ``paths.json`` by path. Raises BadValue."""
     paths = document.values.get("paths")
     if not isinstance(paths, list) or not all(isinstance(entry, dict) and "_path" in entry for entry in paths):

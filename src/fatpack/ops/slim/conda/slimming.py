@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 
-from fatpack.errors import BadValue, UsageError, in_both
-from fatpack.io.sources.pieces import sha256
-from fatpack.ops.slim.conda.documents import MOST, Document, paths_of
-from fatpack.ops.slim.conda.tars import Tar
+from fatpack.errors import BadValue, UsageError, cli_or_api
+from fatpack.io.sources.pieces import sha256_of_pieces
+from fatpack.ops.slim.conda.documents import MAX_DOCUMENT_SIZE, JsonDocument, parse_paths_json
+from fatpack.ops.slim.conda.tars import TarEdit
 from fatpack.packages.zip import proving
-from fatpack.packages.zip.content import content
-from fatpack.packages.zip.deflating import packed
-from fatpack.packages.zip.writing import Change, exchanged, listed
+from fatpack.packages.zip.content import open_content
+from fatpack.packages.zip.deflating import pack_content
+from fatpack.packages.zip.writing import ZipChange, exchange_entries, read_zip_entries
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.io.source import Piece, View
-    from fatpack.ops.slim.members import Library, Slimming
+    from fatpack.ops.slim.members import PackageLibrary, Slimming
 
 #: what the build string of a package may be (CEP 26)
 _BUILD = re.compile(r"[A-Za-z0-9_.+]+")
@@ -29,7 +29,7 @@ _BUILD = re.compile(r"[A-Za-z0-9_.+]+")
 SUFFIXES = (".conda", ".tar.bz2")
 
 
-class SlimConda(Record):
+class SlimmedConda(Record):
     """A conda package with slimmed libraries, to be written under ``name``; one that stays has its old name and bytes.
 
     ``libraries`` are the files that were looked at; what each takes in the package nobody knows, as they are compressed
@@ -38,12 +38,12 @@ class SlimConda(Record):
 
     name: str
     pieces: Sequence[Piece]
-    libraries: tuple[Library, ...]
+    libraries: tuple[PackageLibrary, ...]
     notes: tuple[str, ...]
     is_changed: bool
     before: View
-    changes: Mapping[int, Change]
-    tars: tuple[Tar, ...]
+    changes: Mapping[int, ZipChange]
+    tars: tuple[TarEdit, ...]
 
     def verify(self, after: View) -> None:
         """Raise HostError unless a file is this package, by other readers of zip and tar archives."""
@@ -51,20 +51,20 @@ class SlimConda(Record):
             return
         with ExitStack() as stack:
             if self.changes:
-                proving.verify(self.before, after, self.changes)
+                proving.verify_zip_change(self.before, after, self.changes)
                 views = []
-                for number, entry in enumerate(listed(after)):
+                for number, entry in enumerate(read_zip_entries(after)):
                     if number in self.changes:
-                        views.append(stack.enter_context(content(after, entry)).view())
+                        views.append(stack.enter_context(open_content(after, entry)).view())
             else:
                 views = [after]
             for old, view in zip(self.tars, views, strict=True):
-                new = Tar(view)
+                new = TarEdit(view)
                 stack.callback(new.close)
                 old.verify(new)
 
 
-def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimConda:
+def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimmedConda:
     """Return a package in which ``slimming`` was applied to every file that may hold device code.
 
     ``file_name`` is its own, without folder; ``build_tag`` comes in front of its build string if it changes. What was
@@ -74,22 +74,22 @@ def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, s
     """
     if file_name.endswith(".conda"):
         return _of_zip(view, file_name, slimming, build_tag, stack)
-    tar = Tar(view)
+    tar = TarEdit(view)
     stack.callback(tar.close)
     libraries = tuple(tar.slim(slimming))
     if not tar.is_changed:
         return _same(view, file_name, libraries)
-    name, notes = _describe(tar, tar, libraries, _Naming(file_name, build_tag))
-    pieces = [packed(tar.pieces(), deflates=False).stored]
-    return SlimConda(name, pieces, libraries, notes, True, view, {}, (tar,))
+    name, notes = _describe(tar, tar, libraries, _CondaNameChange(file_name, build_tag))
+    pieces = [pack_content(tar.pieces(), deflates=False).stored]
+    return SlimmedConda(name, pieces, libraries, notes, True, view, {}, (tar,))
 
 
-def _same(view: View, file_name: str, libraries: tuple[Library, ...]) -> SlimConda:
-    return SlimConda(file_name, [view], libraries, (), False, view, {}, ())
+def _same(view: View, file_name: str, libraries: tuple[PackageLibrary, ...]) -> SlimmedConda:
+    return SlimmedConda(file_name, [view], libraries, (), False, view, {}, ())
 
 
-def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimConda:
-    entries = listed(view)
+def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimmedConda:
+    entries = read_zip_entries(view)
     numbers = {}
     for kind in ("pkg", "info"):
         found = [number for number, entry in enumerate(entries) if entry.name.startswith(f"{kind}-")]
@@ -107,33 +107,35 @@ def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str, stac
         numbers[kind] = found[0]
     tars = {}
     for kind, number in numbers.items():
-        tars[kind] = Tar(stack.enter_context(content(view, entries[number])).view())
+        tars[kind] = TarEdit(stack.enter_context(open_content(view, entries[number])).view())
         stack.callback(tars[kind].close)
     libraries = tuple(tars["pkg"].slim(slimming))
     if not tars["pkg"].is_changed:
         return _same(view, file_name, libraries)
-    name, notes = _describe(tars["pkg"], tars["info"], libraries, _Naming(file_name, build_tag))
+    name, notes = _describe(tars["pkg"], tars["info"], libraries, _CondaNameChange(file_name, build_tag))
     changes = {}
     for kind, number in sorted(numbers.items(), key=lambda item: item[1]):
         inner = f"{kind}-{name.removesuffix('.conda')}.tar.zst"
-        changes[number] = Change(packed(tars[kind].pieces(), deflates=entries[number].method != 0), inner)
+        changes[number] = ZipChange(pack_content(tars[kind].pieces(), deflates=entries[number].method != 0), inner)
     in_order = tuple(tars[kind] for kind in sorted(numbers, key=numbers.__getitem__))
-    return SlimConda(name, exchanged(view, changes), libraries, notes, True, view, changes, in_order)
+    return SlimmedConda(name, exchange_entries(view, changes), libraries, notes, True, view, changes, in_order)
 
 
-class _Naming(Record):
+class _CondaNameChange(Record):
     file_name: str
     build_tag: str
 
 
-def _describe(files: Tar, info: Tar, libraries: Sequence[Library], naming: _Naming) -> tuple[str, tuple[str, ...]]:
+def _describe(
+    files: TarEdit, info: TarEdit, libraries: Sequence[PackageLibrary], naming: _CondaNameChange
+) -> tuple[str, tuple[str, ...]]:
     """Bring ``paths.json`` and ``index.json`` in step with the files; return the new name and notes."""
     index = _document(info, "info/index.json")
     name = _name(index, naming)
     info.put("info/index.json", [index.written()])
     notes = []
     paths = _document(info, "info/paths.json")
-    entries = paths_of(paths)
+    entries = parse_paths_json(paths)
     new: dict[str, tuple[str, int]] = {}
     for library in libraries:
         if library.is_changed:
@@ -150,26 +152,26 @@ def _describe(files: Tar, info: Tar, libraries: Sequence[Library], naming: _Nami
     return name, tuple(notes)
 
 
-def _document(info: Tar, name: str) -> Document:
+def _document(info: TarEdit, name: str) -> JsonDocument:
     file = info.files.get(name)
-    if file is None or file.size > MOST:
+    if file is None or file.size > MAX_DOCUMENT_SIZE:
         found = "none" if file is None else f"{file.size} bytes"
         raise BadValue(
             "the package does not describe itself",
             format="conda",
             offset=info.view.offset(0),
             field=name,
-            expected=f"a file of at most {MOST} bytes",
+            expected=f"a file of at most {MAX_DOCUMENT_SIZE} bytes",
             found=found,
             hint="unpack it with cph x, and slim the folder",
             chain=info.view.chain,
         )
-    return Document(info.read(name), name, info.view.chain)
+    return JsonDocument(info.read(name), name, info.view.chain)
 
 
-def _checked(paths: Document, entry: Mapping[str, object], files: Tar, library: Library) -> str:
+def _checked(paths: JsonDocument, entry: Mapping[str, object], files: TarEdit, library: PackageLibrary) -> str:
     """Return the digest of a library before it was changed. Raises BadValue if the package says another one."""
-    digest = sha256([files.content(files.files[library.name]).view()]).hex()
+    digest = sha256_of_pieces([files.content(files.files[library.name]).view()]).hex()
     found = {"size_in_bytes": library.before, "sha256": digest}
     for field, value in found.items():
         if entry and entry.get(field) != value:
@@ -177,7 +179,7 @@ def _checked(paths: Document, entry: Mapping[str, object], files: Tar, library: 
     return digest
 
 
-def _name(index: Document, naming: _Naming) -> str:
+def _name(index: JsonDocument, naming: _CondaNameChange) -> str:
     """Return the new file name, and put the build string into the index."""
     stem, suffix = next(
         (naming.file_name.removesuffix(end), end) for end in (*SUFFIXES, "") if naming.file_name.endswith(end)
@@ -188,7 +190,7 @@ def _name(index: Document, naming: _Naming) -> str:
         hint = f"give it the name back that it had: {expected}.conda or {expected}.tar.bz2"
         raise UsageError(f"{naming.file_name} is not the name of this package", hint=hint)
     if not naming.build_tag:
-        option = in_both("--build-tag slim", "build_tag='slim'")
+        option = cli_or_api("--build-tag slim", "build_tag='slim'")
         raise UsageError(
             f"{naming.file_name} changes, and two different files must not have one name",
             hint=f"{option} puts a word in front of its build string",

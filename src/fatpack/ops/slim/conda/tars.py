@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fatpack.codec.whole import compressed
+from fatpack.codec.whole import compress_stream
 from fatpack.errors import FatpackError
 from fatpack.io.source import View
-from fatpack.io.sources.pieces import PiecesSource, sha256
-from fatpack.ops.slim.members import Library, attempt, is_looked_at
-from fatpack.packages.compression import method_of
-from fatpack.packages.growing import Growing
-from fatpack.packages.streams import Stream
+from fatpack.io.sources.pieces import PiecesSource, sha256_of_pieces
+from fatpack.ops.slim.members import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.packages.compression import detect_compression
+from fatpack.packages.growing import LazyInflatedMember
+from fatpack.packages.streams import InflatedStream
 from fatpack.packages.tar import proving
-from fatpack.packages.tar.writing import exchanged, files
-from fatpack.packages.within import Within
+from fatpack.packages.tar.writing import exchange_files, read_files
+from fatpack.packages.within import SubRangeSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, Source
     from fatpack.ops.slim.members import Slimming
-    from fatpack.packages.tar.writing import File
+    from fatpack.packages.tar.writing import StoredTarFile
 
 
-class Tar:
+class TarEdit:
     """A tar archive, compressed or not. Close it when what was made of it is written.
 
     ``digests`` and ``sizes`` are those of the files that are changed, by name. Raises FormatError and Unsupported.
@@ -31,24 +31,24 @@ class Tar:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.method = method_of(view) or ""
+        self.method = detect_compression(view) or ""
         self._source: Source | None = None
         if self.method:
-            stream = Stream(view, self.method, format="tar")
+            stream = InflatedStream(view, self.method, format="tar")
             name = view.chain[-1] if view.chain else ""
             budget, origin = view.source.budget, view.source
-            self._source = Growing(stream, None, name, present=len(view), budget=budget, origin=origin)
+            self._source = LazyInflatedMember(stream, None, name, present=len(view), budget=budget, origin=origin)
             self._source.check()
         self.plain = view if self._source is None else self._source.view()
-        self.files = {file.name: file for file in files(self.plain)}
+        self.files = {file.name: file for file in read_files(self.plain)}
         self._contents: dict[int, Sequence[Piece]] = {}
         self.digests: dict[str, bytes] = {}
         self.sizes: dict[str, int] = {}
 
-    def content(self, file: File) -> Source:
+    def content(self, file: StoredTarFile) -> Source:
         """Return a source of a file."""
         outer = self.view.chain[-1] if self.view.chain else self.view.source.name
-        return Within(self.plain.slice(file.at, file.size), f"{outer}!{file.name}")
+        return SubRangeSource(self.plain.slice(file.at, file.size), f"{outer}!{file.name}")
 
     def read(self, name: str) -> bytes:
         """Return the content of a file."""
@@ -58,22 +58,22 @@ class Tar:
     def put(self, name: str, content: Sequence[Piece]) -> None:
         """Exchange the content of a file."""
         self._contents[self.files[name].at] = content
-        self.digests[name], self.sizes[name] = sha256(content), sum(map(len, content))
+        self.digests[name], self.sizes[name] = sha256_of_pieces(content), sum(map(len, content))
 
-    def slim(self, slimming: Slimming) -> Iterator[Library]:
+    def slim(self, slimming: Slimming) -> Iterator[PackageLibrary]:
         """Apply ``slimming`` to every file that may hold device code; yield what was looked at."""
         for name, file in self.files.items():
-            if name.startswith("info/") or not file.size or not is_looked_at(name):
+            if name.startswith("info/") or not file.size or not may_hold_device_code(name):
                 continue
             view = self.content(file).view()
-            outcome = attempt(slimming, view)
+            outcome = try_to_slim(slimming, view)
             if isinstance(outcome, FatpackError):
-                yield Library(name, file.size, file.size, None, None, None, outcome)
+                yield PackageLibrary(name, file.size, file.size, None, None, None, outcome)
                 continue
             if outcome.is_changed:
                 outcome.verify(view, PiecesSource(outcome.pieces, name).view())
                 self.put(name, outcome.pieces)
-            yield Library(name, file.size, self.sizes.get(name, file.size), None, None, outcome)
+            yield PackageLibrary(name, file.size, self.sizes.get(name, file.size), None, None, outcome)
 
     @property
     def is_changed(self) -> bool:
@@ -82,12 +82,12 @@ class Tar:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the archive as it is then, compressed as it was."""
-        new = exchanged(self.plain, self._contents)
-        yield from compressed(new, self.method, sum(map(len, new)))
+        new = exchange_files(self.plain, self._contents)
+        yield from compress_stream(new, self.method, sum(map(len, new)))
 
-    def verify(self, after: Tar) -> None:
+    def verify(self, after: TarEdit) -> None:
         """Raise HostError unless another archive is this one with its changes."""
-        proving.verify(self.plain, after.plain, self.digests)
+        proving.verify_tar_change(self.plain, after.plain, self.digests)
 
     def close(self) -> None:
         """Let go what was inflated."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from fatpack import hosts
 from fatpack.errors import FormatError
-from fatpack.hosts.relaying import NewContent
+from fatpack.hosts.relaying import NewSectionContent
 from fatpack.io.source import is_in_file
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.open import open_pointers
 from fatpack.runtime.registration import pointing
-from fatpack.runtime.sycl.described import described
-from fatpack.scanner import Found
+from fatpack.runtime.sycl.described import find_described_images
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _ZEROS = bytes(1 << 16)
 _FOR_TOOLS = ".tgtimg"
 
 
-class Erasable(Record):
+class ZeroableImage(Record):
     """An image in whose place zeros may be, and where it is in the file: ``start`` and ``end``, from the view's."""
 
     image: FoundImage
@@ -45,39 +45,39 @@ class Erasable(Record):
     end: int
 
 
-def is_described(item: Found) -> bool:
+def may_be_described(item: FoundContainer) -> bool:
     """Return whether a container may be one of whose images records tell: offload binaries, and SYCL's raw images."""
     return item.format == _OFFLOAD or (item.format == _BUNDLE and item.container.attrs.get("flavour") == "linked")
 
 
-def is_erased(image: FoundImage) -> bool:
+def is_all_zero(image: FoundImage) -> bool:
     """Return whether nothing but zeros is left of an image."""
     stored = image.as_stored
     return stored.compression is None and bool(len(stored.data)) and stored.data.is_zero()
 
 
-def present(items: Sequence[Found | Finding]) -> list[Found | Finding]:
+def drop_empty(items: Sequence[FoundContainer | Finding]) -> list[FoundContainer | Finding]:
     """Return what a scan found in a linked file, without the images in whose place zeros are."""
-    found: list[Found | Finding] = []
+    found: list[FoundContainer | Finding] = []
     for item in items:
-        if isinstance(item, Found) and is_described(item) and any(map(is_erased, item.images)):
-            found.append(item.replace(images=tuple(image for image in item.images if not is_erased(image))))
+        if isinstance(item, FoundContainer) and may_be_described(item) and any(map(is_all_zero, item.images)):
+            found.append(item.replace(images=tuple(image for image in item.images if not is_all_zero(image))))
         else:
             found.append(item)
     return found
 
 
-def erasable(view: View, host: str, left: Sequence[Found]) -> dict[int, Erasable]:
+def zeroable_images(view: View, host: str, left: Sequence[FoundContainer]) -> dict[int, ZeroableImage]:
     """Return the images of some containers in whose place zeros may be, by the ``id()`` of the image.
 
     Raises FormatError for a damaged file.
     """
-    by_section: dict[int, list[Found]] = {}
+    by_section: dict[int, list[FoundContainer]] = {}
     for item in left:
-        if is_described(item) and item.index is not None and item.view.source is view.source:
+        if may_be_described(item) and item.index is not None and item.view.source is view.source:
             by_section.setdefault(item.index, []).append(item)
     whole = {number: (start, end) for start, end, _, number in hosts.sections(host, view)} if by_section else {}
-    found: dict[int, Erasable] = {}
+    found: dict[int, ZeroableImage] = {}
     for index, inside in by_section.items():
         if index in whole:
             found |= {id(one.image): one for one in _of_section(view, host, index, whole[index], inside)}
@@ -85,21 +85,21 @@ def erasable(view: View, host: str, left: Sequence[Found]) -> dict[int, Erasable
 
 
 def _of_section(
-    view: View, host: str, index: int, section: tuple[int, int], inside: Sequence[Found]
-) -> Iterator[Erasable]:
-    low = program(view, host).address(index)
+    view: View, host: str, index: int, section: tuple[int, int], inside: Sequence[FoundContainer]
+) -> Iterator[ZeroableImage]:
+    low = open_pointers(view, host).address(index)
     if not low:
         return
     high = low + section[1] - section[0]
-    records = described(view, host, low, high)
+    records = find_described_images(view, host, low, high)
     if records is None or not records.images:
         return
     try:
-        seen = pointing.symbols(view, host, low, high, only_visible=True)
+        seen = pointing.symbols_between(view, host, low, high, only_visible=True)
     except FormatError:
         return
     tables = [
-        (program(view, host).address(number), end - start)
+        (open_pointers(view, host).address(number), end - start)
         for start, end, name, number in hosts.sections(host, view)
         if name == _FOR_TOOLS
     ]
@@ -122,10 +122,10 @@ def _of_section(
                 if len(item.images) != 1 or bounds not in records.images:
                     continue
             if not any(bounds[0] <= value < bounds[1] for value in strange):
-                yield Erasable(image, bounds[0] - low + section[0], bounds[1] - low + section[0])
+                yield ZeroableImage(image, bounds[0] - low + section[0], bounds[1] - low + section[0])
 
 
-def erased(view: View, host: str, going: Collection[Erasable]) -> list[NewContent]:
+def zero_patches(view: View, host: str, going: Collection[ZeroableImage]) -> list[NewSectionContent]:
     """Return the sections of some images with zeros in the place of these."""
     contents = []
     for start, end, _, index in hosts.sections(host, view):
@@ -137,5 +137,5 @@ def erased(view: View, host: str, going: Collection[Erasable]) -> list[NewConten
             pieces += [_ZEROS[: last - place] for place in range(first, last, len(_ZEROS))]
             at = last
         if inside:
-            contents.append(NewContent(index, (*pieces, view.slice(at, end - at))))
+            contents.append(NewSectionContent(index, (*pieces, view.slice(at, end - at))))
     return contents

@@ -11,7 +11,7 @@ that are not zero: nobody knows who looks for them.
 
 from __future__ import annotations
 
-from fatpack.hosts.relaying import Move
+from fatpack.hosts.relaying import ContainerMove
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-class Block(Record):
+class PlacedContainer(Record):
     """A container of a section: where it is, from the section's start, and the bytes that take its place.
 
     ``align`` is what its address is a multiple of; one that ``is_fixed`` keeps its address.
@@ -39,14 +39,14 @@ class Block(Record):
         return sum(map(len, self.pieces))
 
 
-class Laid(Record):
+class CompactedSection(Record):
     """The new bytes of a section, and the containers that moved or shrank.
 
     ``strays`` are the ranges between containers that are not zero and stayed, from the section's start.
     """
 
     pieces: Sequence[Piece]
-    moves: Sequence[Move]
+    moves: Sequence[ContainerMove]
     strays: Sequence[tuple[int, int]]
 
     @property
@@ -55,14 +55,14 @@ class Laid(Record):
         return sum(map(len, self.pieces))
 
 
-def lay_down(section: View, address: int, blocks: Sequence[Block]) -> Laid:
+def compact_section(section: View, address: int, blocks: Sequence[PlacedContainer]) -> CompactedSection:
     """Return a section with its containers laid down again. ``address`` is the section's at run time.
 
     Blocks are in order and do not overlap, and none has more bytes than its place has. Nothing comes to a higher
     address than it had.
     """
     pieces: list[Piece] = []
-    moves: list[Move] = []
+    moves: list[ContainerMove] = []
     strays: list[tuple[int, int]] = []
     used = at = 0
 
@@ -83,12 +83,12 @@ def lay_down(section: View, address: int, blocks: Sequence[Block]) -> Laid:
         put(place, block.pieces)
         if place != block.start or block.size != block.end - block.start:
             old_size, new_size = block.end - block.start, block.size
-            moves.append(Move(address + block.start, old_size, address + place, new_size))
+            moves.append(ContainerMove(address + block.start, old_size, address + place, new_size))
         at = block.end
     for start, end in _strays(section, at, len(section)):
         put(start, [section.slice(start, end - start)])
         strays.append((start, end))
-    return Laid(pieces, moves, strays)
+    return CompactedSection(pieces, moves, strays)
 
 
 def _strays(section: View, start: int, end: int) -> list[tuple[int, int]]:

@@ -10,26 +10,26 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from fatpack import hosts
-from fatpack.errors import HostError, counted
-from fatpack.hosts.relaying import NewContent, Relay
+from fatpack.errors import HostError, pluralize
+from fatpack.hosts.relaying import NewSectionContent, ShrinkRequest
 from fatpack.model import Finding
 from fatpack.ops import writing
-from fatpack.ops.slim.linked.laying import Block, lay_down
+from fatpack.ops.slim.linked.laying import PlacedContainer, compact_section
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import HOSTS, program
+from fatpack.runtime.pointers.open import HOSTS, open_pointers
 from fatpack.runtime.registration import cuda, pointing
-from fatpack.scanner import Found
+from fatpack.scanner import FoundContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from fatpack.hosts import Site
-    from fatpack.hosts.relaying import Move
+    from fatpack.hosts import CodeSection
+    from fatpack.hosts.relaying import ContainerMove
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
-    from fatpack.ops.writing import Changes
-    from fatpack.runtime.registration.pointing import Pointings
+    from fatpack.ops.writing import ImageChanges
+    from fatpack.runtime.registration.pointing import ContainerPointers
 
 #: format → what the addresses of its containers are multiples of: HIP's runtime maps bundles by page
 _ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
@@ -40,7 +40,7 @@ _LEFT = "left as it is"
 _PRELINKED = "__nv_rel"
 
 
-class Linked(Record):
+class LinkedProgramFile(Record):
     """A linked file and what leads to its containers.
 
     ``sites`` are its sections of device code by number, ``found`` the containers in each, in order; ``left`` are
@@ -49,10 +49,10 @@ class Linked(Record):
 
     view: View
     host: str
-    sites: Mapping[int, Site]
-    found: Mapping[int, Sequence[Found]]
-    left: Sequence[Found]
-    pointings: Pointings
+    sites: Mapping[int, CodeSection]
+    found: Mapping[int, Sequence[FoundContainer]]
+    left: Sequence[FoundContainer]
+    pointings: ContainerPointers
 
     @property
     def together(self) -> frozenset[int]:
@@ -66,11 +66,11 @@ class Linked(Record):
         )
 
 
-def linked(view: View, host: str, items: Sequence[Found | Finding]) -> Linked:
+def take_apart(view: View, host: str, items: Sequence[FoundContainer | Finding]) -> LinkedProgramFile:
     """Return a linked file with what a scan found in it, taken apart by sections. Raises HostError, FormatError."""
     if host not in HOSTS:
         raise HostError(f"a linked file of kind {host} is not slimmed", hint="slim the objects, and link them again")
-    places = list(hosts.room(host).locate(view))
+    places = list(hosts.get_host(host).locate(view))
     # A site may start at its first container, and what is in front of it stays in the section.
     whole = {number: view.slice(start, end - start) for start, end, _, number in hosts.sections(host, view)}
     sites = {
@@ -78,43 +78,45 @@ def linked(view: View, host: str, items: Sequence[Found | Finding]) -> Linked:
         for site in places
         if not isinstance(site, Finding) and site.index is not None and site.expects == hosts.CONTAINER
     }
-    found: dict[int, list[Found]] = {}
-    left: list[Found] = []
+    found: dict[int, list[FoundContainer]] = {}
+    left: list[FoundContainer] = []
     for item in items:
-        if isinstance(item, Found):
+        if isinstance(item, FoundContainer):
             is_inside = item.index in sites and item.format in _ALIGN and item.view.source is view.source
             is_inside = is_inside and item.container.attrs.get("flavour") != "linked"  # images, and no container
             (found.setdefault(item.index or 0, []) if is_inside else left).append(item)
     ordered = {index: sorted(inside, key=lambda one: one.view.start) for index, inside in found.items()}
-    return Linked(view, host, sites, ordered, left, pointing.pointings(view, host, places))
+    return LinkedProgramFile(view, host, sites, ordered, left, pointing.find_container_pointers(view, host, places))
 
 
-class Change(Record):
+class LinkedChange(Record):
     """What becomes of the sections in which an image goes, and in ``notes`` what is to be known about it.
 
     ``unchanged`` are the ``id()`` of containers that stay as they are although an image of them was to go.
     """
 
-    relay: Relay
+    relay: ShrinkRequest
     notes: tuple[str, ...]
     unchanged: frozenset[int]
 
 
-def relay(file: Linked, changes: Changes, reshaped: Callable[[Found], Found]) -> Change:
+def plan_shrink(
+    file: LinkedProgramFile, changes: ImageChanges, reshaped: Callable[[FoundContainer], FoundContainer]
+) -> LinkedChange:
     """Return what becomes of the sections in which an image goes. ``reshaped`` returns a container as it is written.
 
     Raises what writing the containers raises.
     """
-    reader = program(file.view, file.host)
-    contents: list[NewContent] = []
-    moves: list[Move] = []
+    reader = open_pointers(file.view, file.host)
+    contents: list[NewSectionContent] = []
+    moves: list[ContainerMove] = []
     notes: list[str] = []
     unchanged: set[int] = set()
     for index, inside in file.found.items():
         if any(id(image) in changes for found in inside for image in found.images):
             part = _part(file, index, reader.address(index))
             notes += part.notes
-            blocks = _blocks(part, writing.changed(list(map(reshaped, inside)), changes))
+            blocks = _blocks(part, writing.changed_containers(list(map(reshaped, inside)), changes))
             for found, block in zip(inside, blocks, strict=True):
                 if block.is_old and any(id(image) in changes for image in found.images):
                     unchanged.add(id(found))
@@ -122,19 +124,19 @@ def relay(file: Linked, changes: Changes, reshaped: Callable[[Found], Found]) ->
                         notes.append(
                             f"the {found.format} at {found.container.span.start:#x} would be larger then: {_LEFT}"
                         )
-            laid = lay_down(part.site.data, part.address, [block.block for block in blocks])
+            laid = compact_section(part.site.data, part.address, [block.block for block in blocks])
             if not laid.moves:
                 continue
-            contents.append(NewContent(index, tuple(laid.pieces)))
+            contents.append(NewSectionContent(index, tuple(laid.pieces)))
             moves += laid.moves
             for start, end in laid.strays:
                 place = f"{part.site.data.offset(start):#x} in {part.site.section}"
                 notes.append(f"{end - start} bytes at {place} belong to no container, and stay")
-    relay = Relay(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
-    return Change(relay, tuple(notes), frozenset(unchanged))
+    relay = ShrinkRequest(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
+    return LinkedChange(relay, tuple(notes), frozenset(unchanged))
 
 
-def _pointers(file: Linked, moves: Sequence[Move]) -> Iterator[tuple[int, int]]:
+def _pointers(file: LinkedProgramFile, moves: Sequence[ContainerMove]) -> Iterator[tuple[int, int]]:
     """Yield the words that hold other addresses then, with these."""
     now = {move.old: move.new for move in moves if move.old != move.new}
     for item in file.pointings.items:
@@ -142,12 +144,12 @@ def _pointers(file: Linked, moves: Sequence[Move]) -> Iterator[tuple[int, int]]:
             yield item.word, now[item.target]
 
 
-class _Part(Record):
+class _ContainerSection(Record):
     """A section of containers: its ``address``, and what keeps its address (``fixed``) or all its bytes (``whole``)."""
 
-    site: Site
+    site: CodeSection
     address: int
-    inside: Sequence[Found]
+    inside: Sequence[FoundContainer]
     fixed: frozenset[int]
     whole: frozenset[int]
 
@@ -156,10 +158,10 @@ class _Part(Record):
         """What is to be known about containers that do not move."""
         notes = []
         if self.whole:
-            number = counted(len(self.whole), "container")
+            number = pluralize(len(self.whole), "container")
             notes.append(f"{number} of {self.site.section} is led into by what is no record: {_LEFT}")
         if self.fixed - self.whole:
-            number = counted(len(self.fixed - self.whole), "container")
+            number = pluralize(len(self.fixed - self.whole), "container")
             notes.append(f"{number} of {self.site.section} may be reached without a record: not moved")
         return notes
 
@@ -167,30 +169,32 @@ class _Part(Record):
 class _NewBlock(Record):
     """A container with its new bytes, or with those that it had (``is_old``)."""
 
-    block: Block
+    block: PlacedContainer
     is_old: bool
 
 
-def _part(file: Linked, index: int, address: int) -> _Part:
+def _part(file: LinkedProgramFile, index: int, address: int) -> _ContainerSection:
     site, inside = file.sites[index], file.found[index]
-    return _Part(site, address, inside, *_fixed(file, site, address, inside))
+    return _ContainerSection(site, address, inside, *_fixed(file, site, address, inside))
 
 
-def _blocks(part: _Part, contents: Iterable[Sequence[Piece] | None]) -> list[_NewBlock]:
+def _blocks(part: _ContainerSection, contents: Iterable[Sequence[Piece] | None]) -> list[_NewBlock]:
     """Return the containers of a section with their new contents; None is what is left of one without images."""
     blocks = []
     for found, content in zip(part.inside, contents, strict=True):
         start, end = found.view.start - part.site.data.start, found.view.end - part.site.data.start
-        pieces: Sequence[Piece] = writing.emptied(found) if content is None else content
+        pieces: Sequence[Piece] = writing.empty_container(found) if content is None else content
         is_old = id(found) in part.whole or sum(map(len, pieces)) > end - start
         align = _ALIGN[found.format]
         align = min(align, (part.address + start) & -(part.address + start) or align)
         new = [found.view] if is_old else pieces
-        blocks.append(_NewBlock(Block(start, end, new, align, is_fixed=id(found) in part.fixed), is_old))
+        blocks.append(_NewBlock(PlacedContainer(start, end, new, align, is_fixed=id(found) in part.fixed), is_old))
     return blocks
 
 
-def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> tuple[frozenset[int], frozenset[int]]:
+def _fixed(
+    file: LinkedProgramFile, site: CodeSection, address: int, inside: Sequence[FoundContainer]
+) -> tuple[frozenset[int], frozenset[int]]:
     """Return the ``id()`` of the containers of a section that must keep their addresses, and of those with all bytes.
 
     Bytes stay where something else than a record leads behind the first of them: it must find there what was there.
@@ -200,7 +204,7 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
     high = address + len(site.data)
     known = {item.target for item in file.pointings.items}
     words = {item.word for item in file.pointings.items}
-    led = pointing.strangers(file.view, file.host, address, high, words)
+    led = pointing.unrelated_words(file.view, file.host, address, high, words)
     if led is None:
         return frozenset(starts), frozenset(starts)
     strangers = led.words
@@ -214,7 +218,7 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
     # What a device link left that had nothing to link is in no record; anything else may be loaded by the code itself.
     unknown = [found for found in inside if starts[id(found)] not in known]
     loose = [found for found in unknown if file.pointings.is_whole and known and _has_nothing(file, found)]
-    addresses = pointing.others(file.view, file.host, address, high) if loose else []
+    addresses = pointing.other_references(file.view, file.host, address, high) if loose else []
     free = {
         id(found)
         for found in loose
@@ -223,13 +227,13 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
     return frozenset(fixed | {id(found) for found in unknown} - free), frozenset(whole)
 
 
-def _in_place(found: Found) -> Sequence[Image]:
+def _in_place(found: FoundContainer) -> Sequence[Image]:
     """Return the images of a container that lie in it as they are."""
     return [] if "compression" in found.container.attrs else [image.as_stored for image in found.images]
 
 
-def _has_nothing(file: Linked, found: Found) -> bool:
-    return found.format == "cuda-fatbin" and cuda.has_nothing(file.view, found.view.start)
+def _has_nothing(file: LinkedProgramFile, found: FoundContainer) -> bool:
+    return found.format == "cuda-fatbin" and cuda.registers_nothing(file.view, found.view.start)
 
 
 def _is_any_within(addresses: Sequence[int], start: int, end: int) -> bool:

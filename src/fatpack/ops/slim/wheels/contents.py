@@ -6,15 +6,15 @@ import hashlib
 
 from fatpack.errors import BadValue, HostError, Unsupported
 from fatpack.ops.slim.wheels import headers, names, record
-from fatpack.packages.zip.content import content
-from fatpack.packages.zip.writing import listed
+from fatpack.packages.zip.content import open_content
+from fatpack.packages.zip.writing import read_zip_entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import Source, View
-    from fatpack.ops.slim.wheels.names import Name
-    from fatpack.ops.slim.wheels.record import Line
-    from fatpack.packages.zip.directory import Entry
+    from fatpack.ops.slim.wheels.names import WheelName
+    from fatpack.ops.slim.wheels.record import RecordLine
+    from fatpack.packages.zip.directory import ZipEntry
 
 #: LIMIT: bytes of RECORD, METADATA and WHEEL, each read whole. A RECORD of 100,000 files has 12 MB.
 _TEXT = 64 << 20
@@ -23,17 +23,17 @@ _TEXT = 64 << 20
 _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 
-class Wheel:
+class WheelContents:
     """A wheel that may be changed: ``entries`` are its files, ``info`` is the name of its ``.dist-info`` folder.
 
     Raises FormatError, HostError for what cannot be changed, Unsupported for a version of wheels that is not known,
     each before a library is read.
     """
 
-    def __init__(self, view: View, name: Name) -> None:
+    def __init__(self, view: View, name: WheelName) -> None:
         self.view = view
         self.name = name
-        self.entries = listed(view)
+        self.entries = read_zip_entries(view)
         self._places = {entry.name: number for number, entry in enumerate(self.entries)}
         self.info = self._info()
         self._check_version()
@@ -58,13 +58,13 @@ class Wheel:
 
     def open(self, number: int) -> Source:
         """Return a source of a file, which the caller closes. Raises FormatError and Unsupported."""
-        source = content(self.view, self.entries[number])
+        source = open_content(self.view, self.entries[number])
         source.budget = self.view.source.budget
         return source
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[RecordLine]:
         """Return the lines of RECORD. Raises FormatError."""
-        return record.parsed(self.text("RECORD"), (*self.view.chain, self.info_file("RECORD")))
+        return record.parse_record(self.text("RECORD"), (*self.view.chain, self.info_file("RECORD")))
 
     def refuse_signed(self) -> None:
         """Raise HostError for a wheel whose RECORD is signed, or that names a file twice."""
@@ -95,11 +95,11 @@ class Wheel:
         return found[0]
 
     def _check_version(self) -> None:
-        version = headers.value(self.text("WHEEL"), "Wheel-Version")
+        version = headers.header_value(self.text("WHEEL"), "Wheel-Version")
         if version.partition(".")[0] != "1":
             text = f"wheels of version {version or 'unknown'}"
             raise Unsupported(text, hint="fatpack knows version 1", chain=self.view.chain)
-        stated = headers.value(self.text("METADATA"), "Version")
+        stated = headers.header_value(self.text("METADATA"), "Version")
         if not names.is_same_version(stated, self.name.version):
             text = "it is another one in the file's name"
             raise self.wrong(text, "Version", self.name.version, stated, at=self.info_file("METADATA"))
@@ -120,7 +120,7 @@ class Wheel:
             chain=self.view.chain,
         )
 
-    def disagreement(self, line: Line, source: Source) -> BadValue | None:
+    def disagreement(self, line: RecordLine, source: Source) -> BadValue | None:
         """Return what a line of RECORD and the file that it names disagree about, None if they agree.
 
         Raises FormatError for a file that cannot be read.
@@ -135,11 +135,11 @@ class Wheel:
         digest = hashlib.new(line.hash_name, usedforsecurity=False)
         for piece in source.once(0, source.size):
             digest.update(piece)
-        found = record.encoded(digest.digest())
+        found = record.encode_digest(digest.digest())
         if found != line.digest.rstrip("="):
             return self._other(entry, line.hash_name, line.digest, found)
         return None
 
-    def _other(self, entry: Entry, field: str, expected: str, found: str) -> BadValue:
+    def _other(self, entry: ZipEntry, field: str, expected: str, found: str) -> BadValue:
         hint = "the wheel was changed after it was made: get it again, or pack it anew: wheel unpack, wheel pack"
         return self.wrong("RECORD says something else", field, expected, found, hint=hint, at=entry.name)

@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def value(data: bytes, name: str) -> str:
+def header_value(data: bytes, name: str) -> str:
     """Return the value of the first header of a name, "" if there is none."""
     return next((text for _, _, key, text in _headers(data) if key == name.lower()), "")
 
 
-def with_value(data: bytes, name: str, text: str, *, behind: str = "") -> bytes:
+def with_header_value(data: bytes, name: str, text: str, *, behind: str = "") -> bytes:
     """Return the bytes with a header's value exchanged; a new header comes behind the last one of the name ``behind``.
 
     Without such a header it comes first.

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import re
 
-from fatpack.errors import Unsupported, UsageError, in_both
+from fatpack.errors import Unsupported, UsageError, cli_or_api
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from fatpack.ops.slim.naming import Naming
+    from fatpack.ops.slim.naming import NameChange
 
 #: what a build tag may be (binary distribution format, "File name convention"; names allow no other characters)
 _BUILD_TAG = re.compile(r"[0-9][A-Za-z0-9_.]*")
 
 
-class Name(Record):
+class WheelName(Record):
     """A wheel's file name in its parts, spelled as they are there; ``build_tag`` is "" where there is none."""
 
     distribution: str
@@ -35,7 +35,7 @@ class Name(Record):
         return "-".join(filter(None, parts)) + ".whl"
 
 
-def parsed(file_name: str) -> Name:
+def parse_wheel_name(file_name: str) -> WheelName:
     """Return the parts of a wheel's file name. Raises UsageError for what is none."""
     utils = _packaging("utils")
     try:
@@ -44,10 +44,10 @@ def parsed(file_name: str) -> Name:
         hint = "give the wheel the name that it had: its RECORD and pip go by it"
         raise UsageError(f"{file_name} is no name of a wheel: {error}", hint=hint) from error
     distribution, version, *build, python, abi, platform = file_name.removesuffix(".whl").split("-")
-    return Name(distribution, version, build[0] if build else "", f"{python}-{abi}-{platform}")
+    return WheelName(distribution, version, build[0] if build else "", f"{python}-{abi}-{platform}")
 
 
-def renamed(old: Name, naming: Naming) -> Name:
+def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
     """Return the name of a wheel with other content. Raises UsageError where it would be the old one's, or is none."""
     if naming.is_default:
         # Installers compare the digits first that a tag begins with: with one more, they take the new wheel.
@@ -55,8 +55,8 @@ def renamed(old: Name, naming: Naming) -> Name:
         naming = naming.replace(build_tag=f"{int(number or 0) + 1}{naming.default}")
     if not (naming.build_tag or naming.local_version):
         tag, label = (
-            in_both("--build-tag 1slim", "build_tag='1slim'"),
-            in_both("--local-version slim", "local_version='slim'"),
+            cli_or_api("--build-tag 1slim", "build_tag='1slim'"),
+            cli_or_api("--local-version slim", "local_version='slim'"),
         )
         raise UsageError(
             f"{old.file_name} changes, and two different files must not have one name",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HASHES = ("sha256", "sha384", "sha512")
 
 
-class Line(Record):
+class RecordLine(Record):
     """A line as it ``stands`` in the file, and what it says; without digest ``hash_name`` is "", without size None."""
 
     stands: str
@@ -30,7 +30,7 @@ class Line(Record):
     size: int | None = None
 
 
-def parsed(data: bytes, chain: Sequence[str] = ()) -> list[Line]:
+def parse_record(data: bytes, chain: Sequence[str] = ()) -> list[RecordLine]:
     """Return the lines of a RECORD. Raises BadValue, with the offset in it, for what is none."""
     lines, at = [], 0
     for raw in data.splitlines(keepends=True):
@@ -39,15 +39,15 @@ def parsed(data: bytes, chain: Sequence[str] = ()) -> list[Line]:
     return lines
 
 
-def _line(raw: bytes, at: int, chain: Sequence[str]) -> Line:
+def _line(raw: bytes, at: int, chain: Sequence[str]) -> RecordLine:
     try:
         text = raw.decode()
         body = text.rstrip("\r\n")
         if not body:
-            return Line(text)
+            return RecordLine(text)
         ((path, stated, size),) = csv.reader([body], strict=True)
         hash_name, _, digest = stated.partition("=")
-        return Line(text, path, hash_name, digest, int(size) if size else None)
+        return RecordLine(text, path, hash_name, digest, int(size) if size else None)
     except (ValueError, csv.Error) as error:
         raise BadValue(
             "a line is not path, digest and size",
@@ -66,7 +66,9 @@ def _spelled(path: str) -> str:
     return '"' + path.replace('"', '""') + '"' if any(char in path for char in ',"\r\n') else path
 
 
-def rewritten(lines: Sequence[Line], contents: Mapping[str, tuple[bytes, int]], names: Mapping[str, str]) -> bytes:
+def rewrite_record(
+    lines: Sequence[RecordLine], contents: Mapping[str, tuple[bytes, int]], names: Mapping[str, str]
+) -> bytes:
     """Return a RECORD in which files have other digests and sizes, by their old paths, and other paths.
 
     Each digest is by the hash that its line names.
@@ -76,7 +78,7 @@ def rewritten(lines: Sequence[Line], contents: Mapping[str, tuple[bytes, int]], 
         path, digest, size = names.get(line.path, line.path), line.digest, line.size
         if line.path in contents and line.hash_name:
             new, size = contents[line.path]
-            digest = encoded(new)
+            digest = encode_digest(new)
         if (path, digest, size) == (line.path, line.digest, line.size):
             out.append(line.stands)
             continue
@@ -86,6 +88,6 @@ def rewritten(lines: Sequence[Line], contents: Mapping[str, tuple[bytes, int]], 
     return "".join(out).encode()
 
 
-def encoded(digest: bytes) -> str:
+def encode_digest(digest: bytes) -> str:
     """Return a digest as RECORD has it."""
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.slim.members import Library, attempt, is_looked_at
+from fatpack.ops.slim.members import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.ops.slim.wheels import headers, names, record
-from fatpack.ops.slim.wheels.contents import Wheel
+from fatpack.ops.slim.wheels.contents import WheelContents
 from fatpack.packages.zip import proving
-from fatpack.packages.zip.deflating import LEVEL, packed
-from fatpack.packages.zip.writing import Change, exchanged
+from fatpack.packages.zip.deflating import LEVEL, pack_content
+from fatpack.packages.zip.writing import ZipChange, exchange_entries
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, Source, View
     from fatpack.ops.slim.members import Slimming
-    from fatpack.ops.slim.naming import Naming
-    from fatpack.ops.slim.wheels.names import Name
-    from fatpack.ops.slim.wheels.record import Line
+    from fatpack.ops.slim.naming import NameChange
+    from fatpack.ops.slim.wheels.names import WheelName
+    from fatpack.ops.slim.wheels.record import RecordLine
 
 
-class SlimWheel(Record):
+class SlimmedWheel(Record):
     """A wheel with slimmed libraries, to be written under ``name``; one that stays has its old name and bytes.
 
     ``libraries`` are the files that were looked at, in the order of the wheel; ``notes`` are what a user should know.
@@ -31,10 +31,10 @@ class SlimWheel(Record):
 
     name: str
     pieces: Sequence[Piece]
-    libraries: tuple[Library, ...]
+    libraries: tuple[PackageLibrary, ...]
     notes: tuple[str, ...]
     before: View
-    changes: Mapping[int, Change]
+    changes: Mapping[int, ZipChange]
 
     @property
     def is_changed(self) -> bool:
@@ -43,11 +43,11 @@ class SlimWheel(Record):
 
     def verify(self, after: View) -> None:
         """Raise HostError unless a file is this wheel, by another reader of zip archives; RECORD is read again."""
-        proving.verify(self.before, after, self.changes)
+        proving.verify_zip_change(self.before, after, self.changes)
         if not self.is_changed:
             return
         try:
-            wheel = Wheel(after, names.parsed(self.name))
+            wheel = WheelContents(after, names.parse_wheel_name(self.name))
             lines = {line.path: line for line in wheel.lines()}
         except FormatError as error:
             raise HostError(f"the new wheel is none: {error.describe()}", chain=after.chain) from error
@@ -55,11 +55,11 @@ class SlimWheel(Record):
             line = lines.get(wheel.entries[number].name)
             if line is None or change.content is None or not line.hash_name:
                 continue
-            if (line.digest, line.size) != (record.encoded(change.content.digest), change.content.size):
+            if (line.digest, line.size) != (record.encode_digest(change.content.digest), change.content.size):
                 raise HostError(f"RECORD of the new wheel is wrong about {line.path}", chain=after.chain)
 
 
-def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming) -> SlimWheel:
+def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: NameChange) -> SlimmedWheel:
     """Return a wheel in which ``slimming`` was applied to every file that may hold device code.
 
     ``file_name`` is the wheel's own, without folder. What changes is compressed with deflate. Every file
@@ -67,7 +67,7 @@ def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming) -
     and for a changed wheel whose ``naming`` says nothing; HostError for a signed one; FormatError where RECORD and the
     files disagree; Unsupported; and what ``slimming`` raises.
     """
-    wheel = Wheel(view, names.parsed(file_name))
+    wheel = WheelContents(view, names.parse_wheel_name(file_name))
     work = _Work(wheel, naming)
     for number, entry in enumerate(wheel.entries):
         if not entry.is_folder:
@@ -79,15 +79,15 @@ def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming) -
 class _Work:
     """What is known of a wheel so far: what becomes of its files, and what RECORD is wrong about."""
 
-    def __init__(self, wheel: Wheel, naming: Naming) -> None:
+    def __init__(self, wheel: WheelContents, naming: NameChange) -> None:
         self._wheel = wheel
         self._naming = naming
         self._lines = wheel.lines()
         self._by_path = {line.path: line for line in self._lines if line.path}
         self._wrong: list[BadValue] = []
-        self._new: Name | None = None
-        self._changes: dict[int, Change] = {}
-        self._libraries: list[Library] = []
+        self._new: WheelName | None = None
+        self._changes: dict[int, ZipChange] = {}
+        self._libraries: list[PackageLibrary] = []
         present = {entry.name for entry in wheel.entries}
         for path in self._by_path:
             if path not in present:
@@ -102,10 +102,10 @@ class _Work:
         wrong = self._wheel.disagreement(line, source) if line is not None else None
         if wrong is not None:
             self._wrong.append(wrong)
-        if not is_looked_at(entry.name) or not source.size:
+        if not may_hold_device_code(entry.name) or not source.size:
             return
-        outcome = attempt(slimming, source.view())
-        library = Library(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
+        outcome = try_to_slim(slimming, source.view())
+        library = PackageLibrary(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
         if isinstance(outcome, FatpackError):
             library = library.replace(error=outcome)
         elif not outcome.is_changed:
@@ -114,8 +114,8 @@ class _Work:
             self._check()
             outcome.verify(source.view(), PiecesSource(outcome.pieces, entry.name).view())
             hash_name, deflates = self._hash_of(line), entry.method != 0
-            new = packed(outcome.pieces, deflates=deflates, level=LEVEL, hash_name=hash_name)
-            self._changes[number] = Change(new)
+            new = pack_content(outcome.pieces, deflates=deflates, level=LEVEL, hash_name=hash_name)
+            self._changes[number] = ZipChange(new)
             library = library.replace(slimmed=outcome, after=new.size, stored_after=len(new.stored))
         self._libraries.append(library)
 
@@ -124,32 +124,32 @@ class _Work:
         self._wheel.refuse_signed()
         if self._wrong:
             raise self._wrong[0]
-        self._new = self._new or names.renamed(self._wheel.name, self._naming)
+        self._new = self._new or names.rename_wheel(self._wheel.name, self._naming)
 
-    def _hash_of(self, line: Line | None) -> str:
+    def _hash_of(self, line: RecordLine | None) -> str:
         return line.hash_name if line is not None and line.hash_name else "sha256"
 
-    def result(self) -> SlimWheel:
+    def result(self) -> SlimmedWheel:
         """Return the wheel."""
         wheel, libraries = self._wheel, tuple(self._libraries)
         if not self._changes:
             notes = tuple(f"RECORD is wrong: {wrong}" for wrong in self._wrong)
-            return SlimWheel(wheel.name.file_name, [wheel.view], libraries, notes, wheel.view, {})
+            return SlimmedWheel(wheel.name.file_name, [wheel.view], libraries, notes, wheel.view, {})
         self._check()  # what came behind the first change counts too
         assert self._new is not None
         self._describe(self._new)
-        pieces = exchanged(wheel.view, self._changes)
-        return SlimWheel(
+        pieces = exchange_entries(wheel.view, self._changes)
+        return SlimmedWheel(
             self._new.file_name, pieces, libraries, tuple(self._notes(self._new)), wheel.view, self._changes
         )
 
-    def _describe(self, new: Name) -> None:
+    def _describe(self, new: WheelName) -> None:
         """Bring names of folders, METADATA, WHEEL and RECORD in step with the new name."""
         wheel, old = self._wheel, self._wheel.name
         if new.version != old.version:
-            self._put("METADATA", headers.with_value(wheel.text("METADATA"), "Version", new.version))
+            self._put("METADATA", headers.with_header_value(wheel.text("METADATA"), "Version", new.version))
         if new.build_tag != old.build_tag:
-            text = headers.with_value(wheel.text("WHEEL"), "Build", new.build_tag, behind="Tag")
+            text = headers.with_header_value(wheel.text("WHEEL"), "Build", new.build_tag, behind="Tag")
             self._put("WHEEL", text)
         paths = self._moved(new) if new.version != old.version else {}
         contents = {
@@ -157,18 +157,18 @@ class _Work:
             for number, change in self._changes.items()
             if change.content is not None
         }
-        self._put("RECORD", record.rewritten(self._lines, contents, paths))
+        self._put("RECORD", record.rewrite_record(self._lines, contents, paths))
         for number, entry in enumerate(wheel.entries):
             if entry.name in paths:
-                self._changes[number] = self._changes.get(number, Change()).replace(name=paths[entry.name])
+                self._changes[number] = self._changes.get(number, ZipChange()).replace(name=paths[entry.name])
 
     def _put(self, name: str, text: bytes) -> None:
         number = self._wheel.number(self._wheel.info_file(name))
         hash_name = self._hash_of(self._by_path.get(self._wheel.info_file(name)))
         deflates = self._wheel.entries[number].method != 0
-        self._changes[number] = Change(packed([text], deflates=deflates, level=LEVEL, hash_name=hash_name))
+        self._changes[number] = ZipChange(pack_content([text], deflates=deflates, level=LEVEL, hash_name=hash_name))
 
-    def _moved(self, new: Name) -> dict[str, str]:
+    def _moved(self, new: WheelName) -> dict[str, str]:
         """Return the new paths of what is in folders that the version names: ``.dist-info`` and ``.data``."""
         stem, _, _ = self._wheel.info.removesuffix(".dist-info").rpartition("-")
         old = self._wheel.info.removesuffix(".dist-info")
@@ -180,7 +180,7 @@ class _Work:
                 moved[entry.name] = f"{folders[folder]}{slash}{rest}"
         return moved
 
-    def _notes(self, new: Name) -> list[str]:
+    def _notes(self, new: WheelName) -> list[str]:
         wheel, old = self._wheel, self._wheel.name
         notes = []
         for number in self._changes:

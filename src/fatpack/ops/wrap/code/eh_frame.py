@@ -7,7 +7,7 @@ that llvm-mc makes of the same directives.
 
 from __future__ import annotations
 
-from fatpack.ops.wrap.code.listing import Code, Directive, Fixup
+from fatpack.ops.wrap.code.listing import LinkerFixup, MachineCode, UnwindDirective
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _NEGATE_RA_STATE = 0x2D
 _ENCODING = 0x1B
 
 
-class Frames(Record):
+class UnwindRegisters(Record):
     """What unwinding needs to know of a processor: register numbers, the return address, and how functions start.
 
     ``slot`` is what offsets in the frame are counted in, downwards: LLVM's choice for each processor.
@@ -34,25 +34,27 @@ class Frames(Record):
     start: bytes
 
 
-FRAMES = {
+UNWIND_REGISTERS = {
     # The frame's address is rsp + 8 at a function's start, and the return address lies below it.
-    "x86_64": Frames(
+    "x86_64": UnwindRegisters(
         {"rbx": 3, "rbp": 6, "rsp": 7, "r12": 12, "r13": 13, "r14": 14},
         16,
         8,
         bytes((_DEF_CFA, 7, 8, _OFFSET | 16, 1)),
     ),
     # It is sp itself, and the return address is in x30.
-    "aarch64": Frames({f"x{number}": number for number in range(31)} | {"sp": 31}, 30, 4, bytes((_DEF_CFA, 31, 0))),
+    "aarch64": UnwindRegisters(
+        {f"x{number}": number for number in range(31)} | {"sp": 31}, 30, 4, bytes((_DEF_CFA, 31, 0))
+    ),
 }
 
 
-def eh_frame(code: Code, processor: str) -> tuple[bytes, tuple[Fixup, ...]]:
+def eh_frame(code: MachineCode, processor: str) -> tuple[bytes, tuple[LinkerFixup, ...]]:
     """Return the section for the functions of some code, and its places for the linker: where each function starts.
 
     Their symbol is ``code``, their kind ``relative32``.
     """
-    frames = FRAMES[processor]
+    frames = UNWIND_REGISTERS[processor]
     augmentation = bytes((1, _ENCODING))
     factors = bytes((1, -frames.slot & 0x7F, frames.return_address))
     cie = _entry(bytes(4) + b"\1zR\0" + factors + augmentation + frames.start, 4)
@@ -60,7 +62,7 @@ def eh_frame(code: Code, processor: str) -> tuple[bytes, tuple[Fixup, ...]]:
     for number, function in enumerate(code.functions):
         at = len(data)
         back = (at + 4).to_bytes(4, "little")
-        fixups.append(Fixup(at + 8, "relative32", "code", function.offset))
+        fixups.append(LinkerFixup(at + 8, "relative32", "code", function.offset))
         content = (
             back + bytes(4) + function.size.to_bytes(4, "little") + b"\0" + _instructions(function.directives, frames)
         )
@@ -75,7 +77,7 @@ def _entry(content: bytes, align: int, at: int = 0) -> bytes:
     return size.to_bytes(4, "little") + content + bytes(size - len(content))
 
 
-def _instructions(directives: tuple[Directive, ...], frames: Frames) -> bytes:
+def _instructions(directives: tuple[UnwindDirective, ...], frames: UnwindRegisters) -> bytes:
     data, before = bytearray(), 0
     for item in directives:
         if item.after != before:
@@ -91,7 +93,7 @@ def _advance(steps: int) -> bytes:
     return bytes((2, steps)) if steps < 0x100 else b"\3" + steps.to_bytes(2, "little")
 
 
-def _instruction(item: Directive, frames: Frames) -> bytes:
+def _instruction(item: UnwindDirective, frames: UnwindRegisters) -> bytes:
     numbers = [frames.registers[word] if word in frames.registers else int(word) for word in item.operands]
     match item.name:
         case ".cfi_def_cfa":

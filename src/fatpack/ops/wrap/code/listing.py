@@ -47,7 +47,7 @@ _BRANCHES = {"branch19": (5, 19), "branch26": (0, 26)}
 _GAP = "  "
 
 
-class Fixup(Record):
+class LinkerFixup(Record):
     """A place that the linker fills in: the kind of relocation, the symbol, and what is added to its address."""
 
     offset: int
@@ -56,7 +56,7 @@ class Fixup(Record):
     addend: int = 0
 
 
-class Directive(Record):
+class UnwindDirective(Record):
     """A directive for unwinding, and how many bytes of its function stand before it."""
 
     after: int
@@ -64,24 +64,24 @@ class Directive(Record):
     operands: tuple[str, ...]
 
 
-class Function(Record):
+class CodeFunction(Record):
     """A function of a listing: one of :data:`FUNCTIONS`, where it starts, its size in bytes, and how it unwinds."""
 
     name: str
     offset: int
     size: int
-    directives: tuple[Directive, ...]
+    directives: tuple[UnwindDirective, ...]
 
 
-class Code(Record):
+class MachineCode(Record):
     """What a listing gives: bytes, places for the linker in the order of their offsets, and functions."""
 
     data: bytes
-    fixups: tuple[Fixup, ...]
-    functions: tuple[Function, ...]
+    fixups: tuple[LinkerFixup, ...]
+    functions: tuple[CodeFunction, ...]
 
 
-def assembled(listing: str, values: Mapping[str, int], *, align: int, padding: bytes) -> Code:
+def assemble(listing: str, values: Mapping[str, int], *, align: int, padding: bytes) -> MachineCode:
     """Return the code of a listing, with functions at multiples of ``align`` bytes and ``padding`` between them.
 
     ``values`` are the numbers that it names. Raises ValueError for a line that is none of a listing, KeyError for a
@@ -105,9 +105,9 @@ class _Assembly:
     def __init__(self, values: Mapping[str, int]) -> None:
         self._values = values
         self._data = bytearray()
-        self._fixups: list[Fixup] = []
+        self._fixups: list[LinkerFixup] = []
         self._labels: dict[str, int] = {}
-        self._starts: list[tuple[str, int, list[Directive]]] = []
+        self._starts: list[tuple[str, int, list[UnwindDirective]]] = []
         self._ends: list[int] = []
         self._jumps: list[tuple[int, str, str]] = []
 
@@ -122,7 +122,7 @@ class _Assembly:
         name, _, operands = text.partition(" ")
         _, start, directives = self._starts[-1]
         words = tuple(filter(None, operands.replace(",", " ").split()))
-        directives.append(Directive(len(self._data) - start, name, words))
+        directives.append(UnwindDirective(len(self._data) - start, name, words))
 
     def instruction(self, left: str) -> None:
         text, _, place = left.partition("<")
@@ -144,13 +144,13 @@ class _Assembly:
         else:
             size = RELOCATED[kind]
             self._data += bytes(size)
-            self._fixups.append(Fixup(at if size else at - 4, kind, name))
+            self._fixups.append(LinkerFixup(at if size else at - 4, kind, name))
 
     def _fill(self, at: int, bits: int, first: int) -> None:
         word = int.from_bytes(self._data[at : at + 4], "little") | bits << first
         self._data[at : at + 4] = word.to_bytes(4, "little")
 
-    def finished(self) -> Code:
+    def finished(self) -> MachineCode:
         for at, kind, name in self._jumps:
             distance = self._labels[name] - at
             if kind in _LOCAL:
@@ -161,7 +161,7 @@ class _Assembly:
                 self._fill(at, distance // 4 & ((1 << count) - 1), first)
         ends = [*self._ends[1:], len(self._data)]
         functions = [
-            Function(name, start, end - start, tuple(directives))
+            CodeFunction(name, start, end - start, tuple(directives))
             for (name, start, directives), end in zip(self._starts, ends, strict=True)
         ]
-        return Code(bytes(self._data), tuple(self._fixups), tuple(functions))
+        return MachineCode(bytes(self._data), tuple(self._fixups), tuple(functions))

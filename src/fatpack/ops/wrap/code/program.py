@@ -13,7 +13,7 @@ read from the LLVM IR that LLVM 22 and 23 print, and compared with what that doe
 
 from __future__ import annotations
 
-from fatpack.ops.wrap.code.listing import Code, assembled
+from fatpack.ops.wrap.code.listing import MachineCode, assemble
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
-    class Listings(Protocol):
+    class ProcessorListings(Protocol):
         """The module of a processor; what each listing does is told there."""
 
         BEGIN: str
@@ -49,24 +49,24 @@ _PROCESSORS = {
 }
 
 
-class Program(Record):
+class RegistrationCode(Record):
     """What registers images: its listing, and the numbers that it names."""
 
     listing: str
     values: Mapping[str, int]
 
-    def code(self, processor: str) -> Code:
+    def code(self, processor: str) -> MachineCode:
         """Return the machine code, for the processor whose listing it is."""
         _, align, padding = _PROCESSORS[processor]
-        return assembled(self.listing, self.values, align=align, padding=padding)
+        return assemble(self.listing, self.values, align=align, padding=padding)
 
 
-def _listings(processor: str) -> Listings:
-    found: Listings = __import__(f"fatpack.ops.wrap.code.{_PROCESSORS[processor][0]}", fromlist=["BEGIN"])
+def _listings(processor: str) -> ProcessorListings:
+    found: ProcessorListings = __import__(f"fatpack.ops.wrap.code.{_PROCESSORS[processor][0]}", fromlist=["BEGIN"])
     return found
 
 
-def fatbin_program(processor: str, runtime: str, fields: Mapping[str, int]) -> Program:
+def fatbin_program(processor: str, runtime: str, fields: Mapping[str, int]) -> RegistrationCode:
     """Return what registers the fat binary of CUDA or HIP: ``runtime`` is cuda or hip.
 
     ``fields`` say where the fields of an entry are, and its size (``pitch``). With ``kind``, entries of other kinds are
@@ -84,10 +84,10 @@ def fatbin_program(processor: str, runtime: str, fields: Mapping[str, int]) -> P
         f"globals:\n{own.GLOBALS}{of_kind}{own.ENTRY}"
         f"managed:\n{managed}surface:\n{surfaces}{own.GLOBALS_END}"
     )
-    return Program(listing.format(runtime=runtime, **fields), fields)
+    return RegistrationCode(listing.format(runtime=runtime, **fields), fields)
 
 
-def descriptor_program(processor: str, prefix: str, *, at_exit: bool) -> Program:
+def descriptor_program(processor: str, prefix: str, *, at_exit: bool) -> RegistrationCode:
     """Return what hands a descriptor to ``{prefix}_register_lib``, and back to ``{prefix}_unregister_lib``.
 
     ``at_exit`` registers the second function with ``atexit``; without, the object has to name it as a destructor.
@@ -96,16 +96,16 @@ def descriptor_program(processor: str, prefix: str, *, at_exit: bool) -> Program
     return _pair(own, own.CALL_DESCRIPTOR, prefix, own.AT_EXIT if at_exit else "", {})
 
 
-def binary_program(processor: str, prefix: str, size: int) -> Program:
+def binary_program(processor: str, prefix: str, size: int) -> RegistrationCode:
     """Return what hands the address and the size of an offload binary to such functions."""
     own = _listings(processor)
     return _pair(own, own.CALL_BINARY, prefix, "", {"size": size})
 
 
-def _pair(own: Listings, call: str, prefix: str, at_exit: str, values: Mapping[str, int]) -> Program:
+def _pair(own: ProcessorListings, call: str, prefix: str, at_exit: str, values: Mapping[str, int]) -> RegistrationCode:
     register, unregister = (call.format(function=f"{prefix}_{verb}_lib", **values) for verb in _VERBS)
     listing = f"register:\n{own.BEGIN}{register}{at_exit}{own.END}unregister:\n{own.BEGIN}{unregister}{own.END}"
-    return Program(listing, values)
+    return RegistrationCode(listing, values)
 
 
 _VERBS = ("register", "unregister")

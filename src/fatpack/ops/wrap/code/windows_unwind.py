@@ -6,7 +6,7 @@ llvm-mc makes of the same directives.
 
 from __future__ import annotations
 
-from fatpack.ops.wrap.code.listing import Code, Directive, Fixup
+from fatpack.ops.wrap.code.listing import LinkerFixup, MachineCode, UnwindDirective
 
 #: numbers of the registers in unwind codes
 _REGISTERS = {"rbx": 3, "rsi": 6, "rdi": 7}
@@ -14,7 +14,7 @@ _REGISTERS = {"rbx": 3, "rsi": 6, "rdi": 7}
 _PUSH, _ALLOCATE = 0, 2
 
 
-def windows_unwind(code: Code) -> tuple[bytes, tuple[Fixup, ...], bytes]:
+def windows_unwind(code: MachineCode) -> tuple[bytes, tuple[LinkerFixup, ...], bytes]:
     """Return ``.pdata``, its places for the linker, and ``.xdata``.
 
     The symbols of the places are ``code`` and ``unwind``, their kind ``image32``: distances from the image's base.
@@ -23,13 +23,13 @@ def windows_unwind(code: Code) -> tuple[bytes, tuple[Fixup, ...], bytes]:
     for function in code.functions:
         at = len(table)
         places = (("code", function.offset), ("code", function.offset + function.size), ("unwind", len(records)))
-        fixups += [Fixup(at + 4 * number, "image32", *place) for number, place in enumerate(places)]
+        fixups += [LinkerFixup(at + 4 * number, "image32", *place) for number, place in enumerate(places)]
         table += bytes(12)
         records += _record(function.directives)
     return bytes(table), tuple(fixups), bytes(records)
 
 
-def _record(directives: tuple[Directive, ...]) -> bytes:
+def _record(directives: tuple[UnwindDirective, ...]) -> bytes:
     """Return version 1 without a handler: the size of the prologue, and its codes, the last one first."""
     codes = [_code(item) for item in directives if item.name != ".seh_endprologue"]
     prologue = next(item.after for item in directives if item.name == ".seh_endprologue")
@@ -37,7 +37,7 @@ def _record(directives: tuple[Directive, ...]) -> bytes:
     return bytes((1, prologue, len(codes), 0)) + b"".join(reversed(codes)) + padding
 
 
-def _code(item: Directive) -> bytes:
+def _code(item: UnwindDirective) -> bytes:
     """Return where an instruction ends, what it does, and to what."""
     (operand,) = item.operands
     if item.name == ".seh_pushreg":

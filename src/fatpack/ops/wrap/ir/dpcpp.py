@@ -8,10 +8,10 @@ Descriptors have DPC++'s layout: records of SYCL's images are those of version 2
 
 from __future__ import annotations
 
-from fatpack.ops.wrap.dpcpp import FORMATS, KINDS
+from fatpack.ops.wrap.dpcpp import DPCPP_KINDS, FORMATS
 from fatpack.ops.wrap.ir import functions
 from fatpack.ops.wrap.ir.module_text import ModuleText
-from fatpack.ops.wrap.ir.text import name, spelled, within
+from fatpack.ops.wrap.ir.text import element_pointer, global_name, quote_bytes
 from fatpack.ops.wrap.objects import naming
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.ops.wrap.dpcpp import DpcppImage
-    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.host import WrapHost
 
 _SYCL = "sycl"
 
@@ -49,13 +49,13 @@ _PLACES = ".tgtimg"
 _NULL = "ptr null"
 
 
-def module(
-    images: Sequence[DpcppImage], host: Host, descriptor: str | None, *, has_functions: bool
+def dpcpp_module(
+    images: Sequence[DpcppImage], host: WrapHost, descriptor: str | None, *, has_functions: bool
 ) -> tuple[tuple[Piece, ...], tuple[str | DpcppImage, ...]]:
     """Return the text of the module, and the images and names that were added to it, in their order."""
     made = _Module(host, images)
     descriptors: dict[str, str] = {}
-    for kind in KINDS:
+    for kind in DPCPP_KINDS:
         pack = [image for image in images if image.kind == kind]
         if pack:
             descriptors[kind] = made.descriptor(kind, pack, descriptor, has_places=has_functions)
@@ -68,13 +68,15 @@ def module(
 class _Module:
     """The module under way: globals for each kind, then what runs."""
 
-    def __init__(self, host: Host, images: Sequence[DpcppImage]) -> None:
+    def __init__(self, host: WrapHost, images: Sequence[DpcppImage]) -> None:
         self.text = ModuleText(host, "offload.wrapper.object")
         self.added: list[str | DpcppImage] = []
         self._places: list[str] = []
         self._has_bounds = False
         # Two layouts have the same name: LLVM puts a number behind that which comes second.
-        layouts = list(dict.fromkeys(kind == _SYCL for kind in KINDS if any(image.kind == kind for image in images)))
+        layouts = list(
+            dict.fromkeys(kind == _SYCL for kind in DPCPP_KINDS if any(image.kind == kind for image in images))
+        )
         self._image = {is_sycl: _IMAGE if not at else f"{_IMAGE}.{2 * at - 2}" for at, is_sycl in enumerate(layouts)}
         self._described = {
             is_sycl: _DESCRIPTOR if not at else f"{_DESCRIPTOR}.{2 * at - 1}" for at, is_sycl in enumerate(layouts)
@@ -117,7 +119,7 @@ class _Module:
         """Add the functions that register all descriptors at the start of a program, and take them back at its end."""
         for verb, when in (("reg", "ctors"), ("unreg", "dtors")):
             self.text.runs(when, 1, *(f"{kind}.descriptor_{verb}" for kind in descriptors))
-        self.text.line(functions.dpcpp(descriptors, self.text.code))
+        self.text.line(functions.dpcpp_functions(descriptors, self.text.code))
 
     def _record(self, image: DpcppImage, stem: str, number: int, bounds: str) -> str:
         """Add all that an image has, and return the fields of its record; only those of SYCL point to all of it."""
@@ -137,8 +139,8 @@ class _Module:
 
     def _place(self, content: View, stem: str, number: int) -> None:
         """Add the place and size of an image to the table in which tools look for it."""
-        symbol = name(self.text.fresh(f"{stem}{number}.info"))
-        pair = f"[i64 ptrtoint (ptr {name(f'{stem}{number}.data')} to i64), i64 {len(content)}]"
+        symbol = global_name(self.text.fresh(f"{stem}{number}.info"))
+        pair = f"[i64 ptrtoint (ptr {global_name(f'{stem}{number}.data')} to i64), i64 {len(content)}]"
         section = f'section "{_PLACES}", align 16'
         self.text.line(f"{symbol} = internal local_unnamed_addr constant [2 x i64] {pair}, {section}")
         self._places.append(symbol)
@@ -196,7 +198,7 @@ class _Module:
         symbol = self._fresh(stem)
         values = f"[{', '.join(records)}]" if records else "zeroinitializer"
         self.text.line(f"{symbol} = internal constant [{len(records)} x {element}] {values}")
-        return f"ptr {symbol}", within(len(records), symbol, len(records), element)
+        return f"ptr {symbol}", element_pointer(len(records), symbol, len(records), element)
 
     def _data(self, stem: str, pieces: Sequence[Piece], section: str = "") -> tuple[str, str]:
         """Add bytes, and return pointers to their begin and end."""
@@ -204,23 +206,23 @@ class _Module:
         size = sum(map(len, pieces))
         self.text.data(symbol, pieces, size, section, "unnamed_addr ")
         self.added.append(symbol)
-        return f"ptr {name(symbol)}", within(size, name(symbol), size)
+        return f"ptr {global_name(symbol)}", element_pointer(size, global_name(symbol), size)
 
     def _string(self, stem: str, text: str) -> str:
         symbol = self.text.fresh(stem)
         self.text.text(symbol, text)
         self.added.append(symbol)
-        return name(symbol)
+        return global_name(symbol)
 
     def _fresh(self, stem: str) -> str:
         """Return the name of a global that is added next."""
         symbol = self.text.fresh(stem)
         self.added.append(symbol)
-        return name(symbol)
+        return global_name(symbol)
 
 
 def _section(image: DpcppImage) -> str:
     if not image.target:
         return ""
     called = f"{_SECTION}{image.kind}-{image.target}"
-    return f'section "{spelled(called.encode("utf-8", "surrogateescape"))}"'
+    return f'section "{quote_bytes(called.encode("utf-8", "surrogateescape"))}"'

@@ -6,7 +6,7 @@ what ``llvm-dis`` prints of a wrapper made by LLVM.
 
 from __future__ import annotations
 
-from fatpack.ops.wrap.ir.text import ENTRY
+from fatpack.ops.wrap.ir.text import ENTRY_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,17 +172,17 @@ if.kind:                                          ; preds = %while.entry
 _NAMED = "ptr %0, ptr %addr, ptr %name, ptr %name"
 
 
-def openmp(code: str) -> str:
+def openmp_functions(code: str) -> str:
     """Return the functions for a descriptor of OpenMP's; ``code`` is their section."""
     return _OPENMP.format(code=code)
 
 
-def sycl(argument: str, types: str, code: str) -> str:
+def sycl_functions(argument: str, types: str, code: str) -> str:
     """Return the functions that hand something to the SYCL runtime: ``argument``, of these ``types``."""
     return "\n".join(_SYCL.format(verb=verb, argument=argument, types=types, code=code) for verb in ("reg", "unreg"))
 
 
-def dpcpp(descriptors: Mapping[str, str], code: str) -> str:
+def dpcpp_functions(descriptors: Mapping[str, str], code: str) -> str:
     """Return the functions that hand the descriptor of each kind to its runtime: OpenMP's for all but SYCL."""
     runtimes = {kind: "__sycl" if kind == "sycl" else "__tgt" for kind in descriptors}
     verbs = ("reg", "unreg")
@@ -195,13 +195,13 @@ def dpcpp(descriptors: Mapping[str, str], code: str) -> str:
     return "\n".join((*made, *(f"\ndeclare void @{name}(ptr)" for name in declared)))
 
 
-def fatbin(runtime: str, entries: EntryLayout, start: str, stop: str, code: str) -> str:
+def fatbin_functions(runtime: str, entries: EntryLayout, start: str, stop: str, code: str) -> str:
     """Return the functions for a fat binary, and for the entries between ``start`` and ``stop`` of its kind."""
     is_new = "kind" in entries.fields
     end = f"  call void @__{runtime}RegisterFatBinaryEnd(ptr %0)\n" if runtime == "cuda" else ""
     index = "i32 0" if is_new else "i64 0"
     fields = "\n".join(
-        f"  %{number} = getelementptr inbounds {ENTRY}, ptr %entry1, {index}, i32 {field}\n"
+        f"  %{number} = getelementptr inbounds {ENTRY_TYPE}, ptr %entry1, {index}, i32 {field}\n"
         f"  %{word} = load {type}, ptr %{number}, align {align}"
         for number, (word, field, type, align) in enumerate(_FIELDS if is_new else _OLD_FIELDS, 2)
     )
@@ -220,7 +220,7 @@ def fatbin(runtime: str, entries: EntryLayout, start: str, stop: str, code: str)
     # Values without a name are numbered in their order.
     first = 14 if is_new else 10
     globals = _GLOBALS.format(
-        r=runtime, code=code, start=start, stop=stop, entry=ENTRY, fields=fields, bits=bits, named=_NAMED,
+        r=runtime, code=code, start=start, stop=stop, entry=ENTRY_TYPE, fields=fields, bits=bits, named=_NAMED,
         managed=managed, surface=surface, texture=texture,
         data="  %9 = trunc i64 %data to i32\n" if is_new else "",
         of_kind=_OF_KIND.format(kind=entries.fields["kind"]) if is_new else "",

@@ -9,18 +9,18 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.ops.wrap.ir import functions
 from fatpack.ops.wrap.ir.module_text import ModuleText
-from fatpack.ops.wrap.ir.text import ENTRY, name, within
+from fatpack.ops.wrap.ir.text import ENTRY_TYPE, element_pointer, global_name
 from fatpack.ops.wrap.objects import naming
-from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, SyclBinary, entries_of
+from fatpack.ops.wrap.registration import KINDS, FatbinRegistration, OpenmpDescriptor, SyclBinary, entry_layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
-    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.host import WrapHost
     from fatpack.ops.wrap.registration import EntryLayout, Registration, SyclDescriptor
 
-_ENTRY_TYPE = f"{ENTRY} = type {{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }}"
-_OLD_ENTRY_TYPE = f"{ENTRY} = type {{ ptr, ptr, i64, i32, i32 }}"
+_ENTRY_TYPE = f"{ENTRY_TYPE} = type {{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }}"
+_OLD_ENTRY_TYPE = f"{ENTRY_TYPE} = type {{ ptr, ptr, i64, i32, i32 }}"
 _FATBIN_TYPE = "%fatbin_wrapper = type { i32, i32, ptr, ptr }"
 _OPENMP_TYPES = (
     "%__tgt_device_image = type { ptr, ptr, ptr, ptr }",
@@ -38,12 +38,12 @@ _MACH_O_FATBINS = {
 }
 
 
-def module(registration: Registration, host: Host, llvm: int) -> tuple[Piece, ...]:
+def registration_module(registration: Registration, host: WrapHost, llvm: int) -> tuple[Piece, ...]:
     """Return the text of the module that an LLVM of a version makes of a registration."""
     made = ModuleText(host, "offload.wrapper.module")
-    if isinstance(registration, Fatbin):
+    if isinstance(registration, FatbinRegistration):
         _fatbin(registration, made, llvm)
-    elif isinstance(registration, Descriptor):
+    elif isinstance(registration, OpenmpDescriptor):
         _openmp(registration, made)
     elif isinstance(registration, SyclBinary):
         content = registration.content
@@ -57,9 +57,9 @@ def module(registration: Registration, host: Host, llvm: int) -> tuple[Piece, ..
     return made.finished()
 
 
-def _fatbin(registration: Fatbin, made: ModuleText, llvm: int) -> None:
+def _fatbin(registration: FatbinRegistration, made: ModuleText, llvm: int) -> None:
     runtime, content = registration.runtime, registration.content
-    image, wrapper = naming.FATBINS[runtime].image, naming.FATBINS[runtime].wrapper
+    image, wrapper = naming.FATBIN_NAMES[runtime].image, naming.FATBIN_NAMES[runtime].wrapper
     if made.host.file == "mach-o":
         image, wrapper = _MACH_O_FATBINS[runtime]
     magic = int.from_bytes(magics.CUDA_WRAPPER if runtime == "cuda" else magics.HIP_WRAPPER, "little")
@@ -74,14 +74,14 @@ def _fatbin(registration: Fatbin, made: ModuleText, llvm: int) -> None:
     )
     made.line(f"@.{runtime}.binary_handle = internal global ptr null")
     made.runs("ctors", 101, f".{runtime}.fatbin_reg")
-    made.line(functions.fatbin(runtime, entries, *made.bounds_of(entries), made.code))
+    made.line(functions.fatbin_functions(runtime, entries, *made.bounds_of(entries), made.code))
 
 
 def _entry_type(entries: EntryLayout) -> str:
     return _ENTRY_TYPE if "kind" in entries.fields else _OLD_ENTRY_TYPE
 
 
-def _openmp(registration: Descriptor, made: ModuleText) -> None:
+def _openmp(registration: OpenmpDescriptor, made: ModuleText) -> None:
     section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
     made.types(_entry_type(registration.entries), *_OPENMP_TYPES)
     start, stop = made.bounds(registration.entries)
@@ -91,7 +91,7 @@ def _openmp(registration: Descriptor, made: ModuleText) -> None:
         symbol = made.fresh(".omp_offloading.device_image")
         made.data(symbol, content.pieces, content.size, f'section "{section}", align 8', "unnamed_addr ")
         for begin, end in content.images:
-            places = f"{within(content.size, f'@{symbol}', begin)}, {within(content.size, f'@{symbol}', end)}"
+            places = f"{element_pointer(content.size, f'@{symbol}', begin)}, {element_pointer(content.size, f'@{symbol}', end)}"
             records.append(f"%__tgt_device_image {{ {places}, {bounds} }}")
     made.line(
         f"@.omp_offloading.device_images = internal unnamed_addr constant [{len(records)} x %__tgt_device_image] "
@@ -102,7 +102,7 @@ def _openmp(registration: Descriptor, made: ModuleText) -> None:
         f"ptr @.omp_offloading.device_images, {bounds} }}"
     )
     made.runs("ctors", 101, ".omp_offloading.descriptor_reg")
-    made.line(functions.openmp(made.code))
+    made.line(functions.openmp_functions(made.code))
 
 
 def _sycl_images(registration: SyclDescriptor, made: ModuleText) -> None:
@@ -129,13 +129,13 @@ def _sycl_images(registration: SyclDescriptor, made: ModuleText) -> None:
             entries.append(_sycl_entry(made, names[-1], kernel))
         array_name = f"@{made.fresh('.sycl_offloading.entries_arr')}"
         values = f"[{', '.join(entries)}]" if entries else "zeroinitializer"
-        made.line(f"{array_name} = internal constant [{len(entries)} x {ENTRY}] {values}")
+        made.line(f"{array_name} = internal constant [{len(entries)} x {ENTRY_TYPE}] {values}")
         data = f"@.sycl_offloading.{number}.data"
         parts = (
             f"i16 3, i8 {KINDS['sycl']}, i8 {image.image_kind}",
             *(f"ptr @.sycl_offloading.{word}" for word, _ in strings),
-            f"ptr {data}, {within(content.size, data, content.size)}",
-            f"ptr {array_name}, {within(len(entries), array_name, len(entries), ENTRY)}",
+            f"ptr {data}, {element_pointer(content.size, data, content.size)}",
+            f"ptr {array_name}, {element_pointer(len(entries), array_name, len(entries), ENTRY_TYPE)}",
             "ptr null, ptr null",
         )
         records.append(f"%__sycl.tgt_device_image {{ {', '.join(parts)} }}")
@@ -160,12 +160,12 @@ def _sycl_entry(made: ModuleText, symbol: str, kernel: str) -> str:
     made.text(symbol, kernel, f', section "{naming.ENTRY_NAMES}", align 1')
     value = f"{{ i64 0, i16 1, i16 {KINDS['sycl']}, i32 0, ptr null, ptr @{symbol}, i64 0, i64 0, ptr null }}"
     entry = made.fresh(f".offloading.entry.{kernel}")
-    section = entries_of("sycl", 22).section + (naming.COFF_ENTRIES if made.host.file == "coff" else "")
-    made.line(f'{name(entry)} = weak constant {ENTRY} {value}, section "{section}", align 8')
-    return f"{ENTRY} {value}"
+    section = entry_layout("sycl", 22).section + (naming.COFF_ENTRIES if made.host.file == "coff" else "")
+    made.line(f'{global_name(entry)} = weak constant {ENTRY_TYPE} {value}, section "{section}", align 8')
+    return f"{ENTRY_TYPE} {value}"
 
 
 def _sycl_run(made: ModuleText, argument: str, types: str) -> None:
     made.runs("ctors", 1, "sycl.descriptor_reg")
     made.runs("dtors", 1, "sycl.descriptor_unreg")
-    made.line(functions.sycl(argument, types, made.code))
+    made.line(functions.sycl_functions(argument, types, made.code))

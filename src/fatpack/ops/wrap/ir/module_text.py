@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fatpack.ops.wrap.ir.text import ENTRY, array, name, spelled
+from fatpack.ops.wrap.ir.text import ENTRY_TYPE, constant_array, global_name, quote_bytes
 from fatpack.ops.wrap.objects import naming
-from fatpack.ops.wrap.registration import FreshNames
+from fatpack.ops.wrap.registration import UniqueNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.io.source import Piece
-    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.host import WrapHost
     from fatpack.ops.wrap.registration import EntryLayout
 
 #: Mach-O: segment and section of the entries; the linker makes bounds of the names that begin with \1.
@@ -22,10 +22,10 @@ _MACH_O_BOUNDS = ("\1section$start$__LLVM$offload_entries", "\1section$end$__LLV
 class ModuleText:
     """The text of a module under way."""
 
-    def __init__(self, host: Host, called: str) -> None:
+    def __init__(self, host: WrapHost, called: str) -> None:
         self.host = host
-        self.code = "__TEXT,__StaticInit" if host.file == "mach-o" else naming.CODE
-        self.fresh = FreshNames()
+        self.code = "__TEXT,__StaticInit" if host.file == "mach-o" else naming.CODE_SECTIONS
+        self.fresh = UniqueNames()
         self._pieces: list[bytes] = []
         self.line(f"; ModuleID = '{called}'")
         self.line(f'source_filename = "{called}"')
@@ -41,20 +41,20 @@ class ModuleText:
 
     def data(self, symbol: str, pieces: Iterable[Piece], size: int, suffix: str = "", attribute: str = "") -> None:
         """Add an array of bytes."""
-        self._pieces.append(f"{name(symbol)} = internal {attribute}constant ".encode())
-        self._pieces += array(pieces, size)
+        self._pieces.append(f"{global_name(symbol)} = internal {attribute}constant ".encode())
+        self._pieces += constant_array(pieces, size)
         self.line(f", {suffix}" if suffix else "")
 
     def text(self, symbol: str, text: str, suffix: str = "") -> None:
         """Add a text that ends with a zero byte."""
         data = text.encode("utf-8", "surrogateescape") + b"\0"
-        value = f'c"{spelled(data)}"' if text else "zeroinitializer"
-        self.line(f"{name(symbol)} = internal unnamed_addr constant [{len(data)} x i8] {value}{suffix}")
+        value = f'c"{quote_bytes(data)}"' if text else "zeroinitializer"
+        self.line(f"{global_name(symbol)} = internal unnamed_addr constant [{len(data)} x i8] {value}{suffix}")
 
     def bounds_of(self, entries: EntryLayout) -> tuple[str, str]:
         """Return what the module calls the start and the end of all offload entries."""
         start, stop = _MACH_O_BOUNDS if self.host.file == "mach-o" else (entries.start, entries.stop)
-        return name(start), name(stop)
+        return global_name(start), global_name(stop)
 
     def bounds(self, entries: EntryLayout) -> tuple[str, str]:
         """Add the bounds of all offload entries, and return what they are called."""
@@ -62,15 +62,17 @@ class ModuleText:
         if self.host.file == "coff":
             for symbol, suffix in zip(pair, (naming.COFF_START, naming.COFF_STOP), strict=True):
                 section = entries.section + suffix
-                self.line(f'{symbol} = weak_odr hidden constant [0 x {ENTRY}] zeroinitializer, section "{section}"')
+                self.line(
+                    f'{symbol} = weak_odr hidden constant [0 x {ENTRY_TYPE}] zeroinitializer, section "{section}"'
+                )
             return pair
         for symbol in pair:
-            self.line(f"{symbol} = external hidden constant [0 x {ENTRY}]")
+            self.line(f"{symbol} = external hidden constant [0 x {ENTRY_TYPE}]")
         section = _MACH_O_ENTRIES if self.host.file == "mach-o" else entries.section
-        dummy = name(f"__dummy.{section}")
+        dummy = global_name(f"__dummy.{section}")
         # Older entries are not aligned.
         align = ", align 8" if "kind" in entries.fields else ""
-        self.line(f'{dummy} = internal constant [0 x {ENTRY}] zeroinitializer, section "{section}"{align}')
+        self.line(f'{dummy} = internal constant [0 x {ENTRY_TYPE}] zeroinitializer, section "{section}"{align}')
         self.line(f'@llvm.compiler.used = appending global [1 x ptr] [ptr {dummy}], section "llvm.metadata"')
         return pair
 

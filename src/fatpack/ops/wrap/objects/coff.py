@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.io.source import Piece
-    from fatpack.ops.wrap.code.listing import Fixup
-    from fatpack.ops.wrap.objects.parts import Parts, Section, Symbol
+    from fatpack.ops.wrap.code.listing import LinkerFixup
+    from fatpack.ops.wrap.objects.parts import ObjectParts, ObjectSection, ObjectSymbol
 
 _X86_64 = 0x8664
 
@@ -61,12 +61,12 @@ _MANY = 0xFFFF
 _LARGEST = 0xFFFFFFFF
 
 
-def coff_object(parts: Parts) -> tuple[Piece, ...]:
+def coff_object(parts: ObjectParts) -> tuple[Piece, ...]:
     """Return the bytes of an object, in order; those of images are what was given, uncopied.
 
     Raises UsageError for images that no COFF object can hold.
     """
-    names = _Names()
+    names = _CoffNames()
     symbols, indexes = _symbol_table(parts, names)
     headers: list[bytes] = []
     pieces: list[Piece] = []
@@ -94,7 +94,7 @@ def coff_object(parts: Parts) -> tuple[Piece, ...]:
     return (header, *headers, *pieces, symbols, names.table())
 
 
-def _filled(section: Section) -> tuple[Piece, ...]:
+def _filled(section: ObjectSection) -> tuple[Piece, ...]:
     """Return the pieces of a section with what is added to addresses in them."""
     if not any(fixup.addend for fixup in section.fixups):
         return section.pieces
@@ -105,7 +105,7 @@ def _filled(section: Section) -> tuple[Piece, ...]:
     return (bytes(data),)
 
 
-def _relocations(section: Section, indexes: Mapping[str, int]) -> bytes:
+def _relocations(section: ObjectSection, indexes: Mapping[str, int]) -> bytes:
     """Return the relocations of a section; of more than a header counts, the first one holds the number of all."""
     records = [_relocation(fixup, indexes) for fixup in section.fixups]
     if len(records) >= _MANY:
@@ -113,11 +113,11 @@ def _relocations(section: Section, indexes: Mapping[str, int]) -> bytes:
     return b"".join(records)
 
 
-def _relocation(fixup: Fixup, indexes: Mapping[str, int]) -> bytes:
+def _relocation(fixup: LinkerFixup, indexes: Mapping[str, int]) -> bytes:
     return RELOCATION.pack(fixup.offset, indexes[fixup.symbol], _RELOCATIONS[fixup.kind][0])
 
 
-def _symbol_table(parts: Parts, names: _Names) -> tuple[bytes, dict[str, int]]:
+def _symbol_table(parts: ObjectParts, names: _CoffNames) -> tuple[bytes, dict[str, int]]:
     """Return the symbols, and the number of each by its name or that of its section."""
     records: list[bytes] = []
     indexes: dict[str, int] = {}
@@ -138,7 +138,9 @@ def _symbol_table(parts: Parts, names: _Names) -> tuple[bytes, dict[str, int]]:
     return b"".join(records), indexes
 
 
-def _symbol(symbol: Symbol, sections: Sequence[Section], numbers: Mapping[str, int], names: _Names) -> bytes:
+def _symbol(
+    symbol: ObjectSymbol, sections: Sequence[ObjectSection], numbers: Mapping[str, int], names: _CoffNames
+) -> bytes:
     number = numbers[symbol.section] if symbol.section else 0
     is_leader = bool(number) and sections[number - 1].role == "group"
     storage = _EXTERNAL if is_leader or not number else _STATIC
@@ -146,7 +148,7 @@ def _symbol(symbol: Symbol, sections: Sequence[Section], numbers: Mapping[str, i
     return SYMBOL.pack(names.short(symbol.name, "symbol"), symbol.offset, number, kind, storage, 0)
 
 
-class _Names:
+class _CoffNames:
     """The string table: names of more than 8 bytes, each once."""
 
     def __init__(self) -> None:

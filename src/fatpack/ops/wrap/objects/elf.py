@@ -11,7 +11,7 @@ check where branches go (``.note.gnu.property``). Relocations are those that pro
 from __future__ import annotations
 
 from fatpack.elf.constants import MAGIC
-from fatpack.elf.layout import layouts
+from fatpack.elf.layout import elf_layouts
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.io.source import Piece
-    from fatpack.ops.wrap.code.listing import Fixup
-    from fatpack.ops.wrap.objects.parts import Parts, Section, Symbol
+    from fatpack.ops.wrap.code.listing import LinkerFixup
+    from fatpack.ops.wrap.objects.parts import ObjectParts, ObjectSection, ObjectSymbol
 
-_RECORDS = layouts(64, "little")
+_RECORDS = elf_layouts(64, "little")
 
 _NOTHING, _PROGBITS, _SYMBOLS, _STRINGS, _RELOCATIONS, _NOTE, _NOBITS = 0, 1, 2, 3, 4, 7, 8
 _STARTS, _ENDS = 14, 15
@@ -48,7 +48,7 @@ _OBJECT, _FUNCTION, _SECTION, _FILE, _HIDDEN = 1, 2, 3, 4, 2
 _FILE_NAME = "offload.wrapper.module"
 
 
-class Machine(Record):
+class ElfMachine(Record):
     """A processor: its number, kind of relocation → its number, and the property note of its code.
 
     ``property`` is the number of the property, ``features`` its bits.
@@ -62,10 +62,10 @@ class Machine(Record):
 
 MACHINES = {
     # R_X86_64_64, _PC32, _PLT32; GNU_PROPERTY_X86_FEATURE_1_AND: IBT, SHSTK
-    "x86_64": Machine(62, {"address": 1, "pc32": 2, "relative32": 2, "call32": 4}, 0xC0000002, 3),
+    "x86_64": ElfMachine(62, {"address": 1, "pc32": 2, "relative32": 2, "call32": 4}, 0xC0000002, 3),
     # R_AARCH64_ABS64, _PREL32, _ADR_PREL_PG_HI21, _ADD_ABS_LO12_NC, _CALL26, _LDST64_ABS_LO12_NC;
     # GNU_PROPERTY_AARCH64_FEATURE_1_AND: BTI, PAC
-    "aarch64": Machine(
+    "aarch64": ElfMachine(
         183,
         {"address": 257, "relative32": 261, "page21": 275, "low12": 277, "call26": 283, "low12x8": 286},
         0xC0000000,
@@ -77,10 +77,10 @@ MACHINES = {
 _BEFORE_END = {"pc32": -4, "call32": -4}
 
 
-def elf_object(parts: Parts, processor: str) -> tuple[Piece, ...]:
+def elf_object(parts: ObjectParts, processor: str) -> tuple[Piece, ...]:
     """Return the bytes of an object, in order; those of images are what was given, uncopied."""
     machine = MACHINES[processor]
-    file = _File()
+    file = _ElfWriter()
     for section in parts.sections:
         file.add(section.name, *_kind(section), align=section.align, pieces=section.pieces, reserved=section.reserved)
     numbers = {section.name: number for number, section in enumerate(parts.sections, 1)}
@@ -104,26 +104,28 @@ def elf_object(parts: Parts, processor: str) -> tuple[Piece, ...]:
     return file.finished(machine.number)
 
 
-def _kind(section: Section) -> tuple[int, int]:
+def _kind(section: ObjectSection) -> tuple[int, int]:
     if section.role == "run":
         return (_STARTS if section.name.startswith(".init") else _ENDS), _LOADED | _WRITE
     return _KINDS[section.role]
 
 
-def _relocation(fixup: Fixup, machine: Machine, indexes: Mapping[str, int]) -> bytes:
+def _relocation(fixup: LinkerFixup, machine: ElfMachine, indexes: Mapping[str, int]) -> bytes:
     info = indexes[fixup.symbol] << _RECORDS.symbol_shift | machine.relocations[fixup.kind]
     return _RECORDS.rela.pack(fixup.offset, info, fixup.addend + _BEFORE_END.get(fixup.kind, 0))
 
 
-def _property(machine: Machine) -> bytes:
+def _property(machine: ElfMachine) -> bytes:
     """Return the note of one property: sizes of name and content, type 5, name; its number, size and bits."""
     content = b"".join(number.to_bytes(4, "little") for number in (machine.property, 4, machine.features, 0))
     return b"".join(number.to_bytes(4, "little") for number in (4, len(content), 5)) + b"GNU\0" + content
 
 
-def _symbol_table(parts: Parts, numbers: Mapping[str, int], processor: str) -> tuple[bytes, bytes, dict[str, int], int]:
+def _symbol_table(
+    parts: ObjectParts, numbers: Mapping[str, int], processor: str
+) -> tuple[bytes, bytes, dict[str, int], int]:
     """Return names, symbols, the index of each by its name or that of its section, and how many are local."""
-    names = _Names()
+    names = _ElfNames()
     rows = [bytes(_RECORDS.symbol.size), _RECORDS.symbol.pack(names.add(_FILE_NAME), _FILE, 0, _ABSOLUTE, 0, 0)]
     indexes: dict[str, int] = {}
     for section in parts.sections:
@@ -142,14 +144,14 @@ def _symbol_table(parts: Parts, numbers: Mapping[str, int], processor: str) -> t
     return bytes(names.data), b"".join(rows), indexes, local_count
 
 
-def _row(symbol: Symbol, name: int, numbers: Mapping[str, int]) -> bytes:
+def _row(symbol: ObjectSymbol, name: int, numbers: Mapping[str, int]) -> bytes:
     kind = 0 if not symbol.section else _FUNCTION if symbol.is_function else _OBJECT
     other = _HIDDEN if symbol.scope == "hidden" else 0
     section = numbers[symbol.section] if symbol.section else _UNDEFINED
     return _RECORDS.symbol.pack(name, _BINDINGS[symbol.scope] << 4 | kind, other, section, symbol.offset, symbol.size)
 
 
-class _Names:
+class _ElfNames:
     """A table of names, each ended by a zero byte; the first is empty."""
 
     def __init__(self) -> None:
@@ -161,13 +163,13 @@ class _Names:
         return at
 
 
-class _File:
+class _ElfWriter:
     """A file under way: its bytes so far, and the headers of its sections."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
         self._size = _RECORDS.header.size
-        self._names = _Names()
+        self._names = _ElfNames()
         self._headers = [bytes(_RECORDS.section.size)]
 
     def add(

@@ -6,13 +6,13 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.host import WrapHost
 
 #: What stands behind the name of the entries' section on COFF hosts, by which linkers sort: the start of all entries,
 #: the entries of an object, and their end.
 COFF_START, COFF_ENTRIES, COFF_STOP = "$OA", "$OE", "$OZ"
 
-CODE = ".text.startup"
+CODE_SECTIONS = ".text.startup"
 OFFLOADING, RELOCATABLE_OFFLOADING = ".llvm.offloading", ".llvm.offloading.relocatable"
 ENTRY_NAMES = ".llvm.rodata.offloading"
 
@@ -28,18 +28,18 @@ class FatbinNames(Record):
     align: int
 
 
-FATBINS = {
+FATBIN_NAMES = {
     "cuda": FatbinNames(".nv_fatbin", ".nvFatBinSegment", 16),
     "hip": FatbinNames(".hip_fatbin", ".hipFatBinSegment", 4096),
 }
 
 
-def tables(host: Host) -> str:
+def table_section(host: WrapHost) -> str:
     """Return the section of records with pointers that a program does not write."""
     return ".rdata" if host.file == "coff" else ".data.rel.ro"
 
 
-def run_section(host: Host, priority: int, *, at_end: bool) -> str:
+def run_section(host: WrapHost, priority: int, *, at_end: bool) -> str:
     """Return the section of functions that run at the start or end of a program, by priority: low ones come first.
 
     MinGW's linkers sort names of ``.ctors`` downwards, and those of ``.CRT$XC`` are sorted as text.

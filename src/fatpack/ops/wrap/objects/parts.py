@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     from fatpack.io.source import Piece
-    from fatpack.ops.wrap.code.listing import Fixup
+    from fatpack.ops.wrap.code.listing import LinkerFixup
 
-    Role: TypeAlias = Literal["code", "tables", "image", "offloading", "wrapper", "zeros", "run", "frames", "group"]
+    SectionRole: TypeAlias = Literal[
+        "code", "tables", "image", "offloading", "wrapper", "zeros", "run", "frames", "group"
+    ]
 
 
-class Section(Record):
+class ObjectSection(Record):
     """A section: its name, what it is for, its alignment, its bytes, and the places that the linker fills in.
 
     ======== =================================================================================
@@ -33,10 +35,10 @@ class Section(Record):
     """
 
     name: str
-    role: Role
+    role: SectionRole
     align: int
     pieces: tuple[Piece, ...] = ()
-    fixups: tuple[Fixup, ...] = ()
+    fixups: tuple[LinkerFixup, ...] = ()
     reserved: int = 0
 
     @property
@@ -45,7 +47,7 @@ class Section(Record):
         return self.reserved + sum(map(len, self.pieces))
 
 
-class Symbol(Record):
+class ObjectSymbol(Record):
     """A name: ``section`` is where it stands, "" if it is defined elsewhere.
 
     ``scope`` is local, global (seen by other objects), hidden (of the same program), or weak (others may have it too).
@@ -59,8 +61,8 @@ class Symbol(Record):
     scope: Literal["local", "global", "hidden", "weak"] = "local"
 
 
-class Parts(Record):
+class ObjectParts(Record):
     """An object: sections in their order, and symbols, those that other objects define included."""
 
-    sections: tuple[Section, ...]
-    symbols: tuple[Symbol, ...]
+    sections: tuple[ObjectSection, ...]
+    symbols: tuple[ObjectSymbol, ...]

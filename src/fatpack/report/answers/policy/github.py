@@ -6,17 +6,17 @@ in properties, ``:`` and ``,`` are escaped), and the Markdown that is appended t
 
 from __future__ import annotations
 
-from fatpack.report.answers.policy.words import headline, kernel_words
+from fatpack.report.answers.policy.words import check_headline, kernel_words
 from fatpack.words.printable import printable
-from fatpack.words.sizes import size_words
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.answers.policy.outcome import Checked, Violation
+    from fatpack.answers.policy.outcome import CheckResult, Violation
 
-_LEVELS = {"error": "error", "warning": "error", "note": "notice"}
+_GITHUB_LEVELS = {"error": "error", "warning": "error", "note": "notice"}
 
 #: LIMIT: annotations; GitHub shows ten of each level for a step, and fifty for a job
 _MOST = 50
@@ -25,25 +25,25 @@ _MOST = 50
 _ROWS = 500
 
 
-def workflow_commands(checked: Checked) -> Iterator[str]:
+def workflow_commands(checked: CheckResult) -> Iterator[str]:
     """Yield the workflow commands, and behind them the first line of the text."""
     for item in checked.violations[:_MOST]:
         title = _property(f"fatpack {item.code}")
         where = f"{item.path}: " if item.path else ""
         hint = f"; {item.hint}" if item.hint else ""
         reason = f" ({item.holes[0].reason})" if item.holes else ""
-        yield f"::{_LEVELS[item.severity]} title={title}::{_data(f'{where}{item.message}{reason}{hint}')}"
+        yield f"::{_GITHUB_LEVELS[item.severity]} title={title}::{_data(f'{where}{item.message}{reason}{hint}')}"
     if len(checked.violations) > _MOST:
         yield f"::notice title=fatpack::{len(checked.violations) - _MOST} more are in the summary of the step"
     if not checked.unlooked.is_asked:
         yield f"::notice title=fatpack::{_data(checked.unlooked.sentence())}"
     # A line with ##[ anywhere in it is a command, too (ActionCommand.cs of actions/runner), unless it begins with ::
-    yield headline(checked).replace("##[", "# #[")
+    yield check_headline(checked).replace("##[", "# #[")
 
 
-def summary(checked: Checked) -> Iterator[str]:
+def github_summary(checked: CheckResult) -> Iterator[str]:
     """Yield the lines of the summary, in GitHub's Markdown."""
-    yield f"### fatpack check: {_cell(headline(checked))}"
+    yield f"### fatpack check: {_cell(check_headline(checked))}"
     yield ""
     if checked.unlooked:
         yield _cell(checked.unlooked.sentence())
@@ -61,7 +61,7 @@ def summary(checked: Checked) -> Iterator[str]:
         yield "|---|---|---:|---:|---|"
         for library in checked.libraries[:_ROWS]:
             outcome = "failed" if library.path in broken else "ok" if library.is_asked else "not asked"
-            cells = (library.path, outcome, size_words(library.size), str(library.units), ", ".join(library.archs))
+            cells = (library.path, outcome, format_size(library.size), str(library.units), ", ".join(library.archs))
             yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
 

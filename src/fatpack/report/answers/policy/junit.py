@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from fatpack.report.answers.policy.texts import violation_lines
 from fatpack.report.answers.policy.words import vendor_words
-from fatpack.words.printable import as_markup
+from fatpack.words.printable import escape_html
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.answers.policy.outcome import Checked, Violation
+    from fatpack.answers.policy.outcome import CheckResult, Violation
 
 
-def junit(checked: Checked) -> Iterator[str]:
+def junit_lines(checked: CheckResult) -> Iterator[str]:
     """Yield the lines of the document."""
     by_path: dict[str, list[Violation]] = {
         path: [] for path in (*(each.path for each in checked.paths), *(each.path for each in checked.libraries))
@@ -63,4 +63,4 @@ def _has_error(items: list[Violation]) -> bool:
 
 def _text(text: str) -> str:
     """Return text for XML: no control characters, and none that XML means something by."""
-    return as_markup(text).encode("utf-8", "backslashreplace").decode()
+    return escape_html(text).encode("utf-8", "backslashreplace").decode()

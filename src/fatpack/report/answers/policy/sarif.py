@@ -18,17 +18,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fatpack.answers.policy.outcome import Checked, Hole, Violation
+    from fatpack.answers.policy.outcome import CheckResult, MissingKernels, Violation
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-_LEVELS = {"error": "error", "warning": "error", "note": "note"}
+_SARIF_LEVELS = {"error": "error", "warning": "error", "note": "note"}
 
 #: LIMIT: places of one result; services take some thousands
 _PLACES = 100
 
 
-def sarif(checked: Checked) -> dict[str, Any]:
+def sarif_document(checked: CheckResult) -> dict[str, Any]:
     """Return the document as plain data."""
     codes = list(dict.fromkeys(item.code for item in checked.violations))
     failed = [item for item in checked.violations if item.is_unread]
@@ -49,7 +49,7 @@ def sarif(checked: Checked) -> dict[str, Any]:
                             {
                                 "id": code,
                                 "shortDescription": {"text": CODES[code][1]},
-                                "defaultConfiguration": {"level": _LEVELS[CODES[code][0]]},
+                                "defaultConfiguration": {"level": _SARIF_LEVELS[CODES[code][0]]},
                             }
                             for code in codes
                         ],
@@ -70,7 +70,7 @@ def _result(item: Violation, codes: list[str]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": item.code,
         "ruleIndex": codes.index(item.code),
-        "level": _LEVELS[item.severity],
+        "level": _SARIF_LEVELS[item.severity],
         "message": {"text": printable(text)},
         "partialFingerprints": {"fatpack/v1": printable(f"{item.code}:{item.path}:{item.subject}")},
     }
@@ -79,7 +79,7 @@ def _result(item: Violation, codes: list[str]) -> dict[str, Any]:
     return result
 
 
-def _location(path: str, hole: Hole | None = None) -> dict[str, Any]:
+def _location(path: str, hole: MissingKernels | None = None) -> dict[str, Any]:
     physical: dict[str, Any] = {
         "artifactLocation": {"uri": quote(path.replace("\\", "/").encode("utf-8", "surrogateescape"), safe="/!")}
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.errors import counted
-from fatpack.report.answers.policy.words import headline, kernel_words
+from fatpack.errors import pluralize
+from fatpack.report.answers.policy.words import check_headline, kernel_words
 from fatpack.trees.leaves import SEPARATOR
 from fatpack.words.printable import printable
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.answers.policy.outcome import Checked, Hole, Violation
+    from fatpack.answers.policy.outcome import CheckResult, MissingKernels, Violation
 
 #: how advice begins that is the same for each file, but for its name
 _ALIKE = ("fatpack inspect ", "fatpack slim ")
@@ -20,9 +20,9 @@ _ALIKE = ("fatpack inspect ", "fatpack slim ")
 _SHOWN = 3
 
 
-def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
+def render_check(checked: CheckResult, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines; ``verbose`` shows every unit and every kernel, and the libraries that keep to the policy."""
-    yield headline(checked)
+    yield check_headline(checked)
     package = ""
     for item in checked.violations:
         around, mark, inside = item.path.partition(SEPARATOR)
@@ -37,13 +37,13 @@ def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
         broken = {item.path for item in checked.violations if item.is_broken}
         for library in checked.libraries:
             if library.path not in broken:
-                units = counted(library.units, "unit")
+                units = pluralize(library.units, "unit")
                 outcome = "ok" if library.is_asked else "not asked"
                 yield printable(f"  {outcome}: {library.path}: {units} for {', '.join(library.archs)}")
     if checked.violations and any(item.is_broken for item in checked.violations):
         yield printable(f"  asked: {'; '.join(checked.rules) or 'that all can be read'}")
         if checked.files:
-            yield f"  {counted(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
+            yield f"  {pluralize(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
     if checked.unlooked:
         yield f"  {checked.unlooked.sentence()}"
     if checked.config:
@@ -55,7 +55,7 @@ def _few(hints: list[str], verbose: int) -> list[str]:
     for start in () if verbose else _ALIKE:
         alike = [hint for hint in hints if hint.startswith(start)]
         if len(alike) > _SHOWN:
-            more = f"{alike[0]}, and so for {counted(len(alike) - 1, 'other file')}"
+            more = f"{alike[0]}, and so for {pluralize(len(alike) - 1, 'other file')}"
             hints = [more if hint == alike[0] else hint for hint in hints if hint not in alike[1:]]
     return hints
 
@@ -68,7 +68,7 @@ def violation_lines(
     place = f"{name}: " if name else ""
     hint = f"; {item.hint}" if item.hint and hints else ""
     yield printable(f"{margin}{item.severity} {item.code}: {place}{item.message}{hint}")
-    groups: dict[tuple[tuple[str, ...], str, tuple[str, ...] | None], list[Hole]] = {}
+    groups: dict[tuple[tuple[str, ...], str, tuple[str, ...] | None], list[MissingKernels]] = {}
     for hole in item.holes:
         groups.setdefault((hole.has, hole.reason, hole.kernels if item.code == "FP3309" or verbose else ()), []).append(
             hole
@@ -79,12 +79,12 @@ def violation_lines(
         yield printable(f"{margin}  {_units(holes, verbose, is_named=are_read)}")
     hidden = sum(len(holes) for holes in list(groups.values())[len(shown) :])
     if hidden:
-        yield f"{margin}  and {counted(hidden, 'unit')} more; -v shows them"
+        yield f"{margin}  and {pluralize(hidden, 'unit')} more; -v shows them"
     if shown and not are_read:
         yield f"{margin}  {kernel_words(None)}"
 
 
-def _units(holes: list[Hole], verbose: int, *, is_named: bool) -> str:
+def _units(holes: list[MissingKernels], verbose: int, *, is_named: bool) -> str:
     first = holes[0]
     place = f"container {first.position}" if first.position else first.member or "loose images"
     if first.section:

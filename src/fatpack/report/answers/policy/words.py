@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from fatpack.answers.policy.outcome import UNJUDGED, VENDORS
 from fatpack.answers.policy.policy import REGISTERED
-from fatpack.errors import all_of, counted
+from fatpack.errors import all_count_words, pluralize
 from fatpack.facts.registration import NOT_JUDGED
-from fatpack.report.style import fitted
+from fatpack.report.style import ellipsize
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.answers.policy.outcome import Checked, CheckedLibrary, Compiled, Required, Violation
+    from fatpack.answers.policy.outcome import CheckedLibrary, CheckResult, CompiledDevice, RequiredDevices, Violation
 
 #: subjects that the first line names
 _FIRST = 3
@@ -26,19 +26,19 @@ _NAMED = 3
 _LONGEST = 48
 
 
-def headline(checked: Checked) -> str:
+def check_headline(checked: CheckResult) -> str:
     """Return what matters most, in one line: ``lacks sm_120: 3 of 12 libraries; 2 more``."""
     groups: dict[str, list[Violation]] = {}
     for item in checked.violations:
         if item.is_broken:
             groups.setdefault(_subject(item), []).append(item)
-    others = not_asked(checked)
+    others = unchecked_words(checked)
     if not groups:
-        units = counted(sum(item.units for item in checked.libraries), "unit")
+        units = pluralize(sum(item.units for item in checked.libraries), "unit")
         served = [_served(checked, each) for each in checked.required]
         # The first rule is that the devices are served.
-        words = served or [f"{counted(len(checked.libraries), 'library')}, {units}"]
-        unknown = unjudged(checked)
+        words = served or [f"{pluralize(len(checked.libraries), 'library')}, {units}"]
+        unknown = not_judged_words(checked)
         rules = [rule for rule in checked.rules[len(served) > 0 :] if not unknown or rule != REGISTERED]
         words = [*unknown, *words]
         return printable(f"{checked.verdict}: {'; '.join([*words, *rules, *others])}")
@@ -47,7 +47,7 @@ def headline(checked: Checked) -> str:
     return printable(f"{checked.verdict}: {'; '.join([*shown, *others])}")
 
 
-def unjudged(checked: Checked) -> list[str]:
+def not_judged_words(checked: CheckResult) -> list[str]:
     """Return in words why the registration of something was not judged, as the only item; none if all of it was."""
     found = [item for item in checked.violations if item.code == UNJUDGED]
     if not found:
@@ -58,16 +58,16 @@ def unjudged(checked: Checked) -> list[str]:
     return [f"{where}: {why}" if where else why]
 
 
-def _served(checked: Checked, required: Required) -> str:
+def _served(checked: CheckResult, required: RequiredDevices) -> str:
     number = sum(required.vendor in item.vendors for item in checked.libraries)
-    which = "the one library" if number == 1 else all_of(number, "library")
+    which = "the one library" if number == 1 else all_count_words(number, "library")
     verb = "serves" if number == 1 else "serve"
     after = {one.device: one for one in required.compiled}
     devices = [f"{name}{_after(after[name], required.vendor)}" if name in after else name for name in required.devices]
     return f"{which} with code for {VENDORS[required.vendor]} {verb} {', '.join(devices)}"
 
 
-def _after(one: Compiled, vendor: str) -> str:
+def _after(one: CompiledDevice, vendor: str) -> str:
     """Return that a device is served only after compiling, and by how many units."""
     what = "compiling PTX" if vendor == "nvidia" else "compiling"
     return f" (after {what})" if one.units == one.total else f" (after {what} in {one.units} of {one.total} units)"
@@ -78,7 +78,7 @@ def vendor_words(library: CheckedLibrary) -> str:
     return " and ".join(VENDORS.get(vendor, vendor) for vendor in library.vendors)
 
 
-def not_asked(checked: Checked) -> list[str]:
+def unchecked_words(checked: CheckResult) -> list[str]:
     """Return in words how many libraries no rule was held against, as the only item; none if there are none."""
     counts: dict[str, int] = {}
     for item in checked.libraries:
@@ -109,7 +109,7 @@ def _subject(item: Violation) -> str:
     }.get(item.code, item.subject if item.code.startswith("FP33") else "registration")
 
 
-def _grouped(subject: str, items: Sequence[Violation], checked: Checked) -> str:
+def _grouped(subject: str, items: Sequence[Violation], checked: CheckResult) -> str:
     paths = {item.path for item in items}
     if items[0].subject == "pattern":
         return f"{subject} {_names(paths)}"
@@ -117,10 +117,10 @@ def _grouped(subject: str, items: Sequence[Violation], checked: Checked) -> str:
         return subject if paths == {""} else f"{subject}: {_names(paths)}"
     vendors = _vendors(items[0], checked)
     total = sum(not vendors or not vendors.isdisjoint(each.vendors) for each in checked.libraries)
-    return f"{subject}: {len(paths)} of {counted(total, 'library')}" if total > 1 else subject
+    return f"{subject}: {len(paths)} of {pluralize(total, 'library')}" if total > 1 else subject
 
 
-def _vendors(item: Violation, checked: Checked) -> set[str]:
+def _vendors(item: Violation, checked: CheckResult) -> set[str]:
     """Return whose devices a violation is about, of all if it is not about devices that must be served."""
     if item.code != "FP3303":
         return set()
@@ -143,7 +143,7 @@ def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
     if not names:
         return ""
     if not verbose and sum(map(len, names[:_NAMED])) > _LONGEST:
-        name = fitted(names[0], _LONGEST)
+        name = ellipsize(names[0], _LONGEST)
         return f"kernel {name}" if len(names) == 1 else f"{len(names)} kernels, as {name}"
     shown = names if verbose else names[:_NAMED]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""

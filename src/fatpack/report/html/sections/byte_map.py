@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-from fatpack.report.html.sections.parts import chip, name, section, size_cell, table
+from fatpack.report.html.sections.parts import arch_chip, name_element, page_section, size_cell, table_element
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.byte_grid import byte_grid
-from fatpack.report.pictures.words import base, many
-from fatpack.words.sizes import size_words
+from fatpack.report.pictures.byte_grid import draw_byte_grid
+from fatpack.report.pictures.words import base_name, format_count
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.report.pictures.regions import ByteMap, Region
+    from fatpack.report.pictures.regions import ByteRegion, FileRegions
 
 #: Characters of a value or a meaning that are shown.
-_LONGEST = 160
+_MAX_VALUE_LENGTH = 160
 
 
-def byte_map(map: ByteMap | None) -> Markup | None:
+def byte_map_section(map: FileRegions | None) -> Markup | None:
     """Return the section; None without a file to show."""
     if map is None:
         return None
-    picture = byte_grid(map)
+    picture = draw_byte_grid(map)
     if picture is None:
         return None
-    lead = f"{base(map.path)}, {size_words(map.size)}: "
+    lead = f"{base_name(map.path)}, {format_size(map.size)}: "
     if map.level == "fields":
-        lead += f"each of its {many(map.labels, 'field')}. "
+        lead += f"each of its {format_count(map.labels, 'field')}. "
     else:
-        lead += f"{many(map.labels, 'field')} in {len(map.regions):,} rows. fatpack inspect --bytes lists every field. "
+        lead += f"{format_count(map.labels, 'field')} in {len(map.regions):,} rows. fatpack inspect --bytes lists every field. "
     heads = [("offset", True), ("bytes", True), ("name", False), ("value", False), ("meaning", False)]
-    rows = [_row(region) for region in map.regions]
-    made = table("t-bytes", heads, rows, finds="Filter fields")
-    listed = element("details", element("summary", f"{many(len(map.regions), 'row')}"), made, class_="regions")
-    return section("map", "Byte map", lead, element("div", picture, class_="grid"), listed)
+    rows = [_region_row(region) for region in map.regions]
+    made = table_element("t-bytes", heads, rows, finds="Filter fields")
+    listed = element("details", element("summary", f"{format_count(len(map.regions), 'row')}"), made, class_="regions")
+    return page_section("map", "Byte map", lead, element("div", picture, class_="grid"), listed)
 
 
-def _row(region: Region) -> Markup:
-    value = region.value if len(region.value) <= _LONGEST else f"{region.value[:_LONGEST]}…"
-    doc = region.doc if len(region.doc) <= _LONGEST else f"{region.doc[:_LONGEST]}…"
-    arch = [" ", chip(region.arch, region.family)] if region.arch else []
+def _region_row(region: ByteRegion) -> Markup:
+    value = region.value if len(region.value) <= _MAX_VALUE_LENGTH else f"{region.value[:_MAX_VALUE_LENGTH]}…"
+    doc = region.doc if len(region.doc) <= _MAX_VALUE_LENGTH else f"{region.doc[:_MAX_VALUE_LENGTH]}…"
+    arch = [" ", arch_chip(region.arch, region.family)] if region.arch else []
     return element(
         "tr",
         element("td", f"{region.start:#x}", class_="n name", data_v=region.start),
         size_cell(region.size),
-        element("td", name(region.name, 100), *arch),
+        element("td", name_element(region.name, 100), *arch),
         element("td", value),
         element("td", doc, class_="soft"),
     )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from fatpack.report.html.sections.parts import section
-from fatpack.report.markup import Markup, element, joined
-from fatpack.report.pictures.treemap import treemap
-from fatpack.report.pictures.words import many
+from fatpack.report.html.sections.parts import page_section
+from fatpack.report.markup import Markup, element, join_markup
+from fatpack.report.pictures.treemap import draw_treemap
+from fatpack.report.pictures.words import format_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.overview.records import Overview
+    from fatpack.answers.overview.records import ReportResult
 
 
-def bytes_by_kernel(overview: Overview) -> Markup | None:
+def treemap_section(overview: ReportResult) -> Markup | None:
     """Return the section of the treemap."""
     pictures = {
-        "stored": treemap(overview, is_stored=True),
-        "inflated": treemap(overview, is_stored=False),
+        "stored": draw_treemap(overview, is_stored=True),
+        "inflated": draw_treemap(overview, is_stored=False),
     }
     drawn = {kind: picture for kind, picture in pictures.items() if picture is not None}
     if not drawn:
@@ -35,13 +35,13 @@ def bytes_by_kernel(overview: Overview) -> Markup | None:
     )
     if unknown and "stored" in drawn:
         lead += (
-            f" The stored bytes of {many(unknown, 'library')} are not known, which are in the picture of inflated "
+            f" The stored bytes of {format_count(unknown, 'library')} are not known, which are in the picture of inflated "
             "bytes only."
         )
     if shared and "stored" in drawn:
         lead += (
-            f" {many(shared, 'library')} {'has' if shared == 1 else 'have'} bundles that are compressed as one: such a "
+            f" {format_count(shared, 'library')} {'has' if shared == 1 else 'have'} bundles that are compressed as one: such a "
             "library's stored bytes are divided as its inflated ones are."
         )
     box = element("div", *choices, *boxes, class_="switch")
-    return section("bytes", "Where the bytes are", lead, joined((box,)))
+    return page_section("bytes", "Where the bytes are", lead, join_markup((box,)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.report.html.sections.parts import count_cell, name, section, size_cell, table
+from fatpack.report.html.sections.parts import count_cell, name_element, page_section, size_cell, table_element
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.words import directory, many
-from fatpack.words.sizes import size_words
+from fatpack.report.pictures.words import common_directory, format_count
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.overview.records import Duplicate, Overview
+    from fatpack.answers.overview.records import Duplicate, ReportResult
 
 
 #: Duplicates that are shown at once, the dearest; the others are folded. Places that are named of each.
@@ -26,17 +26,17 @@ _HEADS = (
 )
 
 
-def duplicates(overview: Overview) -> Markup | None:
+def duplicates_section(overview: ReportResult) -> Markup | None:
     """Return the section: the dearest of all that is there twice, or the sentence that nothing is."""
     if not overview.image_count:
         return None
     compared = "the same image, and the same code of kernels" if overview.compares_code else "the same image"
     has_images = any(item.kind == "image" for item in overview.duplicates)
     if not overview.duplicates:
-        return section("duplicates", "Duplicates", f"Compared by digest: {compared}. Nothing is there twice.")
-    lead = f"Compared by digest: {compared}. {many(overview.duplicate_count, 'duplicate')}"
+        return page_section("duplicates", "Duplicates", f"Compared by digest: {compared}. Nothing is there twice.")
+    lead = f"Compared by digest: {compared}. {format_count(overview.duplicate_count, 'duplicate')}"
     lead += (
-        f"; those of images cost {size_words(overview.duplicate_cost)}. "
+        f"; those of images cost {format_size(overview.duplicate_cost)}. "
         if has_images
         else "; no image is there twice. "
     )
@@ -44,23 +44,25 @@ def duplicates(overview: Overview) -> Markup | None:
         lead += f"The {len(overview.duplicates):,} dearest are listed. "
     if any(item.kind == "kernel" for item in overview.duplicates):
         lead += "Code of one kernel may be the same for several architectures, each of which needs its own. "
-    folder = directory(file.path for file in overview.files)
-    first = table("t-twice", _HEADS, (_row(item, folder) for item in overview.duplicates[:_FIRST]))
+    folder = common_directory(file.path for file in overview.files)
+    first = table_element("t-twice", _HEADS, (_duplicate_row(item, folder) for item in overview.duplicates[:_FIRST]))
     rest = overview.duplicates[_FIRST:]
     if not rest:
-        return section("duplicates", "Duplicates", lead, first)
-    more = table("t-twice-more", _HEADS, (_row(item, folder) for item in rest), finds="Filter duplicates")
+        return page_section("duplicates", "Duplicates", lead, first)
+    more = table_element(
+        "t-twice-more", _HEADS, (_duplicate_row(item, folder) for item in rest), finds="Filter duplicates"
+    )
     summary = element("summary", f"{len(rest):,} more")
-    return section("duplicates", "Duplicates", lead, first, element("details", summary, more, class_="more"))
+    return page_section("duplicates", "Duplicates", lead, first, element("details", summary, more, class_="more"))
 
 
-def _row(item: Duplicate, folder: str) -> Markup:
-    where = [element("li", name(place.removeprefix(folder), 110)) for place in item.places[:_PLACES]]
+def _duplicate_row(item: Duplicate, folder: str) -> Markup:
+    where = [element("li", name_element(place.removeprefix(folder), 110)) for place in item.places[:_PLACES]]
     if item.count > len(where):
         where.append(element("li", f"and {item.count - len(where):,} more", class_="soft"))
-    what = name(item.name, 90) if item.kind == "kernel" else element("span", item.name)
+    what = name_element(item.name, 90) if item.kind == "kernel" else element("span", item.name)
     digest = element("span", f"{item.kind} {item.digest[:12]}", class_="soft name")
-    cost = size_words(item.cost) if item.is_stored else f"{size_words(item.cost)} inflated"
+    cost = format_size(item.cost) if item.is_stored else f"{format_size(item.cost)} inflated"
     return element(
         "tr",
         element("td", what, element("br"), digest),

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from fatpack.report.html.sections.parts import count_cell, name, section, size_cell, table
+from fatpack.report.html.sections.parts import count_cell, name_element, page_section, size_cell, table_element
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.words import directory, many, sizes
+from fatpack.report.pictures.words import common_directory, format_count, format_sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.overview.records import FileOverview, Overview
+    from fatpack.answers.overview.records import FileOverview, ReportResult
 
 
-def files(overview: Overview) -> Markup | None:
+def files_section(overview: ReportResult) -> Markup | None:
     """Return the table of files with device code or with something wrong; None if there is one, and it is fine."""
     shown = overview.files
     if len(shown) == 1 and not shown[0].error and not shown[0].not_searched:
         return None
     rest = overview.files_read - len(shown)
-    lead = f"{many(rest, 'file')} without device code {'is' if rest == 1 else 'are'} not listed." if rest > 0 else ""
-    folder = directory(file.path for file in shown)
+    lead = (
+        f"{format_count(rest, 'file')} without device code {'is' if rest == 1 else 'are'} not listed."
+        if rest > 0
+        else ""
+    )
+    folder = common_directory(file.path for file in shown)
     heads = [("file", False), ("kind", False), ("bytes", True), ("of it device code", True), ("architectures", False)]
     heads += [("images", True), ("kernels", True), ("findings", False)]
-    return section(
-        "files", "Files", lead, table("t-files", heads, (_row(file, folder) for file in shown), finds="Filter files")
+    return page_section(
+        "files",
+        "Files",
+        lead,
+        table_element("t-files", heads, (_file_row(file, folder) for file in shown), finds="Filter files"),
     )
 
 
-def _row(file: FileOverview, folder: str) -> Markup:
+def _file_row(file: FileOverview, folder: str) -> Markup:
     wrong = [" ".join(file.findings)]
     if file.error is not None:
         wrong.append(file.error)
     return element(
         "tr",
-        element("td", name(file.path.removeprefix(folder)), title=file.path if len(file.path) < 300 else None),
+        element("td", name_element(file.path.removeprefix(folder)), title=file.path if len(file.path) < 300 else None),
         element("td", file.host),
         size_cell(file.size),
         size_cell(file.bytes.stored),
@@ -52,7 +59,7 @@ def _bar(file: FileOverview) -> Markup | str:
     for arch in file.archs:
         width = 160 * ((arch.bytes.stored if is_stored else arch.bytes.inflated) or 0) / whole
         rect = element("rect", x=x, y=0, width=max(0.0, width - 0.5), height=12, class_="own")
-        title = element("title", f"{arch.label}\n{many(arch.bytes.count, 'image')}\n{sizes(arch.bytes)}")
+        title = element("title", f"{arch.label}\n{format_count(arch.bytes.count, 'image')}\n{format_sizes(arch.bytes)}")
         drawn.append(element("g", title, rect, class_=f"f-{arch.family}"))
         x += width
     words = ", ".join(arch.label for arch in file.archs)

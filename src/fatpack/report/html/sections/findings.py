@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from itertools import starmap
 
-from fatpack.report.html.sections.parts import count_cell, name, section, table
+from fatpack.report.html.sections.parts import count_cell, name_element, page_section, table_element
 from fatpack.report.markup import Markup, element
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.overview.records import FindingCount, Overview
+    from fatpack.answers.overview.records import FindingCount, ReportResult
 
 
-def findings(overview: Overview) -> Markup | None:
+def findings_section(overview: ReportResult) -> Markup | None:
     """Return the section: findings by code, and files that could not be read."""
     unread = [file for file in overview.files if file.error is not None]
     if not overview.findings and not unread:
         return None
-    rows = [_unread(file.path, file.error or "") for file in unread]
-    rows += [_row(item) for item in overview.findings]
+    rows = [_unread_row(file.path, file.error or "") for file in unread]
+    rows += [_finding_row(item) for item in overview.findings]
     heads = [("code", False), ("severity", False), ("what it means", False), ("times", True), ("files", False)]
     lead = "fatpack inspect FILE says of each where it is, and what to do."
-    return section("findings", "Findings", lead, table("t-findings", heads, rows))
+    return page_section("findings", "Findings", lead, table_element("t-findings", heads, rows))
 
 
-def _row(item: FindingCount) -> Markup:
+def _finding_row(item: FindingCount) -> Markup:
     return element(
         "tr",
         element("td", item.code, class_="name"),
@@ -36,9 +36,11 @@ def _row(item: FindingCount) -> Markup:
 
 
 def _said(path: str, message: str) -> Markup:
-    return element("li", name(path), f": {message}" if message else "")
+    return element("li", name_element(path), f": {message}" if message else "")
 
 
-def _unread(path: str, error: str) -> Markup:
+def _unread_row(path: str, error: str) -> Markup:
     words = element("td", "unread", class_="severity error")
-    return element("tr", element("td", "–"), words, element("td", error), count_cell(1), element("td", name(path)))
+    return element(
+        "tr", element("td", "–"), words, element("td", error), count_cell(1), element("td", name_element(path))
+    )

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from fatpack.report.html.sections.parts import chip, name
-from fatpack.report.markup import Markup, element, joined
-from fatpack.report.pictures.words import base, many, runs_on, sizes
-from fatpack.words.sizes import size_words
+from fatpack.report.html.sections.parts import arch_chip, name_element
+from fatpack.report.markup import Markup, element, join_markup
+from fatpack.report.pictures.words import base_name, format_count, format_runs_on, format_sizes
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.answers.overview.records import Overview
+    from fatpack.answers.overview.records import ReportResult
 
 
 #: LIMIT: files that could not be read and are named at the head of the page.
 _MOST_UNREAD = 5
 
 
-def title_of(paths: Sequence[str]) -> str:
+def page_title(paths: Sequence[str]) -> str:
     """Return what the page is of: the name of the path, or how many there are."""
-    return base(paths[0]) if len(paths) == 1 else many(len(paths), "path")
+    return base_name(paths[0]) if len(paths) == 1 else format_count(len(paths), "path")
 
 
-def head(overview: Overview, paths: Sequence[str]) -> Markup:
+def page_head(overview: ReportResult, paths: Sequence[str]) -> Markup:
     """Return the head of the page."""
-    shown = [name(path) for path in paths[:6]]
+    shown = [name_element(path) for path in paths[:6]]
     if len(paths) > 6:
         shown.append(element("span", f"and {len(paths) - 6:,} more"))
     lines = [
         element("p", "Device code report", class_="kicker"),
-        element("h1", element("bdi", title_of(paths))),
+        element("h1", element("bdi", page_title(paths))),
         element("p", *_between(shown), class_="paths"),
-        _unread(overview),
-        element("p", *summary(overview), class_="summary"),
+        _unread_notice(overview),
+        element("p", *page_summary(overview), class_="summary"),
         element("dl", *_figures(overview), class_="figures"),
     ]
     return element("header", *lines)
 
 
-def _unread(overview: Overview) -> Markup:
+def _unread_notice(overview: ReportResult) -> Markup:
     """Return what was not read, before all else: the rest of the page is of what was."""
     unread = [file for file in overview.files if file.error is not None]
     if not unread and not overview.problems:
@@ -48,7 +48,9 @@ def _unread(overview: Overview) -> Markup:
     if len(unread) > len(lines):
         lines.append(element("li", f"and {len(unread) - len(lines):,} more: see the findings"))
     lines += [element("li", problem) for problem in overview.problems]
-    words = f"{many(len(unread), 'file')} could not be read, or not to the end." if unread else "Not all was done."
+    words = (
+        f"{format_count(len(unread), 'file')} could not be read, or not to the end." if unread else "Not all was done."
+    )
     title = element("strong", words)
     return element("div", title, element("ul", *lines), class_="unread", role="alert")
 
@@ -57,17 +59,17 @@ def _between(items: Sequence[str]) -> list[str]:
     return [part for number, item in enumerate(items) for part in ([", ", item] if number else [item])]
 
 
-def summary(overview: Overview) -> list[str]:
+def page_summary(overview: ReportResult) -> list[str]:
     """Return what matters as sentences: damage first, then holes, then what runs where."""
     said: list[str] = []
     errors = [item for item in overview.findings if item.severity == "error"]
     if errors:
-        said.append(f"{many(sum(item.count for item in errors), 'place')} with damage: see the findings. ")
+        said.append(f"{format_count(sum(item.count for item in errors), 'place')} with damage: see the findings. ")
     holes = sum(item.with_holes for item in overview.coverage)
     if not overview.image_count:
         said.append("No device code was found.")
     elif holes:
-        kernels = many(overview.kernel_names, "kernel")
+        kernels = format_count(overview.kernel_names, "kernel")
         said.append(f"{holes:,} of {kernels} lack an architecture that others of their library have. ")
     links = sum(item.relocatable for item in overview.coverage)
     is_text = all(" " in label for label in overview.links)  # sm_120 ptx: what no device is of
@@ -75,33 +77,33 @@ def summary(overview: Overview) -> list[str]:
         said.append("Every kernel runs on every architecture that its library has machine code for. ")
     if links:
         said.append(
-            f"{many(links, 'kernel')} for {', '.join(overview.links[:6])}: relocatable, so they count only through the "
+            f"{format_count(links, 'kernel')} for {', '.join(overview.links[:6])}: relocatable, so they count only through the "
             "device link, and no device gets them as they are. "
         )
     if len(overview.coverage) == 1:
-        said.append(f"{runs_on(overview.coverage[0])}.")
+        said.append(f"{format_runs_on(overview.coverage[0])}.")
     return said
 
 
-def _figures(overview: Overview) -> list[Markup]:
+def _figures(overview: ReportResult) -> list[Markup]:
     stored = overview.bytes.stored
     archs = len(overview.arch_names)
     figures = [
-        (size_words(stored), "device code stored") if stored is not None else ("not known", "device code stored"),
-        (size_words(overview.bytes.inflated), "inflated"),
+        (format_size(stored), "device code stored") if stored is not None else ("not known", "device code stored"),
+        (format_size(overview.bytes.inflated), "inflated"),
         (f"{overview.image_count:,}", "images" if overview.image_count != 1 else "image"),
         (f"{archs:,}", "architectures" if archs != 1 else "architecture"),
         (f"{overview.kernel_names:,}", "kernels by name" if overview.kernel_names != 1 else "kernel by name"),
         (f"{sum(item.count for item in overview.findings):,}", "findings"),
     ]
     if overview.shared == stored and stored:
-        figures[0] = size_words(stored), "device code stored, in bundles compressed as one"
+        figures[0] = format_size(stored), "device code stored, in bundles compressed as one"
     elif overview.shared:
-        figures.insert(1, (size_words(overview.shared), "of it in bundles compressed as one"))
+        figures.insert(1, (format_size(overview.shared), "of it in bundles compressed as one"))
     return [element("div", element("dd", value), element("dt", words)) for value, words in figures]
 
 
-def archs(overview: Overview) -> Markup | None:
+def arch_bar(overview: ReportResult) -> Markup | None:
     """Return the bar of all architectures and its legend."""
     if not overview.archs:
         return None
@@ -111,11 +113,11 @@ def archs(overview: Overview) -> Markup | None:
     for arch in overview.archs:
         size = (arch.bytes.stored if is_stored else arch.bytes.inflated) or 0
         width = 1000 * size / whole
-        words = f"{arch.label}\n{many(arch.bytes.count, 'image')}\n{sizes(arch.bytes)}"
+        words = f"{arch.label}\n{format_count(arch.bytes.count, 'image')}\n{format_sizes(arch.bytes)}"
         rect = element("rect", x=x, y=0, width=max(0.0, width - 1), height=22, class_="own")
         bars.append(element("g", element("title", words), rect, class_=f"f-{arch.family}"))
         legend.append(
-            element("li", chip(arch.label, arch.family), " ", element("span", size_words(size), class_="soft"))
+            element("li", arch_chip(arch.label, arch.family), " ", element("span", format_size(size), class_="soft"))
         )
         x += width
     bar = element(
@@ -129,4 +131,4 @@ def archs(overview: Overview) -> Markup | None:
     )
     kind = "stored" if is_stored else "inflated"
     legend.append(element("li", f"bytes {kind}", class_="soft"))
-    return joined((element("div", bar, class_="barbox"), element("ul", *legend, class_="legend")))
+    return join_markup((element("div", bar, class_="barbox"), element("ul", *legend, class_="legend")))

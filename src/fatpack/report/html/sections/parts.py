@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fatpack.report.markup import Markup, element, joined
-from fatpack.report.pictures.colours import known
-from fatpack.report.pictures.words import cut
-from fatpack.words.sizes import size_words
+from fatpack.report.markup import Markup, element, join_markup
+from fatpack.report.pictures.colours import family_with_colour
+from fatpack.report.pictures.words import shorten_name
+from fatpack.words.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def section(name: str, title: str, lead: str, *content: str) -> Markup:
+def page_section(name: str, title: str, lead: str, *content: str) -> Markup:
     """Return a section: ``name`` is where links lead, ``lead`` a sentence below the title."""
     words = [element("h2", title)]
     if lead:
@@ -20,23 +20,23 @@ def section(name: str, title: str, lead: str, *content: str) -> Markup:
     return element("section", *words, *content, id=name)
 
 
-def chip(label: str, family: str) -> Markup:
+def arch_chip(label: str, family: str) -> Markup:
     """Return the name of an architecture with its colour."""
-    return element("span", element("i", class_=f"dot f-{known(family)}"), label, class_="chip")
+    return element("span", element("i", class_=f"dot f-{family_with_colour(family)}"), label, class_="chip")
 
 
-def name(text: str, most: int = 160) -> Markup:
+def name_element(text: str, most: int = 160) -> Markup:
     """Return a name from a file: in the font of code, cut in its middle if it is very long, whatever way it is read."""
     if len(text) <= most:
         return element("bdi", text, class_="name")
-    return element("bdi", cut(text, most), class_="name", title=cut(text))
+    return element("bdi", shorten_name(text, most), class_="name", title=shorten_name(text))
 
 
 def size_cell(size: int | None) -> Markup:
     """Return a cell with a size, and the number by which it is sorted."""
     if size is None:
         return element("td", "–", class_="n soft", data_v=-1)
-    return element("td", size_words(size), class_="n", data_v=size)
+    return element("td", format_size(size), class_="n", data_v=size)
 
 
 def count_cell(count: int | None) -> Markup:
@@ -46,7 +46,7 @@ def count_cell(count: int | None) -> Markup:
     return element("td", f"{count:,}", class_="n", data_v=count)
 
 
-def table(name: str, heads: Sequence[tuple[str, bool]], rows: Iterable[str], *, finds: str = "") -> Markup:
+def table_element(name: str, heads: Sequence[tuple[str, bool]], rows: Iterable[str], *, finds: str = "") -> Markup:
     """Return a table; ``heads`` are the words above each column, and whether it is of numbers.
 
     With ``finds``, what a filter looks for in words, a script puts a filter above it, and lets columns be sorted.
@@ -59,4 +59,4 @@ def table(name: str, heads: Sequence[tuple[str, bool]], rows: Iterable[str], *, 
         return made
     box = element("input", type="search", data_for=name, placeholder=finds, aria_label=finds)
     count = element("output", data_of=name)
-    return joined((element("p", box, " ", count, class_="filter", hidden=True), made))
+    return join_markup((element("p", box, " ", count, class_="filter", hidden=True), made))

@@ -12,15 +12,15 @@ from bisect import bisect_right
 
 from fatpack.record import Record
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.objects.references import references
+from fatpack.runtime.evidence.objects.references import find_object_references
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.runtime.evidence.memory import Function
-    from fatpack.runtime.evidence.objects.host_object import HostObject
-    from fatpack.runtime.evidence.objects.references import Reference
+    from fatpack.runtime.evidence.memory import MemoryFunction
+    from fatpack.runtime.evidence.objects.host_object import ObjectMemory
+    from fatpack.runtime.evidence.objects.references import CodeReference
 
 #: LIMIT: functions that are looked at. The largest object known to us has some hundred that call a runtime.
 _MOST = 1 << 14
@@ -29,13 +29,13 @@ _MOST = 1 << 14
 _DEPTH = 5
 
 
-class Call(Record):
+class ObjectCall(Record):
     """A call of a runtime's function: from which function (its address), where, and the constants before it."""
 
     name: str
     caller: int
     at: int
-    group: tuple[Reference, ...]
+    group: tuple[CodeReference, ...]
 
 
 #: bytes before a call in which its first argument is looked for
@@ -48,23 +48,23 @@ _WRITES = re.compile(
 )
 
 
-class Calls:
+class ObjectCalls:
     """The calls of an object, function by function."""
 
-    def __init__(self, file: HostObject) -> None:
+    def __init__(self, file: ObjectMemory) -> None:
         self.file = file
-        self._named = {each.address: each.name for each in file.symbols if functions.is_of_runtime(each.name)}
-        self._references: dict[int, Sequence[Reference]] = {}
+        self._named = {each.address: each.name for each in file.symbols if functions.is_runtime_function(each.name)}
+        self._references: dict[int, Sequence[CodeReference]] = {}
         self.is_cut = False
 
-    def all(self) -> list[Call]:
+    def all(self) -> list[ObjectCall]:
         """Return the calls of runtimes' functions, in the order of the code."""
         return [call for function in self._callers() for call in self._of(function)]
 
-    def _callers(self) -> list[Function]:
+    def _callers(self) -> list[MemoryFunction]:
         """Return the functions that refer to one of a runtime."""
         file = self.file
-        found: dict[int, Function] = {}
+        found: dict[int, MemoryFunction] = {}
         for section in file.sections:
             if not section.is_code:
                 continue
@@ -77,24 +77,24 @@ class Calls:
         self.is_cut = self.is_cut or len(callers) > _MOST
         return callers[:_MOST]
 
-    def _of(self, function: Function) -> Iterable[Call]:
-        group: list[Reference] = []
+    def _of(self, function: MemoryFunction) -> Iterable[ObjectCall]:
+        group: list[CodeReference] = []
         for reference in self.references(function):
             name = self._named.get(reference.target)
             if reference.is_call:
                 if name is not None:
-                    yield Call(name, function.start, reference.at, tuple(group))
+                    yield ObjectCall(name, function.start, reference.at, tuple(group))
                 group = []
             else:
                 group.append(reference)
 
-    def references(self, function: Function) -> Sequence[Reference]:
+    def references(self, function: MemoryFunction) -> Sequence[CodeReference]:
         """Return what a function refers to, in the order of its code."""
         if function.start not in self._references:
-            self._references[function.start] = references(self.file, function)
+            self._references[function.start] = find_object_references(self.file, function)
         return self._references[function.start]
 
-    def passes_null(self, call: Call) -> bool:
+    def passes_null(self, call: ObjectCall) -> bool:
         """Return whether the code between a call and the one before it puts 0 into the first argument, and no more.
 
         On x86-64 for System V: XOR of EDI with itself, or MOV of 0; whatever else may write RDI there is no such call.
@@ -124,7 +124,7 @@ class Calls:
         return found
 
 
-def handle_and_name(file: HostObject, call: Call) -> tuple[int | None, str]:
+def handle_and_name(file: ObjectMemory, call: ObjectCall) -> tuple[int | None, str]:
     """Return what a call registers: the handle, None if it is not known, and the device's name for it, or ""."""
     by_register = {reference.register: reference.target for reference in call.group}
     order = file.arguments
@@ -140,7 +140,7 @@ def handle_and_name(file: HostObject, call: Call) -> tuple[int | None, str]:
     return handle, name
 
 
-def launched(file: HostObject, call: Call, *, is_stub: bool) -> int | None:
+def launched_handle(file: ObjectMemory, call: ObjectCall, *, is_stub: bool) -> int | None:
     """Return the handle that a launch takes, None if it is no constant."""
     argument = functions.LAUNCH[call.name]
     register = file.arguments[argument] if len(file.arguments) > argument else None
@@ -156,7 +156,7 @@ def launched(file: HostObject, call: Call, *, is_stub: bool) -> int | None:
     return slots[-1] if slots else None
 
 
-def holds_function(file: HostObject, address: int) -> bool:
+def holds_function(file: ObjectMemory, address: int) -> bool:
     """Return whether the pointer at an address leads to a function: the handles of HIP are such."""
     section = file.section_at(address)
     if section is None or section.is_code:
@@ -165,7 +165,7 @@ def holds_function(file: HostObject, address: int) -> bool:
     return value is not None and file.is_start(value)
 
 
-def nearest(starts: Sequence[int], at: int) -> int:
+def nearest_before(starts: Sequence[int], at: int) -> int:
     """Return the last of some addresses that is not behind another, -1 if there is none."""
     index = bisect_right(starts, at) - 1
     return starts[index] if index >= 0 else -1

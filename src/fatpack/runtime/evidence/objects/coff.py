@@ -6,16 +6,16 @@ from fatpack.errors import FormatError
 from fatpack.hosts.coff.layout import RELOCATION
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.coff_records import UNINITIALIZED
-from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
-from fatpack.runtime.evidence.objects.host_object import HostObject
+from fatpack.runtime.evidence.memory import Constructor, MemorySection, MemorySymbol
+from fatpack.runtime.evidence.objects.host_object import ObjectMemory
 from fatpack.runtime.evidence.objects.relocations import CALL, PAGE_OFFSET, POINTER, RELATIVE
-from fatpack.runtime.evidence.symbol_tables import budget
+from fatpack.runtime.evidence.symbol_tables import section_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.coff_records import Section as Row
+    from fatpack.hosts.coff_records import CoffSection as Row
     from fatpack.io.source import View
     from fatpack.runtime.evidence.objects.relocations import Relocation
 
@@ -37,22 +37,22 @@ _CONSTRUCTORS = (".CRT$XC", ".CRT$XI", ".ctors")
 _DIGITS = 5
 
 
-class CoffHostObject(HostObject):
+class CoffObjectMemory(ObjectMemory):
     """A COFF object. Raises FormatError for damaged tables."""
 
     def __init__(self, view: View) -> None:
         coff = CoffObject(view)
         self._coff, self._ways = coff, _WAYS.get(coff.machine, {})
         self._headers: dict[int, Row] = {}
-        self._left = budget(view)
+        self._left = section_budget(view)
         self._addresses: list[int | None] = []
         sections, slots = self._laid_out(), set[int]()
         symbols = self._symbols(sections, slots)
         machine, word = _MACHINES.get(coff.machine, ("", 8))
         super().__init__(view, machine, word, sections, symbols, is_windows=True, slots=frozenset(slots))
 
-    def _laid_out(self) -> list[Section]:
-        coff, found, at, left = self._coff, list[Section](), 1 << 16, 2 * len(self._coff.view)
+    def _laid_out(self) -> list[MemorySection]:
+        coff, found, at, left = self._coff, list[MemorySection](), 1 << 16, 2 * len(self._coff.view)
         strings = coff.strings()
         for row in coff.sections():
             size = 0 if row.flags & UNINITIALIZED else row.raw_size
@@ -65,13 +65,13 @@ class CoffHostObject(HostObject):
             except FormatError:
                 name = ""  # the host has reported it
             data = coff.view.slice(row.raw_offset if stored else 0, stored)
-            found.append(Section(row.number, name, at, row.raw_size, data, bool(row.flags & _CODE)))
+            found.append(MemorySection(row.number, name, at, row.raw_size, data, bool(row.flags & _CODE)))
             self._headers[row.number] = row
             at += row.raw_size + _GAP
         return found
 
-    def _symbols(self, sections: list[Section], slots: set[int]) -> list[Symbol]:
-        coff, symbols = self._coff, list[Symbol]()
+    def _symbols(self, sections: list[MemorySection], slots: set[int]) -> list[MemorySymbol]:
+        coff, symbols = self._coff, list[MemorySymbol]()
         layout, strings = coff.symbol_layout, coff.strings()
         text = strings.tobytes() if strings is not None else b""
         above = max((section.end for section in sections), default=0)
@@ -106,10 +106,10 @@ class CoffHostObject(HostObject):
                 title = title.removeprefix(_IMPORT)
                 slots.add(address)
             is_function = type == _FUNCTION and section > 0
-            symbols.append(Symbol(title, address, 0, is_function, section > 0, storage == _STATIC))
+            symbols.append(MemorySymbol(title, address, 0, is_function, section > 0, storage == _STATIC))
         return symbols
 
-    def _rows(self, section: Section) -> Iterator[Relocation]:
+    def _rows(self, section: MemorySection) -> Iterator[Relocation]:
         row, coff, addresses = self._headers[section.number], self._coff, self._addresses
         if not row.relocation_offset:
             return

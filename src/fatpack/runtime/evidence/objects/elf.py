@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
-from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
-from fatpack.runtime.evidence.objects.host_object import HostObject
+from fatpack.runtime.evidence.memory import Constructor, MemorySection, MemorySymbol
+from fatpack.runtime.evidence.objects.host_object import ObjectMemory
 from fatpack.runtime.evidence.objects.relocations import CALL, GOT, PAGE_OFFSET, POINTER, RELATIVE
-from fatpack.runtime.evidence.symbol_tables import budget
+from fatpack.runtime.evidence.symbol_tables import section_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _EXECUTABLE, _FUNCTION, _LOCAL, _WEAK, _TLS = 4, 2, 0, 2, 0x400
 _CONSTRUCTORS = (".init_array", ".ctors")
 
 
-class ElfObject(HostObject):
+class ElfObjectMemory(ObjectMemory):
     """An ELF object for x86-64 or AArch64. Raises FormatError for damaged tables."""
 
     def __init__(self, view: View) -> None:
@@ -51,16 +51,16 @@ class ElfObject(HostObject):
         self._elf = elf
         self._ways = _WAYS.get(elf.header.machine, {}) if elf.layouts.order == "little" else {}
         self._by_target: dict[int, list[int]] = {}
-        self._left = budget(view)
+        self._left = section_budget(view)
         sections, self._addresses = self._laid_out()
         self._symbol_rows, symbols = self._symbols(max((section.end for section in sections), default=0))
         machine = _MACHINES.get(elf.header.machine, "")
         super().__init__(view, machine, elf.layouts.word, sections, symbols, is_windows=False)
 
-    def _laid_out(self) -> tuple[list[Section], dict[int, int]]:
+    def _laid_out(self) -> tuple[list[MemorySection], dict[int, int]]:
         """Return the loaded sections, and the addresses by number."""
-        elf, found, addresses, at = self._elf, list[Section](), dict[int, int](), 1 << 16
-        left = budget(elf.view)
+        elf, found, addresses, at = self._elf, list[MemorySection](), dict[int, int](), 1 << 16
+        left = section_budget(elf.view)
         types, infos, flags = elf.columns("type", "info", "flags")
         for number, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
             if type in (constants.REL, constants.RELA):
@@ -72,12 +72,12 @@ class ElfObject(HostObject):
             left -= stored
             at += -at % max(min(section.align, 1 << 16), _GAP)
             data = elf.view.slice(section.offset if stored else 0, stored)
-            found.append(Section(number, elf.name(section), at, section.size, data, bool(flag & _EXECUTABLE)))
+            found.append(MemorySection(number, elf.name(section), at, section.size, data, bool(flag & _EXECUTABLE)))
             addresses[number] = at
             at += max(section.size if type != constants.NOBITS else min(section.size, 1 << 40), 1) + _GAP
         return found, addresses
 
-    def _symbols(self, above: int) -> tuple[list[int | None], list[Symbol]]:
+    def _symbols(self, above: int) -> tuple[list[int | None], list[MemorySymbol]]:
         """Return the address of each symbol by number (None: of no section), and those that have names."""
         elf = self._elf
         (types,) = elf.columns("type")
@@ -88,7 +88,7 @@ class ElfObject(HostObject):
         name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
         strings = elf.contents(elf.section(table.link)).tobytes()
         addresses: list[int | None] = []
-        symbols: list[Symbol] = []
+        symbols: list[MemorySymbol] = []
         above += -above % (1 << 20) + (1 << 20)
         rows = layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size))
         budget = 4 * len(strings) + (1 << 20)  # only hostile names share their bytes so often
@@ -107,14 +107,14 @@ class ElfObject(HostObject):
                 budget -= end - row[name]
                 text = strings[row[name] : end].decode("utf-8", "backslashreplace")
                 is_local, is_weak = row[info] >> 4 == _LOCAL, row[info] >> 4 == _WEAK
-                symbols.append(Symbol(text, address, row[size], kind == _FUNCTION, place != 0, is_local, is_weak))
+                symbols.append(MemorySymbol(text, address, row[size], kind == _FUNCTION, place != 0, is_local, is_weak))
         return addresses, symbols
 
-    def _rows(self, section: Section) -> Iterator[Relocation]:
+    def _rows(self, section: MemorySection) -> Iterator[Relocation]:
         for number in self._by_target.get(section.number, ()):
             yield from self._table(number, section)
 
-    def _table(self, number: int, target: Section) -> Iterator[Relocation]:
+    def _table(self, number: int, target: MemorySection) -> Iterator[Relocation]:
         elf, ways, addresses = self._elf, self._ways, self._symbol_rows
         layouts, table = elf.layouts, elf.section(number)
         layout = layouts.rela if table.type == constants.RELA else layouts.rel

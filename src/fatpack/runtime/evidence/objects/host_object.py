@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from fatpack.runtime.evidence.memory import Memory
-from fatpack.runtime.evidence.objects.relocations import POINTER, Relocations
+from fatpack.runtime.evidence.memory import HostMemory
+from fatpack.runtime.evidence.objects.relocations import POINTER, ObjectRelocations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.memory import Section, Symbol
+    from fatpack.runtime.evidence.memory import MemorySection, MemorySymbol
     from fatpack.runtime.evidence.objects.relocations import Relocation
 
 
-class HostObject(Memory):
+class ObjectMemory(HostMemory):
     """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes.
 
     ``referred`` are the addresses of symbols that the relocations read so far are about, in whichever way.
@@ -27,28 +27,28 @@ class HostObject(Memory):
         view: View,
         machine: str,
         word: int,
-        sections: Sequence[Section],
-        symbols: Sequence[Symbol],
+        sections: Sequence[MemorySection],
+        symbols: Sequence[MemorySymbol],
         *,
         is_windows: bool,
         slots: frozenset[int] = frozenset(),
     ) -> None:
         self.slots = slots
         self.referred: set[int] = set()
-        self._tables: dict[int, Relocations] = {}
+        self._tables: dict[int, ObjectRelocations] = {}
         self._pointers: dict[int, dict[int, int]] = {}
         super().__init__(view, machine, word, sections, symbols, is_windows=is_windows)
 
-    def relocations(self, section: Section) -> Relocations:
+    def relocations(self, section: MemorySection) -> ObjectRelocations:
         """Return what relocations make of the bytes of a section, in the order of their places."""
         if section.number not in self._tables:
-            self._tables[section.number] = Relocations(list(self._rows(section)))
+            self._tables[section.number] = ObjectRelocations(list(self._rows(section)))
         return self._tables[section.number]
 
-    def _rows(self, section: Section) -> Iterable[Relocation]:
+    def _rows(self, section: MemorySection) -> Iterable[Relocation]:
         raise NotImplementedError
 
-    def pointers(self, section: Section) -> Mapping[int, int]:
+    def pointers(self, section: MemorySection) -> Mapping[int, int]:
         """Return address → value of the pointers in a section."""
         if section.number not in self._pointers:
             found = {}
@@ -59,12 +59,12 @@ class HostObject(Memory):
             self._pointers[section.number] = found
         return self._pointers[section.number]
 
-    def _variables(self, names: Set[str]) -> Iterable[Symbol]:
+    def _variables(self, names: Set[str]) -> Iterable[MemorySymbol]:
         return (
             each
             for each in self.symbols
             if each.name in names and each.is_defined and not each.is_function and not each.is_weak
         )
 
-    def _stored(self, section: Section, at: int) -> int:
+    def _stored(self, section: MemorySection, at: int) -> int:
         return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0

@@ -3,64 +3,64 @@
 from __future__ import annotations
 
 from fatpack.runtime.evidence import entries, functions, wrappers
-from fatpack.runtime.evidence.facts import Binary, Evidence, Launch, Registered
-from fatpack.runtime.evidence.objects.calls import Calls, handle_and_name, launched
+from fatpack.runtime.evidence.facts import BinaryCall, LaunchCall, RegisterCall, RegistrationEvidence
+from fatpack.runtime.evidence.objects.calls import ObjectCalls, handle_and_name, launched_handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.objects.calls import Call
-    from fatpack.runtime.evidence.objects.host_object import HostObject
+    from fatpack.runtime.evidence.objects.calls import ObjectCall
+    from fatpack.runtime.evidence.objects.host_object import ObjectMemory
 
 
-def read(view: View, host: str) -> HostObject:
+def read_object(view: View, host: str) -> ObjectMemory:
     """Return an object laid out. Raises FormatError."""
     if host == "elf":
-        from fatpack.runtime.evidence.objects.elf import ElfObject
+        from fatpack.runtime.evidence.objects.elf import ElfObjectMemory
 
-        return ElfObject(view)
-    from fatpack.runtime.evidence.objects.coff import CoffHostObject
+        return ElfObjectMemory(view)
+    from fatpack.runtime.evidence.objects.coff import CoffObjectMemory
 
-    return CoffHostObject(view)
+    return CoffObjectMemory(view)
 
 
-def evidence(file: HostObject) -> Evidence:
+def object_evidence(file: ObjectMemory) -> RegistrationEvidence:
     """Return what an object shows."""
-    calls = Calls(file)
+    calls = ObjectCalls(file)
     stubs = {each.address: each.name for each in file.symbols if each.is_function and functions.STUB in each.name}
     links = sorted({each.name for each in file.symbols if each.name.startswith(functions.LINKED_BINARY)})
     named = [each.address for each in file.symbols if each.is_defined and each.name.startswith(functions.LINKED_BINARY)]
-    binaries: list[Binary] = []
-    registered: list[Registered] = []
-    launches: list[Launch] = []
+    binaries: list[BinaryCall] = []
+    registered: list[RegisterCall] = []
+    launches: list[LaunchCall] = []
     called: dict[str, int] = {}
     nulls: list[int] = []
     unread = 0
-    found = wrappers.wrappers(file)
+    found = wrappers.find_wrappers(file)
     records = {each.at for each in found}
     for call in calls.all():
         name = call.name
         called[name] = called.get(name, 0) + 1
-        model = functions.model_of(name)
+        model = functions.function_model(name)
         if name in functions.REGISTER_BINARY:
-            binaries.append(Binary(model, call.at, call.caller, _wrapper(file, call, records)))
+            binaries.append(BinaryCall(model, call.at, call.caller, _wrapper(file, call, records)))
         elif name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
             is_kernel = name in functions.REGISTER_FUNCTION
             handle, title = handle_and_name(file, call)
             unread += is_kernel and (handle is None or not title)
-            registered.append(Registered(model, call.at, call.caller, title, handle, is_kernel))
+            registered.append(RegisterCall(model, call.at, call.caller, title, handle, is_kernel))
         elif name in functions.LAUNCH:
-            handle = launched(file, call, is_stub=call.caller in stubs)
+            handle = launched_handle(file, call, is_stub=call.caller in stubs)
             if handle is None and name in functions.LAUNCH_ADDRESS and calls.passes_null(call):
                 nulls.append(call.at)
             elif handle is not None:
-                launches.append(Launch(model or "openmp", call.at, call.caller, handle))
+                launches.append(LaunchCall(model or "openmp", call.at, call.caller, handle))
     for each in file.symbols:  # referred to, but called in ways that are not read
-        if each.name in functions.NAMES and not each.is_defined and each.address in file.referred:
+        if each.name in functions.FUNCTION_NAMES and not each.is_defined and each.address in file.referred:
             called.setdefault(each.name, 0)
     constructors = tuple(file.constructors())
     reached = calls.reached([*(each.function for each in constructors), *named])
-    return Evidence(
+    return RegistrationEvidence(
         file,
         False,
         stubs,
@@ -69,7 +69,7 @@ def evidence(file: HostObject) -> Evidence:
         tuple(registered),
         tuple(launches),
         found,
-        tuple(entries.tables(file)),
+        tuple(entries.find_entry_tables(file)),
         constructors,
         frozenset(reached) if file.arguments else None,
         tuple(links),
@@ -78,7 +78,7 @@ def evidence(file: HostObject) -> Evidence:
     )
 
 
-def _wrapper(file: HostObject, call: Call, known: set[int]) -> int | None:
+def _wrapper(file: ObjectMemory, call: ObjectCall, known: set[int]) -> int | None:
     """Return the wrapper that a call registers: by register, or the only address that could be one."""
     register = file.arguments[0] if file.arguments else None
     found = next((each.target for each in reversed(call.group) if each.register == register), None)

@@ -15,26 +15,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.runtime.evidence.memory import Function, Section
-    from fatpack.runtime.evidence.objects.host_object import HostObject
+    from fatpack.runtime.evidence.memory import MemoryFunction, MemorySection
+    from fatpack.runtime.evidence.objects.host_object import ObjectMemory
 
 #: a register that is not known
-NONE = -1
+NO_REGISTER = -1
 
 #: LIMIT: bytes of one function in which opcodes are looked for. Functions that register a thousand kernels have 50 kB.
 _SEARCHED = 1 << 22
 
 
-class Reference(Record):
+class CodeReference(Record):
     """A place in code, by address, and what it refers to: a call, or an address that is put into a ``register``."""
 
     at: int
     target: int
     is_call: bool
-    register: int = NONE
+    register: int = NO_REGISTER
 
 
-def references(file: HostObject, function: Function) -> list[Reference]:
+def find_object_references(file: ObjectMemory, function: MemoryFunction) -> list[CodeReference]:
     """Return what a function refers to, in the order of its code; nothing for processors that are not known."""
     section = file.section_at(function.start)
     if section is None or file.machine not in _READERS:
@@ -44,7 +44,7 @@ def references(file: HostObject, function: Function) -> list[Reference]:
     return sorted(_READERS[file.machine](file, section, start, code), key=lambda reference: reference.at)
 
 
-def _x86(file: HostObject, section: Section, start: int, code: bytes) -> Iterator[Reference]:
+def _x86(file: ObjectMemory, section: MemorySection, start: int, code: bytes) -> Iterator[CodeReference]:
     base = section.address + start
     taken: set[int] = set()
     for place, way, symbol, addend in file.relocations(section).between(start, start + len(code)):
@@ -56,24 +56,24 @@ def _x86(file: HostObject, section: Section, start: int, code: bytes) -> Iterato
         # What is relative counts from the end of the instruction, 4 bytes behind the place. COFF means so already.
         if way == POINTER:
             target = symbol + (stored if addend is None else addend)
-            yield Reference(base + at, target, False, _immediate(code, at))
+            yield CodeReference(base + at, target, False, _immediate(code, at))
             continue
         target = symbol + (stored if addend is None else addend + 4)
         before, opcode = code[at - 1], code[at - 2] if at > 1 else 0
         if way == GOT or symbol in file.slots:
             if opcode == 0xFF and before in (0x15, 0x25):
-                yield Reference(base + at, target, True)
+                yield CodeReference(base + at, target, True)
             elif opcode == 0x8B and before & 0xC7 == 5:
-                yield Reference(base + at, target, False, _register(code, at))
+                yield CodeReference(base + at, target, False, _register(code, at))
         elif way in (RELATIVE, CALL):
             if opcode == 0x8D and before & 0xC7 == 5:
-                yield Reference(base + at, target, False, _register(code, at))
+                yield CodeReference(base + at, target, False, _register(code, at))
             elif before in (0xE8, 0xE9) or (opcode == 0x0F and before & 0xF0 == 0x80):
-                yield Reference(base + at, target, True)
+                yield CodeReference(base + at, target, True)
     yield from _x86_resolved(file, base, code, taken)
 
 
-def _x86_resolved(file: HostObject, base: int, code: bytes, taken: set[int]) -> Iterator[Reference]:
+def _x86_resolved(file: ObjectMemory, base: int, code: bytes, taken: set[int]) -> Iterator[CodeReference]:
     """Yield what has no relocation, as caller and target are in one section."""
     for opcode, length in ((b"\xe8", 1), (b"\xe9", 1), (b"\x8d", 2)):
         at, is_call = code.find(opcode), length == 1
@@ -83,7 +83,9 @@ def _x86_resolved(file: HostObject, base: int, code: bytes, taken: set[int]) -> 
             if place not in taken and place + 4 <= len(code) and (is_call or _is_relative(code, at)):
                 target = base + place + 4 + int.from_bytes(code[place : place + 4], "little", signed=True)
                 if file.is_start(target):
-                    yield Reference(base + place, target, is_call, NONE if is_call else _register(code, place))
+                    yield CodeReference(
+                        base + place, target, is_call, NO_REGISTER if is_call else _register(code, place)
+                    )
             at = code.find(opcode, at + 1)
 
 
@@ -105,10 +107,10 @@ def _immediate(code: bytes, at: int) -> int:
     if opcode == 0xC7 and before & 0xF8 == 0xC0:
         prefix = code[at - 3] if at > 2 else 0
         return (before & 7) | (8 if prefix & 0xF1 == 0x41 else 0)
-    return NONE
+    return NO_REGISTER
 
 
-def _a64(file: HostObject, section: Section, start: int, code: bytes) -> Iterator[Reference]:
+def _a64(file: ObjectMemory, section: MemorySection, start: int, code: bytes) -> Iterator[CodeReference]:
     base, taken = section.address + start, set()
     for place, way, symbol, addend in file.relocations(section).between(start, start + len(code)):
         at = place - start
@@ -118,10 +120,10 @@ def _a64(file: HostObject, section: Section, start: int, code: bytes) -> Iterato
         word = int.from_bytes(code[at : at + 4], "little")
         if way == CALL:
             offset = _signed(word & 0x3FFFFFF, 26) * 4 if addend is None else addend
-            yield Reference(base + at, symbol + offset, True)
+            yield CodeReference(base + at, symbol + offset, True)
         elif way in (PAGE_OFFSET, GOT, RELATIVE):
             offset = word >> 10 & 0xFFF if addend is None and way == PAGE_OFFSET else addend or 0
-            yield Reference(base + at, symbol + offset, False, word & 31)
+            yield CodeReference(base + at, symbol + offset, False, word & 31)
     for at in range(0, len(code) - 3, 4):
         if at in taken:
             continue
@@ -129,11 +131,11 @@ def _a64(file: HostObject, section: Section, start: int, code: bytes) -> Iterato
         if word >> 26 & 0x1F == 5:  # B and BL
             target = base + at + _signed(word & 0x3FFFFFF, 26) * 4
             if file.is_start(target):
-                yield Reference(base + at, target, True)
+                yield CodeReference(base + at, target, True)
         elif word & 0x9F000000 == 0x10000000:  # ADR
             target = base + at + _signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
             if file.is_start(target):
-                yield Reference(base + at, target, False, word & 31)
+                yield CodeReference(base + at, target, False, word & 31)
 
 
 def _signed(value: int, bits: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POINTER, RELATIVE, CALL, PAGE_OFFSET, GOT = "pointer", "relative", "call", "page offset", "got"
 
 
-class Relocations:
+class ObjectRelocations:
     """The relocations of one section: ``rows`` and their ``places``, in order."""
 
     __slots__ = ("places", "rows")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from fatpack.runtime.evidence import functions, wrappers
 from fatpack.runtime.evidence.programs.code import search
-from fatpack.runtime.evidence.programs.code.sites import Calls
+from fatpack.runtime.evidence.programs.code.sites import ProgramCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.runtime.evidence.programs.code.program import Program
-    from fatpack.runtime.evidence.programs.code.state import Followed
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
+    from fatpack.runtime.evidence.programs.code.state import FollowedCall
 
 #: LIMIT: functions that are followed for names, and bytes of them: a few show what all are called with
 _FUNCTIONS, _BYTES = 512, 4 << 20
@@ -26,25 +26,25 @@ _FUNCTIONS, _BYTES = 512, 4 << 20
 _VOTES = 2
 
 
-def name(program: Program) -> bool:
+def identify_functions(program: LinkedProgram) -> bool:
     """Name what the calls of a program show; return whether there is any such name."""
     known = {each for each in program.imports.values() if each in functions.REGISTER_BINARY}
     found = False
     for model in functions.MODELS:
         registers = next(each for each, its in functions.REGISTER_BINARY.items() if its == model)
-        places = {each.at for each in wrappers.wrappers(program) if each.model == model}
+        places = {each.at for each in wrappers.find_wrappers(program) if each.model == model}
         if places and not known:
-            shapes = _Shapes(program, model)
+            shapes = _FunctionShapes(program, model)
             found = (shapes.can_follow() and shapes.named(places, registers)) or found
     return found
 
 
-class _Shapes:
-    def __init__(self, program: Program, model: str) -> None:
+class _FunctionShapes:
+    def __init__(self, program: LinkedProgram, model: str) -> None:
         self._program, self._model = program, model
-        self._calls = Calls(program)
+        self._calls = ProgramCalls(program)
         self.can_follow = self._calls.can_follow
-        self._followed: dict[int, list[Followed]] = {}
+        self._followed: dict[int, list[FollowedCall]] = {}
         self._left = _BYTES
 
     def named(self, places: set[int], registers: str) -> bool:
@@ -52,7 +52,7 @@ class _Shapes:
         program = self._program
         binary: dict[int, int] = {}
         callers: set[int] = set()
-        for start in sorted({program.start_of(at) for at, _ in search.references(program, places)}):
+        for start in sorted({program.start_of(at) for at, _ in search.find_code_references(program, places)}):
             for call in self._of(start):
                 if call.target is not None and call.arguments[0] in places and self._is_code(call.target):
                     binary[call.target] = binary.get(call.target, 0) + 1
@@ -115,7 +115,7 @@ class _Shapes:
         if self._model == "hip":
             handles = program.function_pointers()
         stubs: dict[int, set[int]] = {}
-        for at, handle in search.taken(program, handles):
+        for at, handle in search.address_taken(program, handles):
             start = program.start_of(at)
             if start == handles[handle]:
                 stubs.setdefault(start, set()).add(handle)
@@ -127,7 +127,7 @@ class _Shapes:
                     break
         return counts
 
-    def _of(self, start: int) -> Iterable[Followed]:
+    def _of(self, start: int) -> Iterable[FollowedCall]:
         if start not in self._followed:
             function = self._program.function_at(start) if start else None
             if function is None or function.end - function.start > self._left or len(self._followed) >= _FUNCTIONS:

@@ -12,11 +12,11 @@ from itertools import islice
 
 from fatpack.elf import constants
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.memory import Constructor, Symbol
+from fatpack.runtime.evidence.memory import Constructor, MemorySymbol
 from fatpack.runtime.evidence.programs import unwinding
-from fatpack.runtime.evidence.programs.code.program import Program
-from fatpack.runtime.evidence.programs.elf import LINKS, MACHINES, STUBS, loaded_sections, names_in, symbols_of
-from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_tables
+from fatpack.runtime.evidence.programs.code.program import LinkedProgram
+from fatpack.runtime.evidence.programs.elf import LINKS, MACHINES, STUBS, find_names, find_symbols, loaded_sections
+from fatpack.runtime.evidence.symbol_tables import STRINGS, read_symbol_tables, section_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
 
 #: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
 _TABLE = 1 << 16
-_FUNCTION, _OBJECT, _WEAK = 2, 1, 2
+_FUNCTION_TYPE, _OBJECT, _WEAK = 2, 1, 2
 
 #: LIMIT: names that are looked for in the tables of symbols
 _NAMES = 1024
@@ -47,14 +47,14 @@ _NAMES = 1024
 _LONGEST = 8192
 
 
-class ElfProgram(Program):
+class ElfCodeProgram(LinkedProgram):
     """An ELF program whose code can be followed. Raises FormatError for damaged tables."""
 
     def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
         machine = MACHINES.get(elf.header.machine, "")
         super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
-        self._found: list[Symbol] | None = None
+        self._found: list[MemorySymbol] | None = None
         self._titles: dict[int, tuple[bytes, int]] | None = None
         #: slots of symbols that this program defines, and those of them that stubs of the PLT use
         self._bound: dict[int, int] = {}
@@ -62,29 +62,29 @@ class ElfProgram(Program):
         self._relocate()
         self.dynamic = frozenset(self.imports.values())
         self._stubs()
-        starts = list(unwinding.starts(self))
+        starts = list(unwinding.function_starts(self))
         starts += self._symbol_starts()
         starts += [each.function for each in self.constructors()]
         self.set_starts(starts)
         self._defined()
 
     @property
-    def symbols(self) -> Sequence[Symbol]:
+    def symbols(self) -> Sequence[MemorySymbol]:
         """The symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
         if self._found is None:
-            self._found = list(symbols_of(self._elf))
+            self._found = list(find_symbols(self._elf))
         return self._found
 
     def stubs(self) -> Mapping[int, str]:
         """Return address → name of the stubs of kernels that have symbols."""
-        found = symbols_of(self._elf, [STUBS], wholes=False)
+        found = find_symbols(self._elf, [STUBS], wholes=False)
         return {each.address: each.name for each in found if each.is_function and each.is_defined}
 
-    def _variables(self, names: Set[str]) -> Iterator[Symbol]:
+    def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
         layout = self._elf.layouts.symbol
         place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
         wanted = sorted(names)[:_NAMES]
-        for table, strings in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+        for table, strings in read_symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
             text = self._elf.contents(strings).head(0, STRINGS)
             places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
             places.pop(0, None)
@@ -94,13 +94,13 @@ class ElfProgram(Program):
             for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
                 is_one = row[place] in places and row[index] and row[info] & 15 == _OBJECT
                 if is_one and row[info] >> 4 != _WEAK:
-                    yield Symbol(places[row[place]], row[value], 0, False, True, not row[info] >> 4)
+                    yield MemorySymbol(places[row[place]], row[value], 0, False, True, not row[info] >> 4)
 
     def _relocate(self) -> None:
         elf = self._elf
         relative, symbolic, jumping = _TYPES.get(self.machine, (-1, (), -1))
         names, values = self._dynamic()
-        left = min(_RELOCATIONS, budget(elf.view))
+        left = min(_RELOCATIONS, section_budget(elf.view))
         held = self._values
         for section in elf.sections():
             if section.type != constants.RELA or not section.flags & constants.ALLOC or section.size > left:
@@ -131,14 +131,14 @@ class ElfProgram(Program):
         names: dict[int, str] = {}
         values: dict[int, int] = {}
         # A program has one such table (gABI, "Sections").
-        for table, strings in islice(symbol_tables(elf, constants.DYNSYM), 1):
-            known = names_in(elf.contents(strings).head(0, STRINGS), ())
+        for table, strings in islice(read_symbol_tables(elf, constants.DYNSYM), 1):
+            known = find_names(elf.contents(strings).head(0, STRINGS), ())
             heads, addresses = _columns(elf.contents(table).tobytes())
             values = {number: address for number, address in enumerate(addresses) if address}
             if known:
                 for number, head in enumerate(heads):
                     name = known.get(head & 0xFFFFFFFF)
-                    if name and not head >> 48 and functions.is_of_runtime(name):
+                    if name and not head >> 48 and functions.is_runtime_function(name):
                         names[number] = name
         return names, values
 
@@ -155,8 +155,8 @@ class ElfProgram(Program):
     def _defined(self) -> None:
         """Name the functions of a runtime that the program has itself, if it does not import them."""
         is_dynamic = any("Register" in name for name in self.dynamic)
-        for symbol in symbols_of(self._elf, [LINKS], wholes=not is_dynamic):
-            if symbol.is_defined and symbol.is_function and functions.is_of_runtime(symbol.name):
+        for symbol in find_symbols(self._elf, [LINKS], wholes=not is_dynamic):
+            if symbol.is_defined and symbol.is_function and functions.is_runtime_function(symbol.name):
                 self.imports.setdefault(symbol.address, symbol.name)
         self._own_stubs()
 
@@ -208,10 +208,10 @@ class ElfProgram(Program):
         return [(start, start + size) for start, size in found if start and size]
 
     def _symbol_starts(self) -> Iterator[int]:
-        for table, _ in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+        for table, _ in read_symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
             heads, addresses = _columns(self._elf.contents(table).tobytes())
             for head, address in zip(heads, addresses, strict=True):
-                if head >> 32 & 15 == _FUNCTION and head >> 48:
+                if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
                     yield address
 
     def name_of(self, start: int) -> str:
@@ -229,11 +229,11 @@ def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
     """Return address → where the name of the function is: a hundred thousand, of which a few are asked for."""
     found: dict[int, tuple[bytes, int]] = {}
     last, strings = None, b""
-    for table, names in symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
+    for table, names in read_symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
         if (names.offset, names.size) != last:
             last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
         for head, address in zip(*_columns(elf.contents(table).tobytes()), strict=True):
-            if head >> 32 & 15 == _FUNCTION and head >> 48:
+            if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
                 found.setdefault(address, (strings, head & 0xFFFFFFFF))
     return found
 

@@ -14,9 +14,9 @@ from bisect import bisect_right
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import PeFile
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.memory import LONGEST, Constructor, Section
+from fatpack.runtime.evidence.memory import LONGEST, Constructor, MemorySection
 from fatpack.runtime.evidence.programs.code import search
-from fatpack.runtime.evidence.programs.code.program import Program
+from fatpack.runtime.evidence.programs.code.program import LinkedProgram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ _TABLE, _SYMBOLS, _SEARCHED = 1 << 22, 1 << 26, 1 << 26
 _SECTIONS = 1 << 12
 
 
-class PeProgram(Program):
+class PeCodeProgram(LinkedProgram):
     """A PE program of 64 bits whose code can be followed. Raises FormatError for damaged headers."""
 
     def __init__(self, view: View) -> None:
         self._pe = pe = PeFile(view)
         self._base = pe.base
-        super().__init__(view, machine_of(pe), 8, list(_sections(pe)), is_windows=True)
+        super().__init__(view, code_machine(pe), 8, list(_sections(pe)), is_windows=True)
         #: where functions of the table of unwinding start and end, from the base of the image
         self._ranges: list[tuple[int, int]] = []
         self._titles = dict(self._symbols())
@@ -57,7 +57,7 @@ class PeProgram(Program):
         begins += self._leaves()
         self.set_starts(begins)
         for start, name in self._titles.items():
-            if functions.is_of_runtime(name):
+            if functions.is_runtime_function(name):
                 self.imports.setdefault(start, name)
 
     def _directory(self, number: int) -> tuple[int, int]:
@@ -92,15 +92,15 @@ class PeProgram(Program):
                     break
                 text = b"" if entry >> 63 else self._bytes_at(self._base + entry + 2, LONGEST).partition(b"\0")[0]
                 name = text.decode("utf-8", "backslashreplace")
-                if functions.is_of_runtime(name):
+                if functions.is_runtime_function(name):
                     slot = self._base + slots + 8 * number
                     self.imports[slot] = name
                     self.slots.add(slot)
 
     def _thunks(self) -> None:
         """Name the thunks that jump through a slot with a name."""
-        for section in list(search.code_of(self)) if self.slots else []:
-            for at, slot in search.thunks(self, section, self.slots):
+        for section in list(search.code_sections(self)) if self.slots else []:
+            for at, slot in search.find_thunks(self, section, self.slots):
                 self.imports[at] = self.imports[slot]
 
     def _unwound(self) -> Iterator[int]:
@@ -173,13 +173,13 @@ class PeProgram(Program):
         return found
 
 
-def machine_of(pe: PeFile) -> str:
+def code_machine(pe: PeFile) -> str:
     """Return the machine of a 64-bit image whose code can be followed, "" for others."""
     number = int.from_bytes(pe.view.head(pe.header_offset, 2), "little")
     return _MACHINES.get(number, "") if pe.word == 8 else ""
 
 
-def _sections(pe: PeFile) -> Iterator[Section]:
+def _sections(pe: PeFile) -> Iterator[MemorySection]:
     left = 2 * len(pe.view)
     try:
         for count, section in enumerate(pe.sections()):
@@ -191,12 +191,12 @@ def _sections(pe: PeFile) -> Iterator[Section]:
             name = pe.name(section.stored_name).decode("utf-8", "backslashreplace")
             data = pe.view.slice(section.raw_offset, stored)
             is_code = bool(section.flags & _CODE)
-            yield Section(section.number, name, pe.base + section.virtual_address, size, data, is_code)
+            yield MemorySection(section.number, name, pe.base + section.virtual_address, size, data, is_code)
     except Truncated:
         return  # the host has reported it
 
 
-def _words(section: Section) -> array[int]:
+def _words(section: MemorySection) -> array[int]:
     """Return the words of a section that may hold pointers: not of those that hold device code."""
     size = len(section.data) if len(section.data) <= _SEARCHED and "fat" not in section.name else 0
     return array("Q", section.data.head(0, size - size % 8))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from fatpack.runtime.evidence import entries, functions, wrappers
-from fatpack.runtime.evidence.facts import Binary, Evidence, Launch, Registered
+from fatpack.runtime.evidence.facts import BinaryCall, LaunchCall, RegisterCall, RegistrationEvidence
 from fatpack.runtime.evidence.programs import by_shape
 from fatpack.runtime.evidence.programs.code import search
-from fatpack.runtime.evidence.programs.code.sites import Calls
+from fatpack.runtime.evidence.programs.code.sites import ProgramCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
 
 #: how many calls deep constructors are followed
 _DEPTH = 5
@@ -24,29 +24,29 @@ _COUNTED = frozenset((*functions.PUSH, *functions.POP))
 _CONSTRUCTORS = 1 << 22
 
 
-def evidence(program: Program) -> tuple[Evidence, bool]:
+def program_evidence(program: LinkedProgram) -> tuple[RegistrationEvidence, bool]:
     """Return what a program shows, and whether its functions could be followed: those of x86-64 take capstone."""
-    return _Reading(program).evidence(), Calls(program).can_follow()
+    return _EvidenceReader(program).evidence(), ProgramCalls(program).can_follow()
 
 
-class _Reading:
-    def __init__(self, program: Program) -> None:
+class _EvidenceReader:
+    def __init__(self, program: LinkedProgram) -> None:
         self._program = program
-        self._binaries: list[Binary] = []
-        self._registered: list[Registered] = []
-        self._launches: list[Launch] = []
+        self._binaries: list[BinaryCall] = []
+        self._registered: list[RegisterCall] = []
+        self._launches: list[LaunchCall] = []
         self._callbacks: set[int] = set()
         self._nulls: list[int] = []
         self._unread = 0
         self._loops: set[int] = set()
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> RegistrationEvidence:
         program = self._program
-        is_by_shape = by_shape.name(program)
+        is_by_shape = by_shape.identify_functions(program)
         imports = program.imports
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
-        sites = Calls(program).sites()
-        models = {name: functions.model_of(name) for name in imports.values()}
+        sites = ProgramCalls(program).sites()
+        models = {name: functions.function_model(name) for name in imports.values()}
         own = {at for at in imports if program.is_start(at) and not imports[at].startswith(functions.LINKED_BINARY)}
         for at, target, values in sites.sites:
             name = imports[target]
@@ -64,8 +64,8 @@ class _Reading:
         reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
         if program.is_windows:  # any pointer to a function looks like one
             constructors = [each for each in constructors if each.function in reached]
-        tables = tuple(entries.tables(program))
-        return Evidence(
+        tables = tuple(entries.find_entry_tables(program))
+        return RegistrationEvidence(
             program,
             True,
             program.stubs(),
@@ -73,7 +73,7 @@ class _Reading:
             tuple(self._binaries),
             tuple(self._registered),
             tuple(self._launches),
-            wrappers.wrappers(program),
+            wrappers.find_wrappers(program),
             tables,
             tuple(constructors),
             frozenset(reached),
@@ -96,15 +96,15 @@ class _Reading:
                 self._unread += 1
                 self._loops.add(start)
             if is_read or not is_kernel:
-                self._registered.append(Registered(model, at, start, text, handle, is_kernel))
+                self._registered.append(RegisterCall(model, at, start, text, handle, is_kernel))
         elif name in functions.LAUNCH:
             handle = values[0] if values else None
             if handle == 0 and name in functions.LAUNCH_ADDRESS:
                 self._nulls.append(at)
             if handle is not None and self._is_handle(handle):
-                self._launches.append(Launch(model or "openmp", at, start, handle))
+                self._launches.append(LaunchCall(model or "openmp", at, start, handle))
         elif name in functions.REGISTER_BINARY:
-            self._binaries.append(Binary(model, at, start, values[0] if values else None))
+            self._binaries.append(BinaryCall(model, at, start, values[0] if values else None))
         elif name.startswith(functions.LINKED_BINARY) and values and values[0]:
             self._callbacks.add(values[0])
 
@@ -124,9 +124,9 @@ class _Reading:
             if function is None or section is None:
                 return None
             low, high = function.start - section.address, function.end - section.address
-            taken = search.references_in(program, section, low, high, tables | set(slots))
+            taken = search.find_code_references_in(program, section, low, high, tables | set(slots))
             found.update(slots.get(to, to) for _, to in taken)
-            found.update(to for slot, to in slots.items() if search.loads(program, section, low, high, {slot}))
+            found.update(to for slot, to in slots.items() if search.pointer_loads(program, section, low, high, {slot}))
             code = program.content(section)[low:high]
             found.update(each for each in tables if each >> 32 == 0 and each.to_bytes(4, "little") in code)
         return frozenset(found)
@@ -146,7 +146,7 @@ class _Reading:
             following = self._leading(level, self._from(roots, level), leads)
             rest = level - {target for targets in leads.values() for target in targets}
             if rest:
-                following |= self._leading(rest, search.references(self._program, rest), leads)
+                following |= self._leading(rest, search.find_code_references(self._program, rest), leads)
             level = following
         todo = sorted((wanted | set(leads)) & roots)
         reached: set[int] = set()
@@ -176,4 +176,6 @@ class _Reading:
             if function is not None and section is not None and function.end - function.start <= left:
                 left -= function.end - function.start
                 low = function.start - section.address
-                yield from search.references_in(program, section, low, low + function.end - function.start, targets)
+                yield from search.find_code_references_in(
+                    program, section, low, low + function.end - function.start, targets
+                )

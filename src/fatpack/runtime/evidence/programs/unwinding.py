@@ -11,10 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
 
 #: LIMIT: functions that a table of unwinding names
-_MOST = 1 << 21
+_MAX_FUNCTIONS = 1 << 21
 
 _DATAREL_SDATA4, _UDATA4 = 0x3B, 3
 
@@ -22,14 +22,14 @@ _DATAREL_SDATA4, _UDATA4 = 0x3B, 3
 _PCREL, _SIZES, _SIGNED = 0x10, {0: 8, 2: 2, 3: 4, 4: 8, 10: 2, 11: 4, 12: 8}, 8
 
 
-def starts(program: Program) -> Iterable[int]:
+def function_starts(program: LinkedProgram) -> Iterable[int]:
     """Return where the functions start that the tables of an ELF program name."""
     by_name = {section.name: section for section in program.sections}
     header, frames = by_name.get(".eh_frame_hdr"), by_name.get(".eh_frame")
     if header is not None:
         data = program.content(header)
         if len(data) >= 12 and data[2] == _UDATA4 and data[3] == _DATAREL_SDATA4:
-            count = min(int.from_bytes(data[8:12], "little"), (len(data) - 12) // 8, _MOST)
+            count = min(int.from_bytes(data[8:12], "little"), (len(data) - 12) // 8, _MAX_FUNCTIONS)
             if count:
                 base = header.address
                 return [base + start for start in array("i", data[12 : 12 + 8 * count])[::2]]
@@ -41,7 +41,7 @@ def starts(program: Program) -> Iterable[int]:
 def _walked(data: bytes, base: int) -> Iterator[int]:
     """Yield the starts that the records of ``.eh_frame`` have, each with the encoding of the one it refers to."""
     encodings: dict[int, int] = {}
-    at, left = 0, _MOST
+    at, left = 0, _MAX_FUNCTIONS
     while at + 8 <= len(data) and left:
         size, head = int.from_bytes(data[at : at + 4], "little"), 4
         if size == 0xFFFFFFFF:

@@ -7,7 +7,7 @@ there is often nothing in their place.
 from __future__ import annotations
 
 from fatpack.runtime.evidence import entries, wrappers
-from fatpack.runtime.evidence.descriptors import descriptors
+from fatpack.runtime.evidence.descriptors import find_descriptors
 from fatpack.runtime.evidence.records import layout
 
 TYPE_CHECKING = False
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from fatpack.layout import Layout
     from fatpack.model import Label
-    from fatpack.runtime.evidence.memory import Memory
+    from fatpack.runtime.evidence.memory import HostMemory
 
-    Part = tuple[int, str, Layout]
+    LabelledPart = tuple[int, str, Layout]
     """The address of a record, what it is called, and its fields."""
 
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CONSTRUCTORS = (".init_array", ".ctors", ".CRT")
 
 
-def labels(file: Memory) -> Iterator[Label]:
+def label_records(file: HostMemory) -> Iterator[Label]:
     """Yield the labels of all records in a host file, in the order of their bytes, none over another."""
     names = {each.address: each.name for each in file.symbols if each.name}
     reached = 0
@@ -37,7 +37,7 @@ def labels(file: Memory) -> Iterator[Label]:
         yield from _labels(file, place, title, fields, names)
 
 
-def _placed(file: Memory) -> Iterator[Part]:
+def _placed(file: HostMemory) -> Iterator[LabelledPart]:
     """Yield the records at the places in the file where they lie."""
     for address, title, fields in _parts(file):
         place = file.place(address)
@@ -45,27 +45,27 @@ def _placed(file: Memory) -> Iterator[Part]:
             yield place, title, fields
 
 
-def _parts(file: Memory) -> Iterator[Part]:
+def _parts(file: HostMemory) -> Iterator[LabelledPart]:
     word = file.word
-    wrapper, constructor = layout.wrapper(word), layout.constructor(word)
+    wrapper, constructor = layout.wrapper_layout(word), layout.constructor_layout(word)
     sycl: dict[int, Layout] = {}
-    for number, record in enumerate(wrappers.wrappers(file)):
+    for number, record in enumerate(wrappers.find_wrappers(file)):
         yield record.at, f"record[{number}]", wrapper
-    tables = list(entries.tables(file))
-    new, old = layout.new_entry(word), layout.old_entry(word)
+    tables = list(entries.find_entry_tables(file))
+    new, old = layout.new_entry_layout(word), layout.old_entry_layout(word)
     for number, entry in enumerate(entry for table in tables for entry in table.entries):
         yield entry.at, f"entry[{number}]", new if entry.layout in entries.NEW else old
-    for number, descriptor in enumerate(descriptors(file, tables)):
+    for number, descriptor in enumerate(find_descriptors(file, tables)):
         is_openmp = descriptor.model == "openmp"
         yield (
             descriptor.at,
             f"descriptor[{number}]",
-            layout.openmp_descriptor(word) if is_openmp else layout.sycl_descriptor(word),
+            layout.openmp_descriptor_layout(word) if is_openmp else layout.sycl_descriptor_layout(word),
         )
         for index, image in enumerate(descriptor.images):
-            fields = layout.openmp_image(word) if is_openmp else sycl.get(image.version)
+            fields = layout.openmp_image_layout(word) if is_openmp else sycl.get(image.version)
             if fields is None:
-                fields = sycl[image.version] = layout.sycl_image(word, image.version)
+                fields = sycl[image.version] = layout.sycl_image_layout(word, image.version)
             yield image.at, f"descriptor[{number}].image[{index}]", fields
     # In PE images any word that leads to a function may be one: those are not called so here.
     running = (each for each in file.constructors() if each.section.startswith(_CONSTRUCTORS))
@@ -73,7 +73,7 @@ def _parts(file: Memory) -> Iterator[Part]:
         yield each.place, f"constructor[{number}]", constructor
 
 
-def _labels(file: Memory, place: int, title: str, fields: Layout, names: Mapping[int, str]) -> Iterator[Label]:
+def _labels(file: HostMemory, place: int, title: str, fields: Layout, names: Mapping[int, str]) -> Iterator[Label]:
     view = file.view
     for label in fields.labels(view, place, title):
         if not layout.is_address(label.doc):
@@ -87,7 +87,7 @@ def _labels(file: Memory, place: int, title: str, fields: Layout, names: Mapping
             yield label
 
 
-def _words(file: Memory, target: int, names: Mapping[int, str], *, is_string: bool) -> str:
+def _words(file: HostMemory, target: int, names: Mapping[int, str], *, is_string: bool) -> str:
     """Return what lies at an address: a string or a name, and the place in the file."""
     if not target:
         return "0"

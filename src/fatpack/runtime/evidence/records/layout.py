@@ -8,7 +8,7 @@ ClangOffloadWrapper.cpp for the images of versions 1 and 2.
 
 from __future__ import annotations
 
-from fatpack.errors import hexadecimal
+from fatpack.errors import format_hex
 from fatpack.layout import Field, Layout
 from fatpack.runtime.evidence.descriptors import WITH_MANIFEST
 
@@ -23,12 +23,12 @@ _STRINGS = tuple(f"{_ADDRESS}{what}" for what in ("the device's name", "the name
 
 def _layout(name: str, word: int, *fields: tuple[str, str, str]) -> Layout:
     types = {"word": f"u{8 * word}"}
-    shown = {_MAGIC: hexadecimal}
+    shown = {_MAGIC: format_hex}
     rows = [Field(title, types.get(type, type), doc, shown.get(title)) for title, type, doc in fields]
     return Layout(FORMAT, name, rows)
 
 
-def wrapper(word: int) -> Layout:
+def wrapper_layout(word: int) -> Layout:
     """Return the layout of a record that leads to a container of CUDA or HIP."""
     return _layout(
         "wrapper",
@@ -40,7 +40,7 @@ def wrapper(word: int) -> Layout:
     )
 
 
-def new_entry(word: int) -> Layout:
+def new_entry_layout(word: int) -> Layout:
     """Return the layout of an offload entry of LLVM 21 and newer."""
     return _layout(
         "offload entry",
@@ -57,7 +57,7 @@ def new_entry(word: int) -> Layout:
     )
 
 
-def old_entry(word: int) -> Layout:
+def old_entry_layout(word: int) -> Layout:
     """Return the layout of an offload entry of LLVM 20 and older."""
     return _layout(
         "offload entry",
@@ -70,7 +70,7 @@ def old_entry(word: int) -> Layout:
     )
 
 
-def openmp_descriptor(word: int) -> Layout:
+def openmp_descriptor_layout(word: int) -> Layout:
     """Return the layout of what OpenMP's runtime is given (``__tgt_bin_desc``)."""
     padding = (("padding", "u32", "0"),) if word == 8 else ()
     return _layout(
@@ -84,7 +84,7 @@ def openmp_descriptor(word: int) -> Layout:
     )
 
 
-def openmp_image(word: int) -> Layout:
+def openmp_image_layout(word: int) -> Layout:
     """Return the layout of an image that OpenMP's runtime is given (``__tgt_device_image``)."""
     return _layout(
         "OpenMP image",
@@ -96,7 +96,7 @@ def openmp_image(word: int) -> Layout:
     )
 
 
-def sycl_descriptor(word: int) -> Layout:
+def sycl_descriptor_layout(word: int) -> Layout:
     """Return the layout of what SYCL's runtime is given (``__sycl.tgt_bin_desc``) up to LLVM 22."""
     padding = (("padding", "u32", "0"),) if word == 8 else ()
     return _layout(
@@ -111,7 +111,7 @@ def sycl_descriptor(word: int) -> Layout:
     )
 
 
-def sycl_image(word: int, version: int) -> Layout:
+def sycl_image_layout(word: int, version: int) -> Layout:
     """Return the layout of an image that SYCL's runtime is given (``__sycl.tgt_device_image``)."""
     manifest = (
         ("manifest_begin", "word", f"{_ADDRESS}the manifest"),
@@ -138,7 +138,7 @@ def sycl_image(word: int, version: int) -> Layout:
     )
 
 
-def constructor(word: int) -> Layout:
+def constructor_layout(word: int) -> Layout:
     """Return the layout of what says that a function runs before main."""
     return _layout("constructor", word, ("function", "word", f"{_ADDRESS}a function that runs before main"))
 

@@ -22,7 +22,7 @@ import sys
 
 from fatpack.cli.tools.llvm import command_line
 from fatpack.cli.tools.llvm.clang_offload_bundler.options import OPTIONS
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
     """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
     try:
         words = command_line.expand_response_files(arguments)
-        given = command_line.parse(words, OPTIONS, most_positional=0, program=program)
-    except command_line.CommandLineError as error:
-        return command_line.report(error.lines, program)
-    command_line.report(given.complaints, program)
+        given = command_line.parse_cl(words, OPTIONS, most_positional=0, program=program)
+    except command_line.ClError as error:
+        return command_line.print_complaints(error.lines, program)
+    command_line.print_complaints(given.complaints, program)
     if given.switch or given.last("h"):
         if given.switch == "version":
-            sys.stdout.write(f"{standing_in('clang-offload-bundler', f'LLVM {version}')}\n")
+            sys.stdout.write(f"{version_text('clang-offload-bundler', f'LLVM {version}')}\n")
         else:
             from fatpack.cli.tools.llvm.clang_offload_bundler.options import print_help
 
@@ -48,11 +48,11 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
     return _run(program, version, given)
 
 
-def _run(program: str, version: str, given: command_line.Parsed) -> int:
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal, settings_of
+def _run(program: str, version: str, given: command_line.ClArguments) -> int:
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError, check_settings
 
     try:
-        settings = settings_of(given, program, version, os.environ)
+        settings = check_settings(given, program, version, os.environ)
         if settings.mode == "list":
             from fatpack.cli.tools.llvm.clang_offload_bundler.unbundling import list_ids as work
         elif settings.mode == "bundle":
@@ -62,7 +62,7 @@ def _run(program: str, version: str, given: command_line.Parsed) -> int:
         else:
             from fatpack.cli.tools.llvm.clang_offload_bundler.unbundling import unbundle as work
         work(settings)
-    except Refusal as error:
+    except ArgumentError as error:
         problem = str(error)
     except OSError as error:
         name = "" if error.filename is None else f"'{error.filename}': "

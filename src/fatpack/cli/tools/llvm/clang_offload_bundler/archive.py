@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.tools.llvm.clang_offload_bundler import reading
-from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal
-from fatpack.cli.tools.llvm.clang_offload_bundler.targets import Matcher, stored_ids
-from fatpack.cli.tools.llvm.clang_offload_bundler.unbundling import image
+from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError
+from fatpack.cli.tools.llvm.clang_offload_bundler.targets import TargetMatcher, stored_ids
+from fatpack.cli.tools.llvm.clang_offload_bundler.unbundling import entry_image
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.bundle_id import (
     first_conflict_llvm22,
@@ -22,15 +22,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
-    from fatpack.hosts import Site
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import BundlerSettings
+    from fatpack.hosts import CodeSection
     from fatpack.io.source import Piece, View
 
 
-def unbundle_archive(settings: Settings) -> None:
+def unbundle_archive(settings: BundlerSettings) -> None:
     """Write an archive per target of a command line. Raises Refusal and OSError; nothing is written then."""
     from fatpack.hosts import archive
-    from fatpack.io.sink import Batch
+    from fatpack.io.sink import OutputBatch
 
     ids = [
         # QUIRK(LLVM 22, 23): a processor in the place of the environment is no part of the ID, so nothing serves it.
@@ -38,10 +38,10 @@ def unbundle_archive(settings: Settings) -> None:
         for target, stored in zip(settings.targets, stored_ids(settings), strict=True)
     ]
     name = settings.inputs[0]
-    with open_source(name) as source, Batch() as batch:
+    with open_source(name) as source, OutputBatch() as batch:
         view = source.view()
         if not archive.detect(view):
-            raise Refusal("file too small to be an archive")  # the original's words whatever the size
+            raise ArgumentError("file too small to be an archive")  # the original's words whatever the size
         if settings.checks_archive:
             for member in _members(view):
                 _refuse_conflicts(settings, member)
@@ -52,54 +52,54 @@ def unbundle_archive(settings: Settings) -> None:
         missing = [target for target, members in made.items() if not members]
         if missing and not settings.allows_missing:
             text = f"no compatible code object found for the target '{missing[0]}'"
-            raise Refusal(f"{text} in heterogeneous archive library: {name}")
+            raise ArgumentError(f"{text} in heterogeneous archive library: {name}")
         for target, output in zip(ids, settings.outputs, strict=True):
             batch.add(output, _built(made[target]))
         batch.publish()
 
 
 def _built(members: Sequence[tuple[bytes, View]]) -> Sequence[Piece]:
-    from fatpack.hosts.archive import build
+    from fatpack.hosts.archive import build_archive
 
     try:
-        return build(members)
+        return build_archive(members)
     except FatpackError as error:
-        raise Refusal(str(error)) from error
+        raise ArgumentError(str(error)) from error
 
 
-def _members(view: View) -> Iterator[Site]:
-    from fatpack.hosts import Site
+def _members(view: View) -> Iterator[CodeSection]:
+    from fatpack.hosts import CodeSection
     from fatpack.hosts.archive import locate
 
     for site in locate(view):
-        if not isinstance(site, Site):
-            raise Refusal(site.text)
+        if not isinstance(site, CodeSection):
+            raise ArgumentError(site.text)
         yield site
 
 
-def _refuse_conflicts(settings: Settings, member: Site) -> None:
+def _refuse_conflicts(settings: BundlerSettings, member: CodeSection) -> None:
     """Raise Refusal where the IDs of one member contradict each other. Compressed members are not looked at."""
-    ids = [entry.id for entry in reading.entries(member.data, settings).entries]
+    ids = [entry.id for entry in reading.read_bundler_entries(member.data, settings).entries]
     pair = first_conflict_llvm22(ids)
     if pair:
         text = f"conflicting TargetIDs [{pair[0]}, {pair[1]}] found in {member.member} of {settings.inputs[0]}"
-        raise Refusal(text)
+        raise ArgumentError(text)
 
 
-def _entries(settings: Settings, member: Site, ids: list[str]) -> Iterator[tuple[str, bytes, View]]:
+def _entries(settings: BundlerSettings, member: CodeSection, ids: list[str]) -> Iterator[tuple[str, bytes, View]]:
     """Yield target, name and bytes of the members that one member of the input gives."""
-    view, found = reading.read(member.data, settings, "code object")
+    view, found = reading.read_inflated(member.data, settings, "code object")
     if found.damage:
-        raise Refusal(f"{member.member}: {found.damage[0].text}")
+        raise ArgumentError(f"{member.member}: {found.damage[0].text}")
     stored = [entry.id for entry in found.entries]
-    matcher = Matcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
+    matcher = TargetMatcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
     for entry in found.entries:
         targets = [target for target in ids if matcher.serves(entry.id, target)]
         if not targets:
             continue
         data = entry.data
         if entry.merged_count or found.merged_count > 1:
-            data = _in_memory(image(settings, found, entry, view))
+            data = _in_memory(entry_image(settings, found, entry, view))
         for target in targets:
             yield target, os.fsencode(member_name(member.member or "", entry.id)), data
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm.clang_offload_bundler import objects
-from fatpack.cli.tools.llvm.clang_offload_bundler.reading import OBJECT, TEXT, is_known
-from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal
+from fatpack.cli.tools.llvm.clang_offload_bundler.reading import OBJECT, TEXT, is_known_type
+from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError
 from fatpack.cli.tools.llvm.clang_offload_bundler.targets import are_all_hip, is_host, stored_ids
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, FORMAT
+from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMPRESSED_HEADERS
 from fatpack.formats.clang_bundle.writer import write
-from fatpack.model import Container, Image, Span, Target
+from fatpack.io.source import Span
+from fatpack.model import Container, Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import BundlerSettings
     from fatpack.io.source import Piece, Source, View
     from fatpack.options import BundleOptions
     from fatpack.words.literals import BundleType
@@ -29,20 +30,20 @@ _LEVELS = (-131072, 22)
 _HOST_MARKER = b"\0"
 
 
-def bundle(settings: Settings) -> None:
+def bundle(settings: BundlerSettings) -> None:
     """Write the bundle that a command line asks for. Raises Refusal and OSError."""
-    from fatpack.io.sink import Batch, file_mode
+    from fatpack.io.sink import OutputBatch, file_mode
 
     ids = stored_ids(settings)
     sources: list[Source] = []
-    with Batch() as batch:
+    with OutputBatch() as batch:
         try:
             views = [_opened(name, sources) for name in settings.inputs]
             type = settings.type
-            if not is_known(type):
-                raise Refusal(f"'{type}': invalid file type specified")
+            if not is_known_type(type):
+                raise ArgumentError(f"'{type}': invalid file type specified")
             host = _host_number(settings)
-            carrier = objects.carrier(views[host]) if host is not None and type in OBJECT else ""
+            carrier = objects.object_format(views[host]) if host is not None and type in OBJECT else ""
             if host is not None and carrier:
                 pieces = _fat_object(settings, ids, views, host, carrier)
                 # llvm-objcopy gives the output the permissions of the host, and -### does not run it.
@@ -64,7 +65,7 @@ def _opened(name: str, sources: list[Source]) -> View:
     return sources[-1].view()
 
 
-def _host_number(settings: Settings) -> int | None:
+def _host_number(settings: BundlerSettings) -> int | None:
     """Return which input is the host's; None where all are for devices.
 
     The original then takes the first input for the host's object, and crashes if it is an object.
@@ -74,20 +75,22 @@ def _host_number(settings: Settings) -> int | None:
     return next(number for number, target in enumerate(settings.targets) if is_host(target))
 
 
-def _container(settings: Settings, type: BundleType, ids: Sequence[str], views: Sequence[View]) -> Iterable[Piece]:
+def _container(
+    settings: BundlerSettings, type: BundleType, ids: Sequence[str], views: Sequence[View]
+) -> Iterable[Piece]:
     images = tuple(
         Image(Target(spelling=spelling), "", view, len(view), len(view), view.span(), attrs={"id": spelling})
         for spelling, view in zip(ids, views, strict=True)
     )
     if type not in TEXT and not settings.align:
         # The original divides by it.
-        raise Refusal("for the --bundle-align option: '0' value invalid for uint argument!")
+        raise ArgumentError("for the --bundle-align option: '0' value invalid for uint argument!")
     if settings.is_compressed:
         return _compressed(settings, type, images)
     return _written(images, 0, _options(settings, type))
 
 
-def _options(settings: Settings, type: BundleType) -> BundleOptions:
+def _options(settings: BundlerSettings, type: BundleType) -> BundleOptions:
     from fatpack.options import BundleOptions
 
     if not settings.is_compressed:
@@ -98,15 +101,15 @@ def _options(settings: Settings, type: BundleType) -> BundleOptions:
 
 def _written(images: Sequence[Image], version: int, options: BundleOptions) -> list[Piece]:
     try:
-        return list(write(Container(FORMAT, version, tuple(images), Span(0, 0)), options))
+        return list(write(Container(BUNDLE_FORMAT, version, tuple(images), Span(0, 0)), options))
     except UsageError as error:
         if version == 2 and "exceeds" in error.problem:
             what = "Uncompressed" if "uncompressed" in error.problem else "Total file"
-            raise Refusal(f"{what} size exceeds version 2 limit") from error
-        raise Refusal(str(error)) from error
+            raise ArgumentError(f"{what} size exceeds version 2 limit") from error
+        raise ArgumentError(str(error)) from error
 
 
-def _compressed(settings: Settings, type: BundleType, images: Sequence[Image]) -> list[Piece]:
+def _compressed(settings: BundlerSettings, type: BundleType, images: Sequence[Image]) -> list[Piece]:
     from time import perf_counter
 
     options = _options(settings, type)
@@ -117,18 +120,20 @@ def _compressed(settings: Settings, type: BundleType, images: Sequence[Image]) -
     return pieces
 
 
-def _report(settings: Settings, pieces: Sequence[Piece], seconds: float) -> None:
+def _report(settings: BundlerSettings, pieces: Sequence[Piece], seconds: float) -> None:
     from fatpack.cli.tools.llvm.clang_offload_bundler import verbose
 
     front, stream = pieces
     header = front if isinstance(front, bytes | bytearray | memoryview) else front.tobytes()
     *_, size, inflated_size, content_hash = COMPRESSED_HEADERS[settings.version].struct.unpack(header)
-    measures = verbose.Measures(settings.version, "zstd", size, len(stream), inflated_size, content_hash, seconds)
-    verbose.compressed(measures, settings.level)
+    measures = verbose.CompressionMeasures(
+        settings.version, "zstd", size, len(stream), inflated_size, content_hash, seconds
+    )
+    verbose.print_compressed(measures, settings.level)
 
 
 def _fat_object(
-    settings: Settings, ids: Sequence[str], views: Sequence[View], host: int, carrier: str
+    settings: BundlerSettings, ids: Sequence[str], views: Sequence[View], host: int, carrier: str
 ) -> Iterable[Piece]:
     messages: list[Piece] = []
     if settings.is_compressed and (settings.is_verbose or settings.prints_commands):
@@ -144,14 +149,14 @@ def _fat_object(
     return objects.with_sections(views[host], carrier, additions)
 
 
-def _print_command(settings: Settings, ids: Sequence[str], host: int) -> None:
+def _print_command(settings: BundlerSettings, ids: Sequence[str], host: int) -> None:
     """Print the command that the original would run; its temporary file has no name here."""
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import TEMPORARY, find_objcopy
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import TEMPORARY_DIRECTORY, find_objcopy
 
     words = [find_objcopy(settings.program)]
     for number, (spelling, name) in enumerate(zip(ids, settings.inputs, strict=True)):
         section = objects.PREFIX + spelling
-        words.append(f"--add-section={section}={TEMPORARY if number == host else name}")
+        words.append(f"--add-section={section}={TEMPORARY_DIRECTORY if number == host else name}")
         words.append(f"--set-section-flags={section}=readonly,exclude")
     words += ["--", settings.inputs[host], settings.outputs[0]]
     sys.stderr.write(" ".join(f'"{word}"' for word in words) + "\n")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal
+from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError
 from fatpack.errors import FatpackError, FormatError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.formats.clang_bundle.sections.fat_object import Part
+    from fatpack.formats.clang_bundle.sections.fat_object import FatObjectImage
     from fatpack.hosts.coff.read import CoffObject
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
@@ -31,7 +31,7 @@ _OTHERS = {
 }
 
 
-def carrier(view: View) -> str:
+def object_format(view: View) -> str:
     """Return ``elf``, ``coff``, ``pe`` or the word for another object file; "" for what is none, or is damaged."""
     head = view.head(0, 4)
     if head == magics.ELF:
@@ -39,9 +39,9 @@ def carrier(view: View) -> str:
     if head[:2] == magics.DOS:
         return "pe" if _is_image(view) else ""
     if head[1:2] in _COFF_MACHINES or head == magics.ANONYMOUS_COFF:
-        from fatpack.hosts.coff.read import kind
+        from fatpack.hosts.coff.read import coff_kind
 
-        if kind(view) in ("classic", "big"):
+        if coff_kind(view) in ("classic", "big"):
             return "coff"
     return next((word for magic, word in _OTHERS.items() if head.startswith(magic)), "")
 
@@ -72,7 +72,7 @@ _COFF = ("coff", "pe")
 _COFF_MACHINES = (b"\x86", b"\xaa", b"\xa6", b"\x01", b"\x02", b"\x0e", b"\x50", b"\x51", b"\x62", b"\x90")
 
 
-def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
+def bundle_sections(view: View, carrier: str) -> tuple[list[FatObjectImage], list[Finding]]:
     """Return the sections of bundles in the order of the section table, and what is wrong with the object.
 
     Raises FormatError for a damaged object.
@@ -82,22 +82,22 @@ def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
     return (_in_coff(view, carrier), []) if carrier in _COFF else ([], [])
 
 
-def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
-    from fatpack.formats.clang_bundle.sections.fat_object import Part
-    from fatpack.hosts import Site
+def _in_elf(view: View) -> tuple[list[FatObjectImage], list[Finding]]:
+    from fatpack.formats.clang_bundle.sections.fat_object import FatObjectImage
+    from fatpack.hosts import CodeSection
     from fatpack.hosts.elf import locate
 
     found, findings = [], []
     for site in locate(view):
-        if not isinstance(site, Site):
+        if not isinstance(site, CodeSection):
             findings.append(site)
         elif site.section and site.section.startswith(PREFIX):
-            found.append(Part(site.section.removeprefix(PREFIX), site.data, site.index or 0))
+            found.append(FatObjectImage(site.section.removeprefix(PREFIX), site.data, site.index or 0))
     return sorted(found, key=lambda part: part.section), findings
 
 
-def _in_coff(view: View, carrier: str) -> list[Part]:
-    from fatpack.formats.clang_bundle.sections.fat_object import Part
+def _in_coff(view: View, carrier: str) -> list[FatObjectImage]:
+    from fatpack.formats.clang_bundle.sections.fat_object import FatObjectImage
 
     coff: CoffObject
     if carrier == "pe":
@@ -117,7 +117,7 @@ def _in_coff(view: View, carrier: str) -> list[Part]:
             size = min(section.raw_size, section.virtual_size) if carrier == "pe" else section.raw_size
             data = view.slice(section.raw_offset if size else 0, size)
             spelling = name.decode("utf-8", "surrogateescape").removeprefix(PREFIX)
-            found.append(Part(spelling, data, section.number))
+            found.append(FatObjectImage(spelling, data, section.number))
     return found
 
 
@@ -133,8 +133,10 @@ def with_sections(host: View, carrier: str, additions: Sequence[tuple[str, Seque
 
             return add_to_coff(host, additions)
     except FatpackError as error:
-        raise Refusal(f"cannot add sections to the host object: {error}") from error
-    raise Refusal(f"cannot add sections to the host object: llvm-objcopy adds none to {carrier} files; use -type=bc")
+        raise ArgumentError(f"cannot add sections to the host object: {error}") from error
+    raise ArgumentError(
+        f"cannot add sections to the host object: llvm-objcopy adds none to {carrier} files; use -type=bc"
+    )
 
 
 def without_sections(host: View, carrier: str) -> Iterable[Piece]:
@@ -148,4 +150,4 @@ def without_sections(host: View, carrier: str) -> Iterable[Piece]:
 
         return remove_from_coff(host, PREFIX)
     except FatpackError as error:
-        raise Refusal(f"cannot take the sections of bundles out of the object: {error}") from error
+        raise ArgumentError(f"cannot take the sections of bundles out of the object: {error}") from error

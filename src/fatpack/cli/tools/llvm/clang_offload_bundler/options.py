@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.tools.llvm.command_line import Option
+from fatpack.cli.tools.llvm.command_line import ClOption
 
 _TYPES = """\
 Type of the files to be bundled/unbundled.
@@ -24,39 +24,41 @@ Current supported types are:
 
 #: In the order of the help.
 OPTIONS = (
-    Option(
+    ClOption(
         "###",
         "flag",
         "Print any external commands that are to be executed instead of actually executing them - for testing "
         "purposes.",
     ),
-    Option("allow-missing-bundles", "flag", "Create empty files if bundles are missing when unbundling."),
-    Option("bundle-align", "uint", "Alignment of bundle for binary files", "<uint>"),
-    Option("check-input-archive", "flag", "Check if input heterogeneous archive is valid in terms of TargetID rules."),
-    Option("compress", "flag", "Compress output file when bundling."),
-    Option("compression-level", "int", "Specify the compression level (integer)", "<n>"),
-    Option("h", "flag", "Alias for -help", is_hidden=True),
-    Option("help", "switch", "Display available options (--help-hidden for more)"),
-    Option("help-hidden", "switch", "Display all available options"),
-    Option("help-list", "switch", "Display list of available options (--help-list-hidden for more)"),
-    Option("help-list-hidden", "switch", "Display list of all available options"),
-    Option(
+    ClOption("allow-missing-bundles", "flag", "Create empty files if bundles are missing when unbundling."),
+    ClOption("bundle-align", "uint", "Alignment of bundle for binary files", "<uint>"),
+    ClOption(
+        "check-input-archive", "flag", "Check if input heterogeneous archive is valid in terms of TargetID rules."
+    ),
+    ClOption("compress", "flag", "Compress output file when bundling."),
+    ClOption("compression-level", "int", "Specify the compression level (integer)", "<n>"),
+    ClOption("h", "flag", "Alias for -help", is_hidden=True),
+    ClOption("help", "switch", "Display available options (--help-hidden for more)"),
+    ClOption("help-hidden", "switch", "Display all available options"),
+    ClOption("help-list", "switch", "Display list of available options (--help-list-hidden for more)"),
+    ClOption("help-list-hidden", "switch", "Display list of all available options"),
+    ClOption(
         "hip-openmp-compatible",
         "flag",
         "Treat hip and hipv4 offload kinds as compatible with openmp kind, and vice versa.",
     ),
-    Option("input", "list", "Input file. Can be specified multiple times for multiple input files.", "<string>"),
-    Option("inputs", "commas", "[<input file>,...] (deprecated)", "<string>"),
-    Option("list", "flag", "List bundle IDs in the bundled file."),
-    Option("output", "list", "Output file. Can be specified multiple times for multiple output files.", "<string>"),
-    Option("outputs", "commas", "[<output file>,...] (deprecated)", "<string>"),
-    Option("print-all-options", "flag", "Print all option values after command line parsing"),
-    Option("print-options", "flag", "Print non-default options after command line parsing"),
-    Option("targets", "commas", "[<offload kind>-<target triple>,...]", "<string>"),
-    Option("type", "string", _TYPES, "<string>", is_required=True),
-    Option("unbundle", "flag", "Unbundle bundled file into several output files."),
-    Option("verbose", "flag", "Print debug information."),
-    Option("version", "switch", "Display the version of this program"),
+    ClOption("input", "list", "Input file. Can be specified multiple times for multiple input files.", "<string>"),
+    ClOption("inputs", "commas", "[<input file>,...] (deprecated)", "<string>"),
+    ClOption("list", "flag", "List bundle IDs in the bundled file."),
+    ClOption("output", "list", "Output file. Can be specified multiple times for multiple output files.", "<string>"),
+    ClOption("outputs", "commas", "[<output file>,...] (deprecated)", "<string>"),
+    ClOption("print-all-options", "flag", "Print all option values after command line parsing"),
+    ClOption("print-options", "flag", "Print non-default options after command line parsing"),
+    ClOption("targets", "commas", "[<offload kind>-<target triple>,...]", "<string>"),
+    ClOption("type", "string", _TYPES, "<string>", is_required=True),
+    ClOption("unbundle", "flag", "Unbundle bundled file into several output files."),
+    ClOption("verbose", "flag", "Print debug information."),
+    ClOption("version", "switch", "Display the version of this program"),
 )
 
 _OVERVIEW = """\

@@ -8,7 +8,7 @@ Bundles that follow each other, as ``cat`` leaves them, are walked one after the
 from __future__ import annotations
 
 from fatpack.cli.tools.llvm.clang_offload_bundler import objects
-from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal
+from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS, COMPRESSED_MAGIC, MAGIC, METHODS
 from fatpack.record import Record
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
-    from fatpack.formats.clang_bundle.compressed.read import Inflated
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import BundlerSettings
+    from fatpack.formats.clang_bundle.compressed.read import InflatedBundle
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.words.literals import BundleType
@@ -32,7 +32,7 @@ TEXT = {type: comment for comment, types in COMMENTS.items() for type in types}
 BINARY, OBJECT = ("bc", "gch", "ast"), ("o", "a")
 
 
-class Entry(Record):
+class BundlerEntry(Record):
     """An entry: its ID and image.
 
     ``merged_count`` is not 0 for a mark that the object itself is the host's image; ``is_cut`` says that the end of the
@@ -45,13 +45,13 @@ class Entry(Record):
     is_cut: bool = False
 
 
-class Entries(Record):
+class BundlerEntries(Record):
     """The entries of one bundle in the original's order; ``damage`` is what could not be read.
 
     ``carrier`` is what kind of object it is, "" for none (:func:`objects.carrier`).
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[BundlerEntry, ...]
     damage: tuple[Finding, ...] = ()
     carrier: str = ""
 
@@ -61,18 +61,18 @@ class Entries(Record):
         return max([1, *(entry.merged_count for entry in self.entries)])
 
 
-def is_known(type: str) -> TypeIs[BundleType]:
+def is_known_type(type: str) -> TypeIs[BundleType]:
     """Return whether the original knows a type."""
     return type in TEXT or type in BINARY or type in OBJECT
 
 
-def read(view: View, settings: Settings, what: str) -> tuple[View, Entries]:
+def read_inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, BundlerEntries]:
     """Return what a file holds once it is inflated, and the entries of its bundles; ``what`` names it in errors.
 
     Of a file with several bundles, the view is that of the first. Raises Refusal for an unknown type or a damaged file.
     """
     first, reached = _inflated(view, settings, what)
-    found = entries(first, settings)
+    found = read_bundler_entries(first, settings)
     if settings.type in TEXT or found.carrier:
         return first, found
     bundles = [found]
@@ -83,11 +83,11 @@ def read(view: View, settings: Settings, what: str) -> tuple[View, Entries]:
     while at is not None:
         rest = view.slice(at, len(view) - at)
         inner, reached = _inflated(rest, settings, what)
-        bundle = entries(inner, settings)
+        bundle = read_bundler_entries(inner, settings)
         if bundle.entries or reached is not None:  # else the magic is part of something else, such as a marker line
             bundles.append(bundle)
         at = _next_bundle(view, at + max(_end(rest, reached), len(MAGIC)), compressed=reached is not None)
-    return first, Entries(
+    return first, BundlerEntries(
         tuple(entry for bundle in bundles for entry in bundle.entries),
         tuple(item for bundle in bundles for item in bundle.damage),
     )
@@ -99,10 +99,10 @@ def _end(view: View, reached: int | None) -> int:
         return reached
     if view.head(0, len(MAGIC)) != MAGIC:
         return 0
-    from fatpack.formats.clang_bundle.plain.binary import extent
+    from fatpack.formats.clang_bundle.plain.binary import binary_extent
 
     try:
-        return extent(view, 0)
+        return binary_extent(view, 0)
     except FormatError:
         return len(view)
 
@@ -125,49 +125,49 @@ def _is_header(head: bytes) -> bool:
     return version in COMPRESSED_HEADERS and method in METHODS
 
 
-def entries(view: View, settings: Settings) -> Entries:
+def read_bundler_entries(view: View, settings: BundlerSettings) -> BundlerEntries:
     """Return the entries of one bundle that is not compressed. Raises Refusal for an unknown type or a damaged file."""
     type = settings.type
-    if not is_known(type):
-        raise Refusal(f"'{type}': invalid file type specified")
+    if not is_known_type(type):
+        raise ArgumentError(f"'{type}': invalid file type specified")
     try:
         if type in TEXT:
             return _text(view, TEXT[type])
-        carrier = objects.carrier(view) if type in OBJECT else ""
+        carrier = objects.object_format(view) if type in OBJECT else ""
         return _sections(view, carrier) if carrier else _binary(view, settings.llvm)
     except FormatError as error:
-        raise Refusal(str(error)) from error
+        raise ArgumentError(str(error)) from error
 
 
-def _text(view: View, comment: str) -> Entries:
-    from fatpack.formats.clang_bundle.faults import Faults
-    from fatpack.formats.clang_bundle.plain.text import entries as text_entries
+def _text(view: View, comment: str) -> BundlerEntries:
+    from fatpack.formats.clang_bundle.plain.text import read_text_entries as text_entries
+    from fatpack.formats.faults import FindingCollector
 
-    faults = Faults()
+    faults = FindingCollector()
     found = [
-        Entry(_text_of(entry.id), view.slice(entry.offset, end - entry.offset), is_cut=entry.end == end)
+        BundlerEntry(_text_of(entry.id), view.slice(entry.offset, end - entry.offset), is_cut=entry.end == end)
         for entry, end in text_entries(view, comment, faults)
     ]
-    return Entries(tuple(found), _damage(faults.findings))
+    return BundlerEntries(tuple(found), _damage(faults.findings))
 
 
-def _binary(view: View, llvm: str) -> Entries:
+def _binary(view: View, llvm: str) -> BundlerEntries:
     if view.head(0, len(MAGIC)) != MAGIC:
-        return Entries(())
-    from fatpack.formats.clang_bundle.faults import Faults
+        return BundlerEntries(())
     from fatpack.formats.clang_bundle.plain.binary import parse_binary
-    from fatpack.formats.clang_bundle.plain.hash_order import listed
+    from fatpack.formats.clang_bundle.plain.hash_order import positions_in_llvm_order
+    from fatpack.formats.faults import FindingCollector
 
-    container = parse_binary(view, 0, Faults(), is_inflated=view.source.is_streamed)
-    found = [Entry(image.attrs["id"], image.data) for image in container.images]
-    order = listed([entry.id.encode("utf-8", "surrogateescape") for entry in found], llvm)
-    return Entries(tuple(found[at] for at in order), _damage(container.findings))
+    container = parse_binary(view, 0, FindingCollector(), is_inflated=view.source.is_streamed)
+    found = [BundlerEntry(image.attrs["id"], image.data) for image in container.images]
+    order = positions_in_llvm_order([entry.id.encode("utf-8", "surrogateescape") for entry in found], llvm)
+    return BundlerEntries(tuple(found[at] for at in order), _damage(container.findings))
 
 
-def _sections(view: View, carrier: str) -> Entries:
-    parts, findings = objects.parts(view, carrier)
-    entries = tuple(Entry(part.id, part.data, part.merged_count) for part in parts)
-    return Entries(entries, _damage(findings), carrier)
+def _sections(view: View, carrier: str) -> BundlerEntries:
+    parts, findings = objects.bundle_sections(view, carrier)
+    entries = tuple(BundlerEntry(part.id, part.data, part.merged_count) for part in parts)
+    return BundlerEntries(entries, _damage(findings), carrier)
 
 
 def _text_of(stored: bytes) -> str:
@@ -178,7 +178,7 @@ def _damage(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(item for item in findings if item.severity == "error")
 
 
-def _inflated(view: View, settings: Settings, what: str) -> tuple[View, int | None]:
+def _inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, int | None]:
     """Return what is in the compressed bundle at the start of a view and where that ends; or the view itself, and None.
 
     Raises Refusal, where ``what`` names the file.
@@ -190,41 +190,41 @@ def _inflated(view: View, settings: Settings, what: str) -> tuple[View, int | No
         if settings.is_verbose:
             from fatpack.cli.tools.llvm.clang_offload_bundler import verbose
 
-            verbose.not_compressed(settings.llvm)
+            verbose.print_not_compressed(settings.llvm)
         return view, None
     version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
     if version not in COMPRESSED_HEADERS or len(view) < COMPRESSED_HEADERS[version].size:
-        raise Refusal(_not_inflated(settings, what, "Compressed bundle header size too small"))
+        raise ArgumentError(_not_inflated(settings, what, "Compressed bundle header size too small"))
     if method not in METHODS:
-        raise Refusal(_not_inflated(settings, what, "Unknown compressing method"))
+        raise ArgumentError(_not_inflated(settings, what, "Unknown compressing method"))
     try:
         found = _inflate(view, settings)
     except (FormatError, Unsupported) as error:
-        raise Refusal(not_inflated(settings, what, error)) from error
+        raise ArgumentError(inflation_error(settings, what, error)) from error
     return found.body, len(found.stored)
 
 
-def not_inflated(settings: Settings, what: str, error: FormatError | Unsupported) -> str:
+def inflation_error(settings: BundlerSettings, what: str, error: FormatError | Unsupported) -> str:
     """Return what the original says of a stream that is damaged; ``what`` names it."""
     reason = error.describe() if isinstance(error, FormatError) else str(error)
     hint = f"; {error.hint}" if isinstance(error, LimitExceeded) else ""
     return _not_inflated(settings, what, f"Could not decompress embedded file contents: {reason}{hint}")
 
 
-def _not_inflated(settings: Settings, what: str, reason: str) -> str:
+def _not_inflated(settings: BundlerSettings, what: str, reason: str) -> str:
     if settings.llvm == "23":  # whose messages start small
         reason = reason[0].lower() + reason[1:]
     return f"Failed to decompress {what}: {reason}"
 
 
-def _inflate(view: View, settings: Settings) -> Inflated:
+def _inflate(view: View, settings: BundlerSettings) -> InflatedBundle:
     from time import perf_counter
 
-    from fatpack.formats.clang_bundle.compressed.read import inflate
-    from fatpack.formats.clang_bundle.faults import Faults
+    from fatpack.formats.clang_bundle.compressed.read import inflate_bundle
+    from fatpack.formats.faults import FindingCollector
 
     start = perf_counter()
-    found = inflate(view, Faults())
+    found = inflate_bundle(view, FindingCollector())
     seconds = perf_counter() - start
     if settings.is_verbose:
         from fatpack.cli.tools.llvm.clang_offload_bundler import verbose
@@ -233,8 +233,8 @@ def _inflate(view: View, settings: Settings) -> Inflated:
         digest = new_digest(len(found.body))
         for piece in found.body.pieces():
             digest.update(piece)
-        measures = verbose.Measures(
+        measures = verbose.CompressionMeasures(
             found.version, found.method, found.size, len(found.stream), found.inflated_size, found.hash, seconds
         )
-        verbose.inflated(measures, digest.digest()[:HASH_SIZE])
+        verbose.print_inflated(measures, digest.digest()[:HASH_SIZE])
     return found

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.tools.llvm.command_line import integer
-from fatpack.machine.system import programs
+from fatpack.cli.tools.llvm.command_line import parse_integer
+from fatpack.machine.system import find_programs
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fatpack.cli.tools.llvm.command_line import Parsed
+    from fatpack.cli.tools.llvm.command_line import ClArguments
 
 
-class Refusal(Exception):
+class ArgumentError(Exception):
     """An error in the original's words; printed as ``<program>: error: <text>``, exit code 1."""
 
 
-class Settings(Record):
+class BundlerSettings(Record):
     """A command line that can be carried out; ``targets`` are as they were typed.
 
     ``llvm`` is the version of the original, ``mode`` is ``list``, ``unbundle`` or ``bundle``; ``level`` and ``version``
@@ -45,13 +45,13 @@ class Settings(Record):
     treats_hip_as_openmp: bool
 
 
-def settings_of(given: Parsed, program: str, llvm: str, environment: Mapping[str, str]) -> Settings:
+def check_settings(given: ClArguments, program: str, llvm: str, environment: Mapping[str, str]) -> BundlerSettings:
     """Return the settings; warnings go to stderr as they come up. Raises Refusal."""
     is_compressed, is_verbose, level, version = _from_environment(environment)
     inputs = _files(given, program, "input")
     outputs = _files(given, program, "output")
     mode = "list" if given.last("list") else "unbundle" if given.last("unbundle") else "bundle"
-    settings = Settings(
+    settings = BundlerSettings(
         program,
         llvm,
         mode,
@@ -71,26 +71,26 @@ def settings_of(given: Parsed, program: str, llvm: str, environment: Mapping[str
     )
     problem = _problem(settings, bool(given.last("unbundle")))
     if problem:
-        raise Refusal(problem)
+        raise ArgumentError(problem)
     return settings
 
 
-def _number(given: Parsed, name: str, default: int) -> int:
-    value = integer(given.last(name), -(1 << 31), (1 << 32) - 1)
+def _number(given: ClArguments, name: str, default: int) -> int:
+    value = parse_integer(given.last(name), -(1 << 31), (1 << 32) - 1)
     return default if value is None else value
 
 
-def _files(given: Parsed, program: str, name: str) -> tuple[str, ...]:
+def _files(given: ClArguments, program: str, name: str) -> tuple[str, ...]:
     """Return the files of ``-input`` or of the deprecated ``-inputs``."""
     plural = f"{name}s"
     if name in given.values and plural in given.values:
-        raise Refusal(f"-{plural} and -{name} cannot be used together, use only -{name} instead")
+        raise ArgumentError(f"-{plural} and -{name} cannot be used together, use only -{name} instead")
     if plural in given.values:
         sys.stderr.write(f"{program}: warning: -{plural} is deprecated, use -{name} instead\n")
     return (*given.values.get(name, ()), *given.values.get(plural, ()))
 
 
-def _problem(settings: Settings, unbundles: bool) -> str:
+def _problem(settings: BundlerSettings, unbundles: bool) -> str:
     """Return the first thing that is wrong with the numbers of inputs, outputs and targets, "" for nothing."""
     inputs, outputs, targets = len(settings.inputs), len(settings.outputs), len(settings.targets)
     checks: list[tuple[bool, str]]
@@ -118,7 +118,7 @@ def _problem(settings: Settings, unbundles: bool) -> str:
 
 
 #: What the name of the temporary file is that the original gives to llvm-objcopy.
-TEMPORARY = "<temporary file>"
+TEMPORARY_DIRECTORY = "<temporary file>"
 
 _ARCHIVE_ONLY = "-check-input-archive can only be used for unbundling archives (-type=a)"
 
@@ -135,14 +135,14 @@ def _from_environment(environment: Mapping[str, str]) -> tuple[bool, bool, int, 
     level, version = _LEVEL, _VERSION
     name = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL"
     if name in environment:
-        number = integer(environment[name], -(1 << 31), (1 << 31) - 1, 10)
+        number = parse_integer(environment[name], -(1 << 31), (1 << 31) - 1, 10)
         if number is None:
             sys.stderr.write(f"Warning: Invalid value for {name}: {environment[name]}. Ignoring it.\n")
         else:
             level = number
     name = "COMPRESSED_BUNDLE_FORMAT_VERSION"
     if name in environment:
-        number = integer(environment[name], 0, (1 << 16) - 1, 10)
+        number = parse_integer(environment[name], 0, (1 << 16) - 1, 10)
         if number in (2, 3):
             version = number
         else:
@@ -158,4 +158,4 @@ def find_objcopy(program: str) -> str:
     It is only named, for ``-###``; nothing is run.
     """
     folders = [os.path.dirname(program)] if os.path.exists(program) else []
-    return next(programs(["llvm-objcopy"], folders), "llvm-objcopy")
+    return next(find_programs(["llvm-objcopy"], folders), "llvm-objcopy")

@@ -7,11 +7,11 @@ are its own (:mod:`fatpack.formats.clang_bundle.ids.bundle_id`).
 
 from __future__ import annotations
 
-from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal
+from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError
 from fatpack.formats.clang_bundle.ids.bundle_id import (
-    compatible,
-    compatible_llvm22,
     first_conflict_llvm22,
+    is_compatible_id,
+    is_compatible_id_llvm22,
     kinds_agree,
     parse_id,
     refusal_llvm22,
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import BundlerSettings
 
 _HIP = ("hip", "hipv4")
 
@@ -33,7 +33,7 @@ _STORED: dict[str, str] = {}
 _MOST_STORED = 1000
 
 
-def stored_id(spelling: str) -> str:
+def cached_stored_id(spelling: str) -> str:
     """Return the ID that is stored for one that was typed. Each is asked for several times, and costs 50 µs."""
     known = _STORED.get(spelling)
     if known is None:
@@ -69,33 +69,33 @@ def are_all_hip(targets: Iterable[str]) -> bool:
     return all(target.partition("-")[0] in _HIP for target in targets)
 
 
-def stored_ids(settings: Settings) -> list[str]:
+def stored_ids(settings: BundlerSettings) -> list[str]:
     """Return the IDs for the targets of a command line, in its order. Raises Refusal for what cannot be bundled."""
     targets = settings.targets
     ids: list[str] = []
     for number, target in enumerate(targets):
         if target in targets[:number]:
-            raise Refusal("Duplicate targets are not allowed")
+            raise ArgumentError("Duplicate targets are not allowed")
         problem = refusal_llvm22(target if settings.llvm == "22" else with_amdgcn(target))
         if problem:
-            raise Refusal(problem)
-        ids.append(stored_id(target))
+            raise ArgumentError(problem)
+        ids.append(cached_stored_id(target))
         if ids[-1] in ids[:-1]:
             # Two spellings of one target: the original stores two entries under one ID, and readers see one of them.
-            raise Refusal("Duplicate targets are not allowed")
+            raise ArgumentError("Duplicate targets are not allowed")
     _refuse_conflicts(targets)
     hosts = sum(map(is_host, targets))
     most_hosts = 1 if settings.mode == "unbundle" or not are_all_hip(targets) else 0
     least_hosts = most_hosts if settings.mode == "bundle" else 0
     if not least_hosts <= hosts <= most_hosts:
-        raise Refusal(f"expecting exactly one host target but got {hosts}")
+        raise ArgumentError(f"expecting exactly one host target but got {hosts}")
     return ids
 
 
 def _refuse_conflicts(targets: Sequence[str]) -> None:
     groups: dict[str, set[str]] = {}
     for target in targets:
-        parts, target_id = target.split("-", 5), stored_id(target).split("-", 5)[5]
+        parts, target_id = target.split("-", 5), cached_stored_id(target).split("-", 5)[5]
         if target_id and target_id != "".join(parts[5:]):
             parts[4] = ""  # the processor stands in the place of the environment
         groups.setdefault("-".join(parts[:5]), set()).add(target_id)
@@ -103,15 +103,15 @@ def _refuse_conflicts(targets: Sequence[str]) -> None:
         pair = first_conflict_llvm22(target_ids)
         if pair:
             first, second = (f"{group}-{target_id}" for target_id in pair)
-            raise Refusal(f"Cannot bundle inputs with conflicting targets: '{first}' and '{second}'")
+            raise ArgumentError(f"Cannot bundle inputs with conflicting targets: '{first}' and '{second}'")
 
 
 def _is_read_whole(spelling: str) -> bool:
     """Return whether LLVM 22 sees all there is in an ID."""
-    return spelling.count("-") >= 4 and stored_id(spelling) == stored_by_llvm22(spelling)
+    return spelling.count("-") >= 4 and cached_stored_id(spelling) == stored_by_llvm22(spelling)
 
 
-class Matcher:
+class TargetMatcher:
     """Says which entries of one bundle serve which targets; targets are IDs as we store them."""
 
     def __init__(self, entries: Sequence[str], targets: Sequence[str], *, hip_openmp: bool, llvm: str) -> None:
@@ -134,7 +134,7 @@ class Matcher:
         if target not in self._cut:
             return self._is_for(entry, target)
         have = parse_id(entry)
-        return not have.arch and compatible(entry, stored_by_llvm22(target), hip_openmp=self._hip_openmp)
+        return not have.arch and is_compatible_id(entry, stored_by_llvm22(target), hip_openmp=self._hip_openmp)
 
     def _is_whole(self, spelling: str) -> bool:
         known = self._whole.get(spelling)
@@ -153,10 +153,10 @@ class Matcher:
         if not kinds_agree(entry.partition("-")[0], target.partition("-")[0], self._hip_openmp):
             return False
         if self._is_whole(entry) and self._is_whole(target):
-            return compatible_llvm22(entry, target, hip_openmp=self._hip_openmp, llvm=self._llvm)
+            return is_compatible_id_llvm22(entry, target, hip_openmp=self._hip_openmp, llvm=self._llvm)
         if is_host(entry) and is_host(target):
-            return compatible(_without_arch(entry), _without_arch(target))  # the host's processor never counted
-        return compatible(entry, target, hip_openmp=self._hip_openmp)
+            return is_compatible_id(_without_arch(entry), _without_arch(target))  # the host's processor never counted
+        return is_compatible_id(entry, target, hip_openmp=self._hip_openmp)
 
 
 def _without_arch(spelling: str) -> str:

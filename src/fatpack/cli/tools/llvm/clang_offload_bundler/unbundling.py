@@ -5,47 +5,47 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm.clang_offload_bundler import objects, reading
-from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Refusal
-from fatpack.cli.tools.llvm.clang_offload_bundler.targets import Matcher, is_host, stored_ids
+from fatpack.cli.tools.llvm.clang_offload_bundler.settings import ArgumentError
+from fatpack.cli.tools.llvm.clang_offload_bundler.targets import TargetMatcher, is_host, stored_ids
 from fatpack.errors import FormatError
-from fatpack.io.budget import budget_of_output
+from fatpack.io.budget import output_budget
 from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.cli.tools.llvm.clang_offload_bundler.reading import Entries, Entry
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
+    from fatpack.cli.tools.llvm.clang_offload_bundler.reading import BundlerEntries, BundlerEntry
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import BundlerSettings
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
 
 
-def list_ids(settings: Settings) -> None:
+def list_ids(settings: BundlerSettings) -> None:
     """Print the IDs of a bundle. Raises Refusal, after those that can be read, for a damaged one."""
     from fatpack.words.printable import printable
 
     with open_source(settings.inputs[0]) as source:
-        _, found = reading.read(source.view(), settings, "input")
+        _, found = reading.read_inflated(source.view(), settings, "input")
         sys.stdout.write("".join(f"{printable(entry.id)}\n" for entry in found.entries))
         if found.damage:
             sys.stdout.flush()
-            raise Refusal(_words(found.damage))
+            raise ArgumentError(_words(found.damage))
 
 
-def unbundle(settings: Settings) -> None:
+def unbundle(settings: BundlerSettings) -> None:
     """Write the entries for the targets of a command line. Raises Refusal and OSError; nothing is written then."""
-    from fatpack.io.sink import Batch
+    from fatpack.io.sink import OutputBatch
 
     ids = stored_ids(settings)
-    with open_source(settings.inputs[0]) as source, Batch() as batch:
-        view, found = reading.read(source.view(), settings, "input")
+    with open_source(settings.inputs[0]) as source, OutputBatch() as batch:
+        view, found = reading.read_inflated(source.view(), settings, "input")
         chosen, missing = _chosen(settings, found, ids)
         if missing and not settings.allows_missing:
             damage = f"; the bundle is damaged: {_words(found.damage)}" if found.damage else ""
-            raise Refusal(f"Can't find bundles for {_joined(sorted(missing))}{damage}")
+            raise ArgumentError(f"Can't find bundles for {_joined(sorted(missing))}{damage}")
         if any(entry.is_cut for _, entry in chosen):
-            raise Refusal(_words(found.damage))
+            raise ArgumentError(_words(found.damage))
         if found.damage:
             from fatpack.words.printable import printable
 
@@ -53,12 +53,12 @@ def unbundle(settings: Settings) -> None:
         if len({output for output, _ in chosen}) == len(chosen):
             # The order of the outputs shows nowhere; forwards through a compressed bundle inflates it once.
             chosen.sort(key=lambda pair: pair[1].data.start)
-        budget_of_output().check_output(sum(len(entry.data) for _, entry in chosen))
+        output_budget().check_output(sum(len(entry.data) for _, entry in chosen))
         try:
             for output, entry in chosen:
-                batch.add(output, image(settings, found, entry, view))
+                batch.add(output, entry_image(settings, found, entry, view))
         except FormatError as error:
-            raise Refusal(reading.not_inflated(settings, "input", error)) from error
+            raise ArgumentError(reading.inflation_error(settings, "input", error)) from error
         for target, output in missing.items():
             # Where nothing was found at all the file is taken for the host's own; LLVM 22 inflates it first.
             whole = view if settings.llvm == "22" else source.view()
@@ -78,7 +78,9 @@ def _joined(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])}, and {names[-1]}"
 
 
-def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[list[tuple[str, Entry]], dict[str, str]]:
+def _chosen(
+    settings: BundlerSettings, found: BundlerEntries, ids: Sequence[str]
+) -> tuple[list[tuple[str, BundlerEntry]], dict[str, str]]:
     """Return output and entry of the targets that have one, in the order of the entries; and target → output of others.
 
     Every entry goes to the first target that it serves, in the order of LLVM's hash map, and a target takes the first.
@@ -86,7 +88,7 @@ def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[lis
     waiting = dict(zip(ids, settings.outputs, strict=True))
     order: dict[str, int] = {}
     stored = [entry.id for entry in found.entries]
-    matcher = Matcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
+    matcher = TargetMatcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
     chosen = []
     for entry in found.entries:
         served = [target for target in waiting if matcher.serves(entry.id, target)]
@@ -109,7 +111,7 @@ def _order(ids: Sequence[str], llvm: str) -> dict[str, int]:
     return {key.decode("utf-8", "surrogateescape"): place for place, key in enumerate(keys)}
 
 
-def image(settings: Settings, found: Entries, entry: Entry, whole: View) -> Iterable[Piece]:
+def entry_image(settings: BundlerSettings, found: BundlerEntries, entry: BundlerEntry, whole: View) -> Iterable[Piece]:
     """Return the bytes of an entry: for the host's mark in a fat object, the object without its bundle.
 
     Raises Refusal for images that ``ld -r`` has glued together.
@@ -121,16 +123,23 @@ def image(settings: Settings, found: Entries, entry: Entry, whole: View) -> Iter
         return objects.without_sections(whole, found.carrier)
     if found.merged_count > 1:
         # The original hands out all of them as one.
-        raise Refusal(
+        raise ArgumentError(
             f"{found.merged_count} fat objects were merged by a partial link, and '{entry.id}' has an image of each; "
             "unbundle them before the link, or use fatpack extract"
         )
     return [entry.data]
 
 
-def _print_command(settings: Settings) -> None:
-    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import TEMPORARY, find_objcopy
+def _print_command(settings: BundlerSettings) -> None:
+    from fatpack.cli.tools.llvm.clang_offload_bundler.settings import TEMPORARY_DIRECTORY, find_objcopy
 
-    name = TEMPORARY if settings.type == "a" else settings.inputs[0]
-    words = [find_objcopy(settings.program), "--regex", f"--remove-section={objects.PREFIX}.*", "--", name, TEMPORARY]
+    name = TEMPORARY_DIRECTORY if settings.type == "a" else settings.inputs[0]
+    words = [
+        find_objcopy(settings.program),
+        "--regex",
+        f"--remove-section={objects.PREFIX}.*",
+        "--",
+        name,
+        TEMPORARY_DIRECTORY,
+    ]
     sys.stderr.write(" ".join(f'"{word}"' for word in words) + "\n")

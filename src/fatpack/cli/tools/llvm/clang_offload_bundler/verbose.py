@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Measures(Record):
+class CompressionMeasures(Record):
     """Numbers of one compression or decompression; ``stream_size`` are the compressed bytes without the header."""
 
     version: int
@@ -23,7 +23,7 @@ class Measures(Record):
     seconds: float
 
 
-def compressed(measures: Measures, level: int) -> None:
+def print_compressed(measures: CompressionMeasures, level: int) -> None:
     """Say what was compressed."""
     _write(
         [
@@ -39,7 +39,7 @@ def compressed(measures: Measures, level: int) -> None:
     )
 
 
-def inflated(measures: Measures, recalculated: bytes) -> None:
+def print_inflated(measures: CompressionMeasures, recalculated: bytes) -> None:
     """Say what was inflated; ``recalculated`` is the hash of what came out."""
     total = [] if measures.size is None else [f"Total file size (from header): {measures.size:,} bytes"]
     _write(
@@ -57,12 +57,12 @@ def inflated(measures: Measures, recalculated: bytes) -> None:
     )
 
 
-def not_compressed(llvm: str) -> None:
+def print_not_compressed(llvm: str) -> None:
     """Say that the input was no compressed bundle."""
     _write(["Uncompressed bundle." if llvm == "22" else "Uncompressed bundle"])
 
 
-def _rates(measures: Measures, what: str) -> list[str]:
+def _rates(measures: CompressionMeasures, what: str) -> list[str]:
     rate = measures.inflated_size / measures.stream_size if measures.stream_size else float("inf")
     ratio = 100 / rate if rate else float("inf")
     speed = measures.inflated_size / (1 << 20) / max(measures.seconds, 1e-9)

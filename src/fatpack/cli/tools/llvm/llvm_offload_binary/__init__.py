@@ -16,8 +16,8 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm import command_line
-from fatpack.cli.tools.llvm.failure import Failure
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.llvm.failure import ToolError
+from fatpack.cli.tools.versions import version_text
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.words.printable import printable
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OPTIONS = (
-    command_line.Option("archive", "flag", "Write extracted files to a static archive"),
-    command_line.Option("help", "flag", "Display available options (--help-hidden for more)"),
-    command_line.Option("h", "flag", ""),
-    command_line.Option("help-list", "flag", "Display list of available options (--help-list-hidden for more)"),
-    command_line.Option(
+    command_line.ClOption("archive", "flag", "Write extracted files to a static archive"),
+    command_line.ClOption("help", "flag", "Display available options (--help-hidden for more)"),
+    command_line.ClOption("h", "flag", ""),
+    command_line.ClOption("help-list", "flag", "Display list of available options (--help-list-hidden for more)"),
+    command_line.ClOption(
         "image",
         "list",
         "List of key and value arguments. Required keywords are 'file' and 'triple'.",
         "<<key>=<value>,...>",
     ),
-    command_line.Option("o", "string", "Write output to <file>.", "<file>"),
-    command_line.Option("version", "flag", "Display the version of this program"),
+    command_line.ClOption("o", "string", "Write output to <file>.", "<file>"),
+    command_line.ClOption("version", "flag", "Display the version of this program"),
 )
 
 _OVERVIEW = """\
@@ -52,28 +52,28 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
         sys.stderr.write("warning: 'clang-offload-packager' is deprecated. Use 'llvm-offload-binary' instead.\n")
     try:
         words = command_line.expand_response_files(arguments)
-        given = command_line.parse(words, _OPTIONS, most_positional=1, program=program)
-    except command_line.CommandLineError as error:
-        return command_line.report(error.lines, program)
+        given = command_line.parse_cl(words, _OPTIONS, most_positional=1, program=program)
+    except command_line.ClError as error:
+        return command_line.print_complaints(error.lines, program)
     output, inputs = given.last("o"), given.positional
     if given.last("version"):
-        sys.stdout.write(f"{standing_in('llvm-offload-binary', f'LLVM {version}')}\n")
+        sys.stdout.write(f"{version_text('llvm-offload-binary', f'LLVM {version}')}\n")
         return 0
     if any(given.last(name) for name in ("help", "h", "help-list")) or not (output or any(inputs)):
         return _print_help(as_list=not given.last("help"))
     try:
         images = [parse_image_option(text) for text in given.values.get("image", [])]
         if output and any(inputs):
-            raise Failure("Packaging to an output file and extracting from an input file are mutually exclusive.")
+            raise ToolError("Packaging to an output file and extracting from an input file are mutually exclusive.")
         if output:
-            from fatpack.cli.tools.llvm.llvm_offload_binary.packing import pack
+            from fatpack.cli.tools.llvm.llvm_offload_binary.packing import pack_images
 
-            pack(output, images, version)
+            pack_images(output, images, version)
         else:
-            from fatpack.cli.tools.llvm.llvm_offload_binary.extracting import Extractor
+            from fatpack.cli.tools.llvm.llvm_offload_binary.extracting import ImageExtractor
 
-            Extractor(program, inputs[0], version, archive=bool(given.last("archive"))).extract(images)
-    except Failure as error:
+            ImageExtractor(program, inputs[0], version, archive=bool(given.last("archive"))).extract(images)
+    except ToolError as error:
         sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
     return 0

@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
 from fatpack.cli.tools.llvm.llvm_offload_binary.writing import write_output
 from fatpack.cli.tools.llvm.stored_images import llvm_images
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
 from fatpack.formats.offload_binary import llvm_reader
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.formats.offload_binary.layout import EXTENSIONS, MAGIC
-from fatpack.formats.offload_binary.stored import Entry
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
 from fatpack.io import limits
-from fatpack.io.budget import budget_of_output
+from fatpack.io.budget import output_budget
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.record import Record
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-class _Stored(Record):
+class _StoredImage(Record):
     """An image, its entry, and the name of the file it lies in: the innermost member of archives, or the input."""
 
     image: Image
-    entry: Entry
+    entry: OffloadBinaryEntry
     file: str
 
 
-class Extractor:
+class ImageExtractor:
     """One run over one file; ``path`` is as it was typed."""
 
     def __init__(self, program: str, path: str, llvm: str, *, archive: bool) -> None:
@@ -57,7 +57,7 @@ class Extractor:
         try:
             source = open_source(self._path)
         except OSError as error:
-            raise Failure(f"'{self._path}': {reason(error)}") from error
+            raise ToolError(f"'{self._path}': {strerror(error)}") from error
         with source:
             stored = list(self._stored(source.view()))
             try:
@@ -66,19 +66,19 @@ class Extractor:
                 for option in options:
                     self._write([item for item in stored if self._matches(item, option)], option)
             except OSError as error:
-                raise Failure(reason(error)) from error
+                raise ToolError(strerror(error)) from error
 
-    def _stored(self, view: View) -> Iterator[_Stored]:
+    def _stored(self, view: View) -> Iterator[_StoredImage]:
         try:
             for image, file in llvm_images(view, self._name, self._llvm):
-                if isinstance(image.record, Entry):
-                    yield _Stored(image, image.record, file)
+                if isinstance(image.record, OffloadBinaryEntry):
+                    yield _StoredImage(image, image.record, file)
         except llvm_reader.LlvmError as error:
-            raise Failure(str(error)) from error
+            raise ToolError(str(error)) from error
         except (FormatError, Unsupported, HostError, UsageError) as error:
-            raise Failure(str(error)) from error
+            raise ToolError(str(error)) from error
 
-    def _matches(self, item: _Stored, option: ImageOption) -> bool:
+    def _matches(self, item: _StoredImage, option: ImageOption) -> bool:
         """Return whether every key of an option equals the stored one; absent is empty, kinds compare as numbers."""
         stored = {
             key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
@@ -96,13 +96,13 @@ class Extractor:
                 return False
         return True
 
-    def _write(self, chosen: Sequence[_Stored], option: ImageOption) -> None:
+    def _write(self, chosen: Sequence[_StoredImage], option: ImageOption) -> None:
         name = ",".join(option.files)  # QUIRK(LLVM 22): a repeated `file` is joined with commas when extracting
         if not chosen:
             return
         if self._archive:
             if not option.files:
-                raise Failure("Image must have a 'file' argument.")
+                raise ToolError("Image must have a 'file' argument.")
             _write_archive(name, chosen)
         elif option.files:
             if len(chosen) > 1:
@@ -111,12 +111,12 @@ class Extractor:
         else:
             self._write_each(chosen)
 
-    def _write_each(self, chosen: Sequence[_Stored]) -> None:
+    def _write_each(self, chosen: Sequence[_StoredImage]) -> None:
         """Write every image into a file of its own, named after the input, its target and its number."""
         stem = self._path.rpartition("/")[2]
         stem = stem.rpartition(".")[0] if "." in stem else stem
         number = 0
-        budget_of_output().check_output(sum(len(item.image.data) for item in chosen))
+        output_budget().check_output(sum(len(item.image.data) for item in chosen))
         for item in chosen:
             for leaf in self._leaves(item, limits.NESTING):
                 target, extension = leaf.image.target, EXTENSIONS.get(leaf.entry.image_kind, "")
@@ -128,25 +128,25 @@ class Extractor:
                 if self._llvm == "23":
                     sys.stdout.write(f"Extracted: {printable(made)}\n")
 
-    def _leaves(self, item: _Stored, depth: int) -> Iterator[_Stored]:
+    def _leaves(self, item: _StoredImage, depth: int) -> Iterator[_StoredImage]:
         """Yield an image, or the images in it where LLVM 23 finds it to be an offload binary."""
         data = item.image.data
         if self._llvm == "22" or data.head(0, 4) != MAGIC:
             yield item
             return
         if not depth:
-            raise Failure(f"offload binaries are nested more than {limits.NESTING} deep")
+            raise ToolError(f"offload binaries are nested more than {limits.NESTING} deep")
         for inner in list(self._stored(data)):
             yield from self._leaves(inner, depth - 1)
 
 
-def _write_archive(output: str, chosen: Sequence[_Stored]) -> None:
+def _write_archive(output: str, chosen: Sequence[_StoredImage]) -> None:
     """Write an archive whose members have the names of the files that they lay in."""
     from fatpack.hosts import archive
 
     members = [(os.fsencode(item.file), item.image.data) for item in chosen]
     try:
-        pieces = archive.build(members)
+        pieces = archive.build_archive(members)
     except (FormatError, Unsupported) as error:
-        raise Failure(str(error)) from error
+        raise ToolError(str(error)) from error
     write_file(output, pieces, force=True)

@@ -5,12 +5,13 @@ LLVM 22 writes a binary of version 1 for every image, one behind the other; LLVM
 
 from __future__ import annotations
 
-from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
 from fatpack.cli.tools.llvm.llvm_offload_binary.writing import write_output
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.image_option import image_from
+from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
-from fatpack.model import Container, Span
+from fatpack.model import Container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-def pack(output: str, options: Sequence[ImageOption], llvm: str) -> None:
+def pack_images(output: str, options: Sequence[ImageOption], llvm: str) -> None:
     """Write the images of the options to a file, or to standard output. Raises Failure."""
     sources: list[Source] = []
     images: list[Image] = []
     try:
         for option in options:
             if not option.files:
-                raise Failure("'file' is a required image arguments")
+                raise ToolError("'file' is a required image arguments")
             for name in option.files:
                 sources.append(open_source(name, resting=True))
                 images.append(image_from(option, name, sources[-1].view()))
@@ -36,7 +37,7 @@ def pack(output: str, options: Sequence[ImageOption], llvm: str) -> None:
         pieces = _container(images, llvm)
         write_output(output, pieces)
     except OSError as error:
-        raise Failure(reason(error)) from error
+        raise ToolError(strerror(error)) from error
     finally:
         for source in sources:
             source.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import hosts, magics
-from fatpack.cli.tools.llvm.failure import Failure
+from fatpack.cli.tools.llvm.failure import ToolError
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.hosts import MEMBER, RECORDS
 from fatpack.model import Finding
@@ -12,26 +12,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.cli.tools.llvm.object_readers.objects import Object
-    from fatpack.scanner.found import Found
+    from fatpack.cli.tools.llvm.object_readers.objects import ObjectFile
+    from fatpack.scanner.found import FoundContainer
 
 _MAGICS = (magics.BUNDLE, magics.COMPRESSED_BUNDLE)
 
 
-def bundles_of(item: Object) -> Iterator[Found]:
+def read_bundles(item: ObjectFile) -> Iterator[FoundContainer]:
     """Yield the bundles in sections that begin with one, in file order. Raises Failure for damage."""
     what = f"'{item.shown}': while extracting offload FatBin bundles: "
     try:
-        for site in hosts.room(item.host).locate(item.view):
+        for site in hosts.get_host(item.host).locate(item.view):
             if isinstance(site, Finding) or site.expects in (MEMBER, RECORDS):
                 continue
             if site.data.head(0, len(magics.BUNDLE)).startswith(_MAGICS):
-                from fatpack.scanner import Found, scan
+                from fatpack.scanner import FoundContainer, scan
 
                 for found in scan(site.data, judges=False, recognises=False):
-                    if isinstance(found, Found):
+                    if isinstance(found, FoundContainer):
                         yield found
                     elif found.severity == "error":
-                        raise Failure(f"{what}{found.text} (at {found.span.start:#x})")
+                        raise ToolError(f"{what}{found.text} (at {found.span.start:#x})")
     except (FormatError, HostError, Unsupported) as error:
-        raise Failure(f"{what}{error}") from error
+        raise ToolError(f"{what}{error}") from error

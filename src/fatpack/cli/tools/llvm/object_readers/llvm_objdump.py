@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm import command_line
-from fatpack.cli.tools.llvm.failure import Failure, reason
-from fatpack.cli.tools.llvm.handing_over import hand_over
-from fatpack.cli.tools.llvm.object_readers.bundles import bundles_of
-from fatpack.cli.tools.llvm.object_readers.objects import objects_of
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
+from fatpack.cli.tools.llvm.handing_over import exec_original
+from fatpack.cli.tools.llvm.object_readers.bundles import read_bundles
+from fatpack.cli.tools.llvm.object_readers.objects import read_objects
 from fatpack.cli.tools.llvm.stored_images import llvm_images
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.versions import version_text
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io import limits
 from fatpack.io.sink import write_file
@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.cli.tools.llvm.object_readers.objects import Object
-    from fatpack.formats.offload_binary.stored import Entry
+    from fatpack.cli.tools.llvm.object_readers.objects import ObjectFile
+    from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
     from fatpack.io.source import View
 
 #: image kind → word; what a version does not know is <none>
@@ -39,28 +39,30 @@ _ARCH = "--arch-name="
 def main(program: str, arguments: Sequence[str], version: str) -> int:
     """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
     if list(arguments) == ["--version"]:
-        sys.stdout.write(f"{standing_in('llvm-objdump', f'LLVM {version}')}\n")
+        sys.stdout.write(f"{version_text('llvm-objdump', f'LLVM {version}')}\n")
         return 0
     try:
         words = [word for word in command_line.expand_response_files(arguments) if word]  # empty ones mean nothing
-    except command_line.CommandLineError as error:
-        return command_line.report(error.lines, program)
+    except command_line.ClError as error:
+        return command_line.print_complaints(error.lines, program)
     files = [word for word in words if word == "-" or not word.startswith("-")]
     options = [word for word in words if word != "-" and word.startswith("-")]
     if "--offloading" not in options or any(word != "--offloading" and not word.startswith(_ARCH) for word in options):
-        return hand_over(program, "llvm-objdump", arguments, version, offered="--offloading, and --arch-name with it")
+        return exec_original(
+            program, "llvm-objdump", arguments, version, offered="--offloading, and --arch-name with it"
+        )
     arch = next((word[len(_ARCH) :] for word in reversed(options) if word.startswith(_ARCH)), "")
     try:
         for path in files or ["a.out"]:
-            _Dump(program, version, arch).file(path)
-    except Failure as error:
+            _ObjdumpRun(program, version, arch).file(path)
+    except ToolError as error:
         sys.stdout.flush()
         sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
     return 0
 
 
-class _Dump:
+class _ObjdumpRun:
     """One run over one file."""
 
     def __init__(self, program: str, llvm: str, arch: str) -> None:
@@ -74,12 +76,12 @@ class _Dump:
         try:
             source = open_source(path)
         except OSError as error:
-            raise Failure(f"'{path}': {reason(error)}") from error
+            raise ToolError(f"'{path}': {strerror(error)}") from error
         with source:
-            for item in objects_of(source.view(), "<stdin>" if path == "-" else path):
+            for item in read_objects(source.view(), "<stdin>" if path == "-" else path):
                 self._object(item)
 
-    def _object(self, item: Object) -> None:
+    def _object(self, item: ObjectFile) -> None:
         if not item.host:
             self._binaries(item)
             return
@@ -90,22 +92,22 @@ class _Dump:
             sys.stderr.write(printable(f"{self._program}: warning: '{item.shown}': {only}") + "\n")
             return
         self._binaries(item)
-        for number, found in enumerate(bundles_of(item)):
+        for number, found in enumerate(read_bundles(item)):
             for image in found.images:
                 self._write(f"{item.file}.{number}.", image.attrs["id"], image.data)
 
-    def _binaries(self, item: Object) -> None:
+    def _binaries(self, item: ObjectFile) -> None:
         prefix = "" if not item.host else "while extracting offloading files: "
         try:
             entries = list(_entries(item, self._llvm))
         except (FormatError, HostError, Unsupported) as error:
-            raise Failure(f"'{item.shown}': {prefix}{error}") from error
+            raise ToolError(f"'{item.shown}': {prefix}{error}") from error
         except _llvm_error() as error:
-            raise Failure(f"'{item.shown}': {prefix}{error}") from error
+            raise ToolError(f"'{item.shown}': {prefix}{error}") from error
         for number, (entry, data) in enumerate(entries):
             self._image(entry, data, str(number), "", limits.NESTING)
 
-    def _image(self, entry: Entry, data: View, number: str, margin: str, depth: int) -> None:
+    def _image(self, entry: OffloadBinaryEntry, data: View, number: str, margin: str, depth: int) -> None:
         from fatpack.formats.offload_binary.layout import MAGIC, OFFLOAD_KINDS
 
         strings = {key: value.decode("utf-8", "surrogateescape") for key, value in entry.strings}
@@ -115,7 +117,7 @@ class _Dump:
             ("triple", strings.get(b"triple", "")),
             ("producer", OFFLOAD_KINDS.get(entry.offload_kind, "none")),
         ]
-        nested: list[tuple[Entry, View]] = []
+        nested: list[tuple[OffloadBinaryEntry, View]] = []
         if self._llvm != "22":
             rows.append(("image size", f"{len(data)} bytes"))
             if data.head(0, 4) == MAGIC and depth:
@@ -136,7 +138,7 @@ class _Dump:
         try:
             write_file(name, [data], force=True)
         except OSError as error:
-            raise Failure(f"'{name}': {reason(error)}") from error
+            raise ToolError(f"'{name}': {strerror(error)}") from error
         sys.stdout.write(f"Extracting offload bundle: {printable(name)}\n")
 
 
@@ -147,26 +149,28 @@ def _llvm_error() -> type[Exception]:
     return LlvmError
 
 
-def _entries(item: Object, llvm: str) -> Iterator[tuple[Entry, View]]:
+def _entries(item: ObjectFile, llvm: str) -> Iterator[tuple[OffloadBinaryEntry, View]]:
     """Yield the entries of offload binaries of an object, and their images."""
     if item.host != "pe":
         yield from _in(item.view, item.shown, llvm)
         return
     # Linkers cut the name of the section and pad what is in it; LLVM finds nothing there.
-    from fatpack.formats.offload_binary.layout import FORMAT
-    from fatpack.formats.offload_binary.stored import Entry
-    from fatpack.scanner import Found, scan
+    from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT
+    from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+    from fatpack.scanner import FoundContainer, scan
 
     for found in scan(item.view):
-        if isinstance(found, Found) and found.format == FORMAT:
+        if isinstance(found, FoundContainer) and found.format == OFFLOAD_BINARY_FORMAT:
             yield from (
-                (image.record, image.data) for image in found.container.images if isinstance(image.record, Entry)
+                (image.record, image.data)
+                for image in found.container.images
+                if isinstance(image.record, OffloadBinaryEntry)
             )
 
 
-def _in(view: View, name: str, llvm: str) -> Iterator[tuple[Entry, View]]:
+def _in(view: View, name: str, llvm: str) -> Iterator[tuple[OffloadBinaryEntry, View]]:
     for image, _ in llvm_images(view, name, llvm):
-        from fatpack.formats.offload_binary.stored import Entry
+        from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
 
-        if isinstance(image.record, Entry):
+        if isinstance(image.record, OffloadBinaryEntry):
             yield image.record, image.data

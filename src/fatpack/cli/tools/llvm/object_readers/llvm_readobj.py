@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm import command_line
-from fatpack.cli.tools.llvm.failure import Failure, reason
-from fatpack.cli.tools.llvm.handing_over import hand_over
-from fatpack.cli.tools.llvm.object_readers.bundles import bundles_of
-from fatpack.cli.tools.llvm.object_readers.objects import objects_of
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
+from fatpack.cli.tools.llvm.handing_over import exec_original
+from fatpack.cli.tools.llvm.object_readers.bundles import read_bundles
+from fatpack.cli.tools.llvm.object_readers.objects import read_objects
+from fatpack.cli.tools.versions import version_text
 from fatpack.io.sources.opening import open_source
 from fatpack.words.printable import printable
 
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.cli.tools.llvm.object_readers.objects import Object
+    from fatpack.cli.tools.llvm.object_readers.objects import ObjectFile
 
 _STYLE = "--elf-output-style"
 _STYLES = ("LLVM", "JSON")
@@ -34,15 +34,15 @@ _OFFERED = f"--offloading, with {_STYLE}=LLVM|JSON and --pretty-print"
 def main(program: str, arguments: Sequence[str], version: str) -> int:
     """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
     if list(arguments) == ["--version"]:
-        sys.stdout.write(f"{standing_in('llvm-readobj', f'LLVM {version}')}\n")
+        sys.stdout.write(f"{version_text('llvm-readobj', f'LLVM {version}')}\n")
         return 0
     files: list[str] = []
     options: list[str] = []
     style = "LLVM"
     try:
         words = iter([word for word in command_line.expand_response_files(arguments) if word])  # empty: no meaning
-    except command_line.CommandLineError as error:
-        return command_line.report(error.lines, program)
+    except command_line.ClError as error:
+        return command_line.print_complaints(error.lines, program)
     for word in words:
         if word == "-" or not word.startswith("-"):
             files.append(word)
@@ -51,15 +51,15 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
         else:
             options.append(word)
     if "--offloading" not in options or any(word not in _TAKEN for word in options) or style not in _STYLES:
-        return hand_over(program, "llvm-readobj", arguments, version, offered=_OFFERED)
-    listing = _Listing()
+        return exec_original(program, "llvm-readobj", arguments, version, offered=_OFFERED)
+    listing = _ReadobjRun()
     try:
         if not files:
             sys.stderr.write(printable(f"{program}: error: no input files specified") + "\n")
             return 1
         for path in files:
             _file(path, listing)
-    except Failure as error:
+    except ToolError as error:
         listing.print(style, "--pretty-print" in options)
         sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
@@ -67,7 +67,7 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
     return 0
 
 
-class _Listing:
+class _ReadobjRun:
     """What is printed of objects: facts, and the entries of bundles by ID and URI."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Listing:
         sys.stdout.flush()
 
 
-def _text(listing: _Listing) -> Iterator[str]:
+def _text(listing: _ReadobjRun) -> Iterator[str]:
     # QUIRK(LLVM 22, 23): the entries of all objects come first, and say themselves of which they are.
     for _, entries in listing.objects:
         for bundle_id, uri in entries:
@@ -90,7 +90,7 @@ def _text(listing: _Listing) -> Iterator[str]:
             yield f"{key}: {printable(value)}\n"
 
 
-def _json(listing: _Listing, is_pretty: bool) -> Iterator[str]:
+def _json(listing: _ReadobjRun, is_pretty: bool) -> Iterator[str]:
     """Yield the document: as LLVM lays it out, with the entries in it, where LLVM prints them as text before it."""
     import json
 
@@ -103,39 +103,39 @@ def _json(listing: _Listing, is_pretty: bool) -> Iterator[str]:
     yield json.dumps(documents, indent=2 if is_pretty else None, separators=None if is_pretty else (",", ":"))
 
 
-def _file(path: str, listing: _Listing) -> None:
+def _file(path: str, listing: _ReadobjRun) -> None:
     try:
         source = open_source(path)
     except OSError as error:
-        raise Failure(f"'{path}': {reason(error)}") from error
+        raise ToolError(f"'{path}': {strerror(error)}") from error
     with source:
         name = "<stdin>" if path == "-" else path
-        for item in objects_of(source.view(), name):
+        for item in read_objects(source.view(), name):
             if not item.host:
-                raise Failure(f"'{item.shown}': an offload binary, which llvm-objdump --offloading lists")
+                raise ToolError(f"'{item.shown}': an offload binary, which llvm-objdump --offloading lists")
             entries: list[tuple[str, str]] = []
             listing.objects.append((_facts(item), entries))
             if item.host in ("elf", "coff", "pe"):
                 entries += _entries(item)
 
 
-def _facts(item: Object) -> dict[str, str]:
+def _facts(item: ObjectFile) -> dict[str, str]:
     facts = {"File": item.shown, "Format": item.format, "Arch": item.arch, "AddressSize": f"{item.bits}bit"}
     if item.host == "elf":
         from fatpack.elf.file import ElfFile
         from fatpack.errors import FormatError
-        from fatpack.hosts.elf.segments import soname
+        from fatpack.hosts.elf.segments import shared_object_name
 
         try:
-            facts["LoadName"] = soname(ElfFile(item.view, sections=False)) or "<Not found>"
+            facts["LoadName"] = shared_object_name(ElfFile(item.view, sections=False)) or "<Not found>"
         except FormatError as error:
-            raise Failure(f"'{item.shown}': {error}") from error
+            raise ToolError(f"'{item.shown}': {error}") from error
     return facts
 
 
-def _entries(item: Object) -> Iterator[tuple[str, str]]:
+def _entries(item: ObjectFile) -> Iterator[tuple[str, str]]:
     """Yield ID and URI of each entry: where it is in the object, or in what a compressed bundle holds."""
-    for found in bundles_of(item):
+    for found in read_bundles(item):
         for image in found.container.images:
             is_inside = image.data.source is item.view.source
             at = image.data.offset(0) - (item.view.offset(0) if is_inside else 0)

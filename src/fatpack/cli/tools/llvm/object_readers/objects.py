@@ -7,7 +7,7 @@ Source: ``getFileFormatName`` and ``getArch`` of the object files of LLVM (``llv
 from __future__ import annotations
 
 from fatpack import hosts, magics
-from fatpack.cli.tools.llvm.failure import Failure
+from fatpack.cli.tools.llvm.failure import ToolError
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.hosts import MEMBER
 from fatpack.model import Finding
@@ -59,7 +59,7 @@ _MACH_O = {
 _NOT_OBJECT = "The file was not recognized as a valid object file"
 
 
-class Object(Record):
+class ObjectFile(Record):
     """An object: its bytes, what it is called in messages, its own file name, and the words of LLVM for its kind.
 
     ``host`` is the room that reads it, "" for an offload binary.
@@ -74,41 +74,41 @@ class Object(Record):
     bits: int = 64
 
 
-def objects_of(view: View, name: str) -> Iterator[Object]:
+def read_objects(view: View, name: str) -> Iterator[ObjectFile]:
     """Yield what a file holds: itself, or the members of an archive that are objects. Raises Failure for others."""
     if view.head(0, 4) == magics.OFFLOAD_BINARY:
-        yield Object(view, name, name, "")
+        yield ObjectFile(view, name, name, "")
         return
-    host = hosts.detected(view)
+    host = hosts.detect_host(view)
     if host == "archive":
         yield from _members(view, name)
         return
     found = _object(view, name, name)
     if found is None:
-        raise Failure(f"'{name}': {_NOT_OBJECT}")
+        raise ToolError(f"'{name}': {_NOT_OBJECT}")
     yield found
 
 
-def _members(view: View, name: str) -> Iterator[Object]:
+def _members(view: View, name: str) -> Iterator[ObjectFile]:
     """Yield the members of an archive that are objects; LLVM passes over the others in silence, too."""
     try:
-        for site in hosts.room("archive").locate(view):
+        for site in hosts.get_host("archive").locate(view):
             if isinstance(site, Finding) or site.expects != MEMBER:
                 if isinstance(site, Finding) and site.severity in ("error", "warning"):
-                    raise Failure(f"'{name}': {site.text}")
+                    raise ToolError(f"'{name}': {site.text}")
                 continue
             member = site.member or ""
             if site.data.head(0, 4) == magics.OFFLOAD_BINARY:
-                yield Object(site.data, f"{name}({member})", member, "")
+                yield ObjectFile(site.data, f"{name}({member})", member, "")
             else:
                 found = _object(site.data, f"{name}({member})", member)
                 if found is not None:
                     yield found
     except (FormatError, HostError, Unsupported) as error:
-        raise Failure(f"'{name}': {error}") from error
+        raise ToolError(f"'{name}': {error}") from error
 
 
-def _object(view: View, shown: str, file: str) -> Object | None:
+def _object(view: View, shown: str, file: str) -> ObjectFile | None:
     head = view.head(0, 64)
     if head.startswith(magics.ELF) and len(head) >= 52:
         order: str = "little" if head[5] == 1 else "big"
@@ -118,20 +118,20 @@ def _object(view: View, shown: str, file: str) -> Object | None:
         arch = _of(archs, order) + (str(bits) if archs in ("riscv", "loongarch") else "")
         if machine == 8 and bits == 64:
             arch = arch.replace("mips", "mips64", 1)
-        return Object(view, shown, file, "elf", f"elf{bits}-{_of(formats, order)}", arch, bits)
+        return ObjectFile(view, shown, file, "elf", f"elf{bits}-{_of(formats, order)}", arch, bits)
     if head.startswith(magics.WASM + b"\1\0\0\0"):
-        return Object(view, shown, file, "wasm", "WASM", "wasm32", 32)
-    host = hosts.detected(view)
+        return ObjectFile(view, shown, file, "wasm", "WASM", "wasm32", 32)
+    host = hosts.detect_host(view)
     if host == "macho":
         cpu = int.from_bytes(head[4:8], "little" if head[:4] in (magics.MACH_O_32, magics.MACH_O_64) else "big")
         format, arch = _MACH_O.get(cpu, ("Mach-O 32-bit unknown", "unknown"))
-        return Object(view, shown, file, host, format, arch, 64 if cpu >> 24 & 1 else 32)
+        return ObjectFile(view, shown, file, host, format, arch, 64 if cpu >> 24 & 1 else 32)
     if host in ("coff", "pe"):
-        from fatpack.hosts.coff_records import stored_machine
+        from fatpack.hosts.coff_records import read_machine
 
-        machine = stored_machine(view, host)
+        machine = read_machine(view, host)
         format, arch = _COFF.get(machine, ("COFF-<unknown arch>", "unknown"))
-        return Object(view, shown, file, host, format, arch, 32 if machine in (0x14C, 0x1C4) else 64)
+        return ObjectFile(view, shown, file, host, format, arch, 32 if machine in (0x14C, 0x1C4) else 64)
     return None
 
 

@@ -10,7 +10,12 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.offload_wrappers.wrapping import Request, run, to_file, to_stdout
+from fatpack.cli.tools.llvm.offload_wrappers.wrapping import (
+    WrapperRequest,
+    run_wrapper,
+    write_to_file,
+    write_to_stdout,
+)
 from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
 from fatpack.words.printable import printable
 
@@ -28,8 +33,8 @@ A tool to create a wrapper bitcode for offload target binaries. Takes offload
 target binaries as input and produces bitcode file containing target binaries packaged
 as data and initialization code which registers target binaries in offload runtime."""
 
-_O = command_line.Option
-_TOOL = tool.Tool(
+_O = command_line.ClOption
+_TOOL = tool.ClTool(
     "clang-offload-wrapper",
     "LLVM 15",
     _OVERVIEW,
@@ -51,13 +56,13 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     """Run the tool and return its exit code: 0 or 1; ``version`` is 15, dpcpp, or "" for what the words are for."""
     try:
         arguments = command_line.expand_response_files(arguments)  # once: one may be a pipe
-    except command_line.CommandLineError as error:
-        return command_line.report(error.lines, program)
+    except command_line.ClError as error:
+        return command_line.print_complaints(error.lines, program)
     if version == "dpcpp" or (not version and _is_dpcpp(arguments)):
-        from fatpack.cli.tools.llvm.offload_wrappers.dpcpp import main as dpcpp
+        from fatpack.cli.tools.llvm.offload_wrappers.dpcpp import main_dpcpp as dpcpp
 
         return dpcpp(program, arguments)
-    given = tool.given(_TOOL, program, arguments)
+    given = tool.parse_or_help(_TOOL, program, arguments)
     if isinstance(given, int):
         return given
     triple = given.last("target")
@@ -67,9 +72,9 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     output = given.last("o")
 
     def write(pieces: Sequence[Piece]) -> None:
-        to_stdout(pieces) if output == "-" else to_file(output, pieces, names_itself=True)
+        write_to_stdout(pieces) if output == "-" else write_to_file(output, pieces, names_itself=True)
 
-    return run(program, Request("openmp", given.positional, triple, _LLVM), write)
+    return run_wrapper(program, WrapperRequest("openmp", given.positional, triple, _LLVM), write)
 
 
 def _is_dpcpp(words: Sequence[str]) -> bool:

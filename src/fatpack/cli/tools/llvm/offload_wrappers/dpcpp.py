@@ -11,13 +11,13 @@ import os
 import sys
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.failure import Failure, reason
-from fatpack.cli.tools.llvm.offload_wrappers.wrapping import own_triple, to_file, to_stdout
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
+from fatpack.cli.tools.llvm.offload_wrappers.wrapping import host_triple, write_to_file, write_to_stdout
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.file_table import read_table
-from fatpack.ops.wrap.dpcpp import FORMATS, KINDS, DpcppImage, entries_in, property_sets_in
+from fatpack.ops.wrap.dpcpp import DPCPP_KINDS, FORMATS, DpcppImage, read_entry_names, read_property_sets
 from fatpack.ops.wrap.wrap import wrap_for_dpcpp
 from fatpack.record import Record
 from fatpack.words.printable import printable
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import Source, View
-    from fatpack.ops.wrap.dpcpp import DpcppWrapped
+    from fatpack.ops.wrap.dpcpp import DpcppOutput
 
-_OVERVIEW = """\
+_DPCPP_OVERVIEW = """\
 A tool to create a wrapper bitcode for offload target binaries.
 Takes offload target binaries and optional manifest files as input
 and produces bitcode file containing target binaries packaged as data
@@ -59,38 +59,42 @@ and makes it globally visible"""
 _KIND_CHOICES = (("unknown", "unknown"), ("host", "host"), ("openmp", "OpenMP"), ("hip", "HIP"), ("sycl", "SYCL"))
 _FORMAT_TEXTS = ("not set", "unknown or native", "SPIRV binary", "LLVMIR bitcode")
 
-_O = command_line.Option
-_TOOL = tool.Tool(
+_DpcppOption = command_line.ClOption
+_DPCPP_TOOL = tool.ClTool(
     "clang-offload-wrapper",
     "DPC++",
-    _OVERVIEW,
+    _DPCPP_OVERVIEW,
     "[options] <input files>",
     (
         tool.LISTING_H,
         *tool.GENERIC,
-        _O("batch", "flag", _BATCH),
-        _O("compile-opts", "string", "compile options passed to the offload runtime", "<string>"),
-        _O("desc-name", "string", _DESCRIPTOR, "<name>"),
-        _O("emit-reg-funcs", "flag", "Emit [un-]registration functions"),
-        _O("entries", "string", "File listing all offload function entries, SYCL offload only", "<filename>"),
-        _O(
+        _DpcppOption("batch", "flag", _BATCH),
+        _DpcppOption("compile-opts", "string", "compile options passed to the offload runtime", "<string>"),
+        _DpcppOption("desc-name", "string", _DESCRIPTOR, "<name>"),
+        _DpcppOption("emit-reg-funcs", "flag", "Emit [un-]registration functions"),
+        _DpcppOption("entries", "string", "File listing all offload function entries, SYCL offload only", "<filename>"),
+        _DpcppOption(
             "format",
             "choice",
             "device binary image formats:",
             "<value>",
             choices=tuple(zip(FORMATS, _FORMAT_TEXTS, strict=True)),
         ),
-        _O("host", "string", "Target triple for the output module. If omitted, the host\ntriple is used.", "<triple>"),
-        _O("kind", "choice", "offload kind:", "<value>", is_required=True, choices=_KIND_CHOICES),
-        _O("link-opts", "string", "link options passed to the offload runtime", "<string>"),
-        _O("o", "string", "Output filename", "<filename>", is_required=True),
-        _O("properties", "string", "File listing device binary image properties, SYCL offload only", "<filename>"),
-        _O("target", "string", "offload target triple", "<string>"),
-        _O("v", "flag", "verbose output"),
-        _O("add-omp-offload-notes", "flag", "", is_hidden=True),
-        _O("native-cpu", "flag", "", is_hidden=True),
-        _O("save-temps", "flag", "", is_hidden=True),
-        _O("sym-prop-bc-files", "string", "", is_hidden=True),
+        _DpcppOption(
+            "host", "string", "Target triple for the output module. If omitted, the host\ntriple is used.", "<triple>"
+        ),
+        _DpcppOption("kind", "choice", "offload kind:", "<value>", is_required=True, choices=_KIND_CHOICES),
+        _DpcppOption("link-opts", "string", "link options passed to the offload runtime", "<string>"),
+        _DpcppOption("o", "string", "Output filename", "<filename>", is_required=True),
+        _DpcppOption(
+            "properties", "string", "File listing device binary image properties, SYCL offload only", "<filename>"
+        ),
+        _DpcppOption("target", "string", "offload target triple", "<string>"),
+        _DpcppOption("v", "flag", "verbose output"),
+        _DpcppOption("add-omp-offload-notes", "flag", "", is_hidden=True),
+        _DpcppOption("native-cpu", "flag", "", is_hidden=True),
+        _DpcppOption("save-temps", "flag", "", is_hidden=True),
+        _DpcppOption("sym-prop-bc-files", "string", "", is_hidden=True),
     ),
     least=1,
 )
@@ -106,7 +110,7 @@ _REFUSED = {
 }
 
 
-class _Asked(Record):
+class _ImageArgument(Record):
     """An image that the command line asks for: what was stated of it, and its files."""
 
     stated: dict[str, str]
@@ -116,39 +120,39 @@ class _Asked(Record):
     properties: str
 
 
-def main(program: str, arguments: Sequence[str]) -> int:
+def main_dpcpp(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0 or 1."""
-    given = tool.given(_TOOL, program, arguments)
+    given = tool.parse_or_help(_DPCPP_TOOL, program, arguments)
     if isinstance(given, int):
         return given
     try:
         _wrap(given)
-    except (Failure, FatpackError) as error:
+    except (ToolError, FatpackError) as error:
         sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
     return 0
 
 
-def _wrap(given: command_line.Parsed) -> None:
+def _wrap(given: command_line.ClArguments) -> None:
     for name, why in _REFUSED.items():
         if given.last(name):
-            raise Failure(f"-{name} is not offered by fatpack: {why}")
+            raise ToolError(f"-{name} is not offered by fatpack: {why}")
     if given.last("batch") and len(given.positional) != 1:
-        raise Failure("batch job table file must be the only input file")
+        raise ToolError("batch job table file must be the only input file")
     host, is_verbose = given.last("host"), bool(given.last("v"))
     if not host:
-        host = own_triple()
+        host = host_triple()
         if is_verbose:
             sys.stderr.write(f"warning: -host option is omitted, using host triple '{host}'\n")
     if not is_architecture(host.partition("-")[0]):
-        raise Failure(f"'{host}': unsupported target triple")
+        raise ToolError(f"'{host}': unsupported target triple")
     asked = list(_asked(given))
     output = given.last("o")
     if output != "-":
         _refuse_output(output)
     opened: list[Source] = []
     try:
-        images = [_read(item, opened) for kind in KINDS for item in asked if item.stated["kind"] == kind]
+        images = [_read(item, opened) for kind in DPCPP_KINDS for item in asked if item.stated["kind"] == kind]
         wrapped = wrap_for_dpcpp(
             images,
             host_triple=host,
@@ -158,22 +162,22 @@ def _wrap(given: command_line.Parsed) -> None:
         if is_verbose:
             _tell(wrapped)
         if output == "-":
-            to_stdout(wrapped.pieces)
+            write_to_stdout(wrapped.pieces)
         else:
-            to_file(output, wrapped.pieces, names_itself=True)
+            write_to_file(output, wrapped.pieces, names_itself=True)
     finally:
         for source in opened:
             source.close()
 
 
-def _tell(wrapped: DpcppWrapped) -> None:
+def _tell(wrapped: DpcppOutput) -> None:
     """Print what was added to a module, as the original does where it is verbose."""
     for item in wrapped.added:
         text = f"  global added: {item}" if isinstance(item, str) else _shown(item)
         sys.stderr.write("\n".join(map(printable, text.split("\n"))) + "\n")
 
 
-def _asked(given: command_line.Parsed) -> Iterator[_Asked]:
+def _asked(given: command_line.ClArguments) -> Iterator[_ImageArgument]:
     """Yield the images that a command line asks for: files between options are an image and its manifest."""
     stated = dict.fromkeys(_STATED, "")
     files: list[str] = []
@@ -186,22 +190,22 @@ def _asked(given: command_line.Parsed) -> Iterator[_Asked]:
             stated[name] = value
 
 
-def _group(stated: dict[str, str], files: Sequence[str], *, is_batch: bool) -> Iterator[_Asked]:
+def _group(stated: dict[str, str], files: Sequence[str], *, is_batch: bool) -> Iterator[_ImageArgument]:
     """Yield the images of the files between two options."""
     if len(files) > 2:
-        raise Failure("too many inputs for a single binary image, <binary file> <manifest file>{opt}expected")
+        raise ToolError("too many inputs for a single binary image, <binary file> <manifest file>{opt}expected")
     if not files:
         return
-    if stated["kind"] not in KINDS:
-        raise Failure("offload model not set")
+    if stated["kind"] not in DPCPP_KINDS:
+        raise ToolError("offload model not set")
     if not is_batch:
         manifest = files[1] if len(files) > 1 else ""
-        yield _Asked(dict(stated), files[0], manifest, stated["entries"], stated["properties"])
+        yield _ImageArgument(dict(stated), files[0], manifest, stated["entries"], stated["properties"])
         return
     try:
         source = open_source(files[0])
     except OSError as error:
-        raise Failure(f"'can't read {files[0]}': {reason(error)}") from error
+        raise ToolError(f"'can't read {files[0]}': {strerror(error)}") from error
     with source:
         table = read_table(source.view())
     code = table.column("Code")
@@ -210,7 +214,7 @@ def _group(stated: dict[str, str], files: Sequence[str], *, is_batch: bool) -> I
         for name in ("Manifest", "Symbols", "Properties")
     ]
     for row in zip(code, *others, strict=True):
-        yield _Asked(dict(stated), *row)
+        yield _ImageArgument(dict(stated), *row)
 
 
 def _refuse_output(name: str) -> None:
@@ -222,15 +226,15 @@ def _refuse_output(name: str) -> None:
     elif os.path.isdir(name):
         problem = "Is a directory"
     if problem:
-        raise Failure(f"'{name}': {problem}")
+        raise ToolError(f"'{name}': {problem}")
 
 
-def _read(asked: _Asked, opened: list[Source]) -> DpcppImage:
+def _read(asked: _ImageArgument, opened: list[Source]) -> DpcppImage:
     """Return an image with all that its files say, in the order in which the original reads them."""
     manifest = _view(asked.manifest, opened) if asked.manifest else None
-    sets = property_sets_in(_view(asked.properties, opened)) if asked.properties else None
+    sets = read_property_sets(_view(asked.properties, opened)) if asked.properties else None
     if not asked.file:
-        raise Failure("image file name missing")
+        raise ToolError("image file name missing")
     content = _view(asked.file, opened)
     is_sycl = asked.stated["kind"] == "sycl"
     return DpcppImage(
@@ -243,7 +247,7 @@ def _read(asked: _Asked, opened: list[Source]) -> DpcppImage:
         link_options=asked.stated["link-opts"],
         manifest_file=asked.manifest,
         manifest=manifest,
-        entries=entries_in(_view(asked.entries, opened)) if asked.entries and is_sycl else None,
+        entries=read_entry_names(_view(asked.entries, opened)) if asked.entries and is_sycl else None,
         property_sets=sets,
     )
 
@@ -252,7 +256,7 @@ def _view(name: str, opened: list[Source]) -> View:
     try:
         opened.append(open_source(name))
     except OSError as error:
-        raise Failure(f"'{name}': {reason(error)}") from error
+        raise ToolError(f"'{name}': {strerror(error)}") from error
     return opened[-1].view()
 
 

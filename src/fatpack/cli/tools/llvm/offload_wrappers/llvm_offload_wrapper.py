@@ -7,7 +7,13 @@ original writes bitcode: ``docs/tools/llvm-offload-wrapper.md`` lists all differ
 from __future__ import annotations
 
 from fatpack.cli.tools.llvm import command_line, tool
-from fatpack.cli.tools.llvm.offload_wrappers.wrapping import Request, own_triple, run, to_file, to_stdout
+from fatpack.cli.tools.llvm.offload_wrappers.wrapping import (
+    WrapperRequest,
+    host_triple,
+    run_wrapper,
+    write_to_file,
+    write_to_stdout,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +28,9 @@ _KINDS_23 = (*_KINDS, ("sycl", "Wrap SYCL binaries"))
 _OVERVIEW = "Generate runtime registration code for a device binary image"
 
 
-def _tool(version: str) -> tool.Tool:
+def _tool(version: str) -> tool.ClTool:
     """Return the tool as that version of LLVM has it."""
-    option = command_line.Option
+    option = command_line.ClOption
     kinds = _KINDS if version == "22" else _KINDS_23
     relocatable = option("relocatable", "flag", "Wrap for a relocatable offloading application (OpenMP only)")
     options = (
@@ -36,24 +42,24 @@ def _tool(version: str) -> tool.Tool:
         option("triple", "string", "Target triple for the wrapper module", "<string>"),
     )
     usage = "[options] Wrap input from <file>"
-    return tool.Tool("llvm-offload-wrapper", f"LLVM {version}", _OVERVIEW, usage, options, least=1)
+    return tool.ClTool("llvm-offload-wrapper", f"LLVM {version}", _OVERVIEW, usage, options, least=1)
 
 
 def main(program: str, arguments: Sequence[str], version: str) -> int:
     """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
-    given = tool.given(_tool(version), program, arguments)
+    given = tool.parse_or_help(_tool(version), program, arguments)
     if isinstance(given, int):
         return given
     output = given.last("o")
 
     def write(pieces: Sequence[Piece]) -> None:
         if output == "-" and version != "22":
-            to_stdout(pieces)
+            write_to_stdout(pieces)
         else:
             # QUIRK(LLVM 22): - is a file of that name.
-            to_file("./-" if output == "-" else output, pieces, names_itself=False)
+            write_to_file("./-" if output == "-" else output, pieces, names_itself=False)
 
-    triple = given.last("triple") if "triple" in given.values else own_triple()
+    triple = given.last("triple") if "triple" in given.values else host_triple()
     kind = given.last("kind")
     is_relocatable = bool(given.last("relocatable")) and kind == "openmp"
-    return run(program, Request(kind, given.positional, triple, int(version), is_relocatable), write)
+    return run_wrapper(program, WrapperRequest(kind, given.positional, triple, int(version), is_relocatable), write)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.cli.tools.llvm.failure import ToolError, strerror
 from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.wrap.wrap import wrap_as_given
+from fatpack.ops.wrap.wrap import wrap_passthrough
 from fatpack.record import Record
 from fatpack.words.printable import printable
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, Source
 
 
-class Request(Record):
+class WrapperRequest(Record):
     """What a command line asks for: a kind, files, the host's triple, and the version of LLVM that is followed."""
 
     kind: str
@@ -29,12 +29,12 @@ class Request(Record):
     is_relocatable: bool = False
 
 
-def run(program: str, request: Request, write: Callable[[Sequence[Piece]], None]) -> int:
+def run_wrapper(program: str, request: WrapperRequest, write: Callable[[Sequence[Piece]], None]) -> int:
     """Hand the LLVM IR of a request to ``write``; print what fails, and return the exit code."""
     opened: list[Source] = []
     try:
         _wrap(program, request, opened, write)
-    except Failure as error:
+    except ToolError as error:
         sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
     finally:
@@ -43,18 +43,20 @@ def run(program: str, request: Request, write: Callable[[Sequence[Piece]], None]
     return 0
 
 
-def _wrap(program: str, request: Request, opened: list[Source], write: Callable[[Sequence[Piece]], None]) -> None:
+def _wrap(
+    program: str, request: WrapperRequest, opened: list[Source], write: Callable[[Sequence[Piece]], None]
+) -> None:
     given = []
     for name in request.files:
         try:
             opened.append(open_source(name))
         except OSError as error:
-            raise Failure(f"'{name}': {reason(error)}") from error
+            raise ToolError(f"'{name}': {strerror(error)}") from error
         given.append((name, opened[-1].view()))
     if len(given) > 1 and request.kind in ("cuda", "hip"):
-        raise Failure("CUDA / HIP offloading uses a single fatbinary or offload bundle")
+        raise ToolError("CUDA / HIP offloading uses a single fatbinary or offload bundle")
     try:
-        pieces, doubts = wrap_as_given(
+        pieces, doubts = wrap_passthrough(
             request.kind,
             given,
             host_triple=request.host_triple,
@@ -62,23 +64,23 @@ def _wrap(program: str, request: Request, opened: list[Source], write: Callable[
             is_relocatable=request.is_relocatable,
         )
     except FatpackError as error:
-        raise Failure(str(error)) from error
+        raise ToolError(str(error)) from error
     for doubt in doubts:
         sys.stderr.write(printable(f"{program}: warning: {doubt}") + "\n")
     write(pieces)
 
 
-def to_file(name: str, pieces: Sequence[Piece], *, names_itself: bool) -> None:
+def write_to_file(name: str, pieces: Sequence[Piece], *, names_itself: bool) -> None:
     """Write a file. Raises Failure, which ``names_itself`` has say which file it was."""
     try:
         if not name:
             raise FileNotFoundError(2, "No such file or directory")
         write_file(name, pieces, force=True)
     except OSError as error:
-        raise Failure(f"'{name}': {reason(error)}" if names_itself else reason(error)) from error
+        raise ToolError(f"'{name}': {strerror(error)}" if names_itself else strerror(error)) from error
 
 
-def to_stdout(pieces: Sequence[Piece]) -> None:
+def write_to_stdout(pieces: Sequence[Piece]) -> None:
     """Write to standard output."""
     from fatpack.io.writing import write_pieces
 
@@ -86,7 +88,7 @@ def to_stdout(pieces: Sequence[Piece]) -> None:
     write_pieces(1, pieces)
 
 
-def own_triple() -> str:
+def host_triple() -> str:
     """Return the triple of this machine, as an LLVM that was built on it has it by default."""
     import os
 

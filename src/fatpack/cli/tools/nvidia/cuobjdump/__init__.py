@@ -20,18 +20,18 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.nvidia import command_line
-from fatpack.cli.tools.nvidia.cuobjdump.options import HELP_WIDTH, OPTIONS, request_of
-from fatpack.cli.tools.versions import standing_in
-from fatpack.record import Uncollected
+from fatpack.cli.tools.nvidia.cuobjdump.options import HELP_WIDTH, OPTIONS, parse_cuobjdump_request
+from fatpack.cli.tools.versions import version_text
+from fatpack.record import gc_paused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.cli.tools.nvidia.cuobjdump.dumping import Dump
-    from fatpack.cli.tools.nvidia.cuobjdump.listing import Listing
-    from fatpack.cli.tools.nvidia.cuobjdump.options import Request
-    from fatpack.cli.tools.nvidia.cuobjdump.output import Output
+    from fatpack.cli.tools.nvidia.cuobjdump.dumping import EntryDump
+    from fatpack.cli.tools.nvidia.cuobjdump.listing import EntryListing
+    from fatpack.cli.tools.nvidia.cuobjdump.options import CuobjdumpRequest
+    from fatpack.cli.tools.nvidia.cuobjdump.output import ToolOutput
     from fatpack.io.source import View
 
 
@@ -40,33 +40,33 @@ def main(program: str, arguments: Sequence[str]) -> int:
     name = program.rpartition("/")[2]
 
     def warn(text: str) -> None:
-        command_line.report(name, "warning", text)
+        command_line.print_message(name, "warning", text)
 
     try:
-        given = command_line.parse(arguments, OPTIONS, warn)
+        given = command_line.parse_nvidia_options(arguments, OPTIONS, warn)
         if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
             from fatpack.cli.tools.nvidia.help_page import help_page
 
             sys.stdout.write(help_page("cuobjdump [options] <file>", OPTIONS, HELP_WIDTH))
             return 0
         if given.last("version"):
-            sys.stdout.write(f"cuobjdump: {standing_in('cuobjdump', 'CUDA 13.5')}\n")
+            sys.stdout.write(f"cuobjdump: {version_text('cuobjdump', 'CUDA 13.5')}\n")
             return 0
-        request = request_of(given)
-    except command_line.CommandLineError as error:
-        command_line.report(name, "fatal", str(error))
+        request = parse_cuobjdump_request(given)
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
         return 1
     if request.functions == ():
         warn(r"Empty function name provided with --function. Check if you need to escape characters like '\$'.")
     return _run(name, request, program.rpartition("/")[0])
 
 
-def _run(name: str, request: Request, beside: str) -> int:
-    from fatpack.cli.tools.nvidia.cuobjdump.output import Ended, Output
+def _run(name: str, request: CuobjdumpRequest, beside: str) -> int:
+    from fatpack.cli.tools.nvidia.cuobjdump.output import ExitTool, ToolOutput
     from fatpack.errors import UsageError
     from fatpack.io.sources.opening import open_source
 
-    output = Output(name, request.path)
+    output = ToolOutput(name, request.path)
     try:
         # A file called "-" is one; standard input is not read.
         source = open_source("./-" if request.path == "-" else request.path)
@@ -74,36 +74,36 @@ def _run(name: str, request: Request, beside: str) -> int:
         output.fatal(f"Could not open input file '{output.path}'")
         return output.code
     try:
-        with source, Uncollected():
+        with source, gc_paused():
             _walk(source.view(), request, output, beside)
             return output.finish()
-    except Ended:
+    except ExitTool:
         return output.code
 
 
-def _walk(view: View, request: Request, output: Output, beside: str) -> None:
+def _walk(view: View, request: CuobjdumpRequest, output: ToolOutput, beside: str) -> None:
     """Go through the file once."""
     from fatpack.cli.tools.nvidia.cuobjdump import reading
 
     if request.extracts or request.lists:
-        from fatpack.cli.tools.nvidia.cuobjdump.listing import Listing
+        from fatpack.cli.tools.nvidia.cuobjdump.listing import EntryListing
 
-        visitor: Listing | Dump = Listing(request, output, view)
+        visitor: EntryListing | EntryDump = EntryListing(request, output, view)
     else:
-        from fatpack.cli.tools.nvidia.cuobjdump.dumping import Dump
+        from fatpack.cli.tools.nvidia.cuobjdump.dumping import EntryDump
 
-        visitor = Dump(request, output, beside)
+        visitor = EntryDump(request, output, beside)
     found = False
-    for item in reading.read(view, wants_all=request.wants_all):
-        if isinstance(item, reading.Member):
+    for item in reading.read_items(view, wants_all=request.wants_all):
+        if isinstance(item, reading.ArchiveMemberItem):
             visitor.member(item.title)
-        elif isinstance(item, reading.Damage):
+        elif isinstance(item, reading.DamagedEntry):
             output.damage(item.text, f"Invalid {item.what} in '{output.path}'")
-        elif isinstance(item, reading.Place):
+        elif isinstance(item, reading.SectionStart):
             found = True
-        elif isinstance(item, reading.Cubin):
+        elif isinstance(item, reading.CubinFile):
             visitor.cubin(item)
-        elif isinstance(item, reading.Group):
+        elif isinstance(item, reading.CudaGroup):
             visitor.group(item)
         elif request.arch in (None, item.head.sm):
             visitor.entry(item)

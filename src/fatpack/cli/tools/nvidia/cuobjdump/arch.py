@@ -10,16 +10,16 @@ sections, which is its end; this is done on all cores, and nothing but the two p
 from __future__ import annotations
 
 from fatpack import codec, magics
-from fatpack.elf.header import CUDA, header
+from fatpack.elf.header import CUDA, read_quick_header
 from fatpack.errors import FormatError, Unsupported
-from fatpack.formats.cuda_fatbin.layout import FORMAT, method_of
+from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT, compression_method
 from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fatpack.formats.cuda_fatbin.stored import Entry
+    from fatpack.formats.cuda_fatbin.stored import CudaEntry
     from fatpack.io.source import View
 
 _HEAD = 64
@@ -37,32 +37,32 @@ _COMPAT, _ACCELERATOR, _COMPAT_SIZE = 0x70000086, 9, 4096
 _FRONT = 32 << 10
 
 #: Below this many bytes to inflate threads cost more than they save.
-_LEAST = 4 << 20
+_MIN_BYTES_FOR_THREADS = 4 << 20
 
 
-def of_entries(entries: Sequence[Entry | None]) -> list[str]:
+def entry_archs(entries: Sequence[CudaEntry | None]) -> list[str]:
     """Return the architectures of cubins, "" for None; what the entry says where a cubin cannot be read."""
     found = ["" if entry is None else _of_entry(entry, _nothing) for entry in entries]
     slow = [(number, entry) for number, entry in enumerate(entries) if entry is not None and not found[number]]
     if not slow:
         return found
-    from fatpack.machine.parallel import Tasks
+    from fatpack.machine.parallel import ThreadTasks
 
-    is_much = sum(len(entry.data) for _, entry in slow) > _LEAST
+    is_much = sum(len(entry.data) for _, entry in slow) > _MIN_BYTES_FOR_THREADS
     is_concurrent = is_much and all(entry.data.source.is_concurrent for _, entry in slow)
     tasks = [lambda entry=entry: _of_entry(entry, _stored_compat) for _, entry in slow]
-    with Tasks(tasks, threads=None if is_concurrent else 1) as targets:
+    with ThreadTasks(tasks, threads=None if is_concurrent else 1) as targets:
         for (number, _), target in zip(slow, targets, strict=True):
             found[number] = target
     return found
 
 
-def of_cubin(view: View) -> str:
+def cubin_arch(view: View) -> str:
     """Return the architecture of a cubin that is a file."""
     return _arch(view.head(0, _HEAD), lambda: _stored_compat(view)) or "sm_0"
 
 
-def _of_entry(entry: Entry, more: Callable[[View], bytes | None]) -> str:
+def _of_entry(entry: CudaEntry, more: Callable[[View], bytes | None]) -> str:
     """Return the architecture of an entry's cubin, "" if that takes ``more`` of it."""
 
     def compat() -> bytes | None:
@@ -77,13 +77,13 @@ def _of_entry(entry: Entry, more: Callable[[View], bytes | None]) -> str:
     return f"sm_{entry.head.sm}" if target is None else target
 
 
-def _head(entry: Entry) -> bytes:
+def _head(entry: CudaEntry) -> bytes:
     """Return the first bytes of an entry's image, without inflating the rest of it unless it is in a group."""
     data = entry.data
-    method = None if entry.group is not None or is_refused(data) else method_of(entry.head.flags)
+    method = None if entry.group is not None or is_refused(data) else compression_method(entry.head.flags)
     if method is None or data.source.is_at_hand:
         return data.head(0, _HEAD)
-    return codec.beginning(entry.packed, min(_HEAD, len(data)), method=method, format=FORMAT)
+    return codec.inflate_beginning(entry.packed, min(_HEAD, len(data)), method=method, format=FATBIN_FORMAT)
 
 
 def _nothing(_view: View) -> None:
@@ -114,7 +114,7 @@ def _arch(head: bytes, compat: Callable[[], bytes | None]) -> str | None:
 def _stored_compat(view: View) -> bytes:
     """Return ``.nv.compat`` of a cubin, b"" if it has none."""
     if view.source.is_at_hand:
-        elf = header(view, view.head(0, _HEAD))
+        elf = read_quick_header(view, view.head(0, _HEAD))
         rows = elf.extent((_COMPAT,))[1] if elf is not None else []
         return view.head(rows[0][1], min(rows[0][2], _COMPAT_SIZE)) if rows else b""
     return _passing_compat(view)
@@ -128,7 +128,7 @@ def _passing_compat(view: View) -> bytes:
     for piece in view.once():
         front += piece[: max(_FRONT - at, 0)]
         if not end and len(front) >= _HEAD:
-            elf = header(view, bytes(front[:_HEAD]))
+            elf = read_quick_header(view, bytes(front[:_HEAD]))
             if elf is None or elf.shentsize != elf.shape.extent.size:
                 return b""
             table_at, end = elf.shoff, elf.shoff + elf.shnum * elf.shentsize

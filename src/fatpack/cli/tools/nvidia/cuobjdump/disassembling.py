@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.tools.nvidia.cuobjdump.output import Ended
-from fatpack.machine.system import programs
+from fatpack.cli.tools.nvidia.cuobjdump.output import ExitTool
+from fatpack.machine.system import find_programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.cli.tools.nvidia.cuobjdump.output import Output
+    from fatpack.cli.tools.nvidia.cuobjdump.output import ToolOutput
     from fatpack.io.source import View
 
 _NAME = "nvdisasm"
@@ -32,7 +32,7 @@ class Disassembler:
     Its methods raise Ended where that is not to be found or fails: ``output`` has the message and the exit code.
     """
 
-    def __init__(self, beside: str, output: Output) -> None:
+    def __init__(self, beside: str, output: ToolOutput) -> None:
         self._beside = beside
         self._output = output
 
@@ -49,7 +49,7 @@ class Disassembler:
         program = _found(self._beside)
         if program is None:
             self._output.fatal(_MISSING)
-            raise Ended
+            raise ExitTool
         # Processes and temporary files take longer to load than most files to list.
         import subprocess
         import tempfile
@@ -63,9 +63,9 @@ class Disassembler:
             done = subprocess.run([program, path, *options], stdin=subprocess.DEVNULL, check=False)
         if done.returncode:
             self._output.code = done.returncode if 0 < done.returncode < 256 else 1
-            raise Ended
+            raise ExitTool
 
 
 def _found(beside: str) -> str | None:
     """Return the path of nvdisasm, None if it is nowhere."""
-    return next(programs([_NAME], (os.environ.get("NVDISASM_PATH", ""), beside)), None)
+    return next(find_programs([_NAME], (os.environ.get("NVDISASM_PATH", ""), beside)), None)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from fatpack.cli.tools.nvidia.cuobjdump import arch
-from fatpack.cli.tools.nvidia.cuobjdump.headings import heading, text_pieces
+from fatpack.cli.tools.nvidia.cuobjdump.headings import heading_lines, text_pieces
 from fatpack.cli.tools.nvidia.cuobjdump.reading import is_elf, is_ptx
 from fatpack.errors import FormatError, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.cli.tools.nvidia.cuobjdump.options import Request
-    from fatpack.cli.tools.nvidia.cuobjdump.output import Output
-    from fatpack.cli.tools.nvidia.cuobjdump.reading import Cubin
-    from fatpack.formats.cuda_fatbin.stored import Entry, Group
+    from fatpack.cli.tools.nvidia.cuobjdump.options import CuobjdumpRequest
+    from fatpack.cli.tools.nvidia.cuobjdump.output import ToolOutput
+    from fatpack.cli.tools.nvidia.cuobjdump.reading import CubinFile
+    from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup
     from fatpack.io.source import View
 
 
-class Dump:
+class EntryDump:
     """Prints entries and cubins as they come; ``beside`` is the folder of the program that does it."""
 
-    def __init__(self, request: Request, output: Output, beside: str = "") -> None:
+    def __init__(self, request: CuobjdumpRequest, output: ToolOutput, beside: str = "") -> None:
         self._request = request
         self._beside = beside
         self._output = output
@@ -28,10 +28,10 @@ class Dump:
         """Print the line of a member of an archive."""
         self._output.lines(["", f"member {self._output.path}:{title}:"])
 
-    def entry(self, entry: Entry) -> None:
+    def entry(self, entry: CudaEntry) -> None:
         """Print an entry; members of a group are indented."""
         indent = "" if entry.group is None else "\t"
-        self._heading(heading(entry), indent)
+        self._heading(heading_lines(entry), indent)
         try:
             if is_elf(entry):
                 self._image(entry.data, entry)
@@ -44,13 +44,13 @@ class Dump:
         except FormatError as error:
             self._output.damage(str(error), "Uncompress failed")
 
-    def group(self, group: Group) -> None:
+    def group(self, group: CudaGroup) -> None:
         """Print the heading of a group."""
-        self._heading(heading(group), "")
+        self._heading(heading_lines(group), "")
 
-    def cubin(self, cubin: Cubin) -> None:
+    def cubin(self, cubin: CubinFile) -> None:
         """Print what is asked for of a cubin that is a file of its own."""
-        if self._request.takes(arch.of_cubin(cubin.data)):
+        if self._request.takes(arch.cubin_arch(cubin.data)):
             self._image(cubin.data)
 
     def finish(self, found: bool) -> None:
@@ -61,12 +61,12 @@ class Dump:
         for line in lines:
             self._output.line(line, indent)
 
-    def _image(self, data: View, entry: Entry | None = None) -> None:
+    def _image(self, data: View, entry: CudaEntry | None = None) -> None:
         try:
             if self._request.shows_resources:
                 self._resources(data)
             if self._request.shows_code:
-                self._code(data, arch.of_cubin(data) if entry is None else arch.of_entries([entry])[0])
+                self._code(data, arch.cubin_arch(data) if entry is None else arch.entry_archs([entry])[0])
             if self._request.shows_symbols:
                 from fatpack.cli.tools.nvidia.cuobjdump.symbols import symbol_lines
 
@@ -77,7 +77,7 @@ class Dump:
     def _resources(self, data: View) -> None:
         from fatpack.cli.tools.nvidia.cuobjdump.resources import resource_lines
 
-        chosen = _Chosen(self._request, data)
+        chosen = _SelectedFunctions(self._request, data)
         self._output.lines(["", *resource_lines(data, chosen.is_wanted, is_sorted=self._request.is_sorted)])
         chosen.tell(self._output)
 
@@ -90,10 +90,10 @@ class Dump:
         if self._request.functions is None and not self._request.function_index:
             disassembler.whole(data, is_sorted=self._request.is_sorted)
             return
-        from fatpack.cli.tools.nvidia.cuobjdump.listing import code_of_functions
+        from fatpack.cli.tools.nvidia.cuobjdump.listing import function_code
 
-        chosen = _Chosen(self._request, data)
-        rows = [(name, code) for number, name, code in code_of_functions(data) if chosen.is_wanted(number, name)]
+        chosen = _SelectedFunctions(self._request, data)
+        rows = [(name, code) for number, name, code in function_code(data) if chosen.is_wanted(number, name)]
         for name, code in sorted(rows, key=lambda row: row[0]) if self._request.is_sorted else rows:
             self._output.line(f"Function : {name}", "\t\t")
             disassembler.raw(code, target)
@@ -102,10 +102,10 @@ class Dump:
         chosen.tell(self._output)
 
 
-class _Chosen:
+class _SelectedFunctions:
     """The functions of a cubin that are asked for, by name or by the index of their symbol."""
 
-    def __init__(self, request: Request, data: View) -> None:
+    def __init__(self, request: CuobjdumpRequest, data: View) -> None:
         from fatpack.cli.tools.nvidia.cuobjdump.resources import section_of_function
 
         self._names, self._index = request.functions, request.function_index
@@ -122,7 +122,7 @@ class _Chosen:
         self._seen.add(name)
         return (self._names is None or name in self._names) and (not self._index or number == self._section)
 
-    def tell(self, output: Output) -> None:
+    def tell(self, output: ToolOutput) -> None:
         """Say what is asked for and was not there, once all functions were seen."""
         for name in dict.fromkeys(self._names or ()):
             if name not in self._seen:

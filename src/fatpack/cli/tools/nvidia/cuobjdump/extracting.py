@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.tools.nvidia.cuobjdump.output import Ended
+from fatpack.cli.tools.nvidia.cuobjdump.output import ExitTool
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.io.budget import budget_of_output
+from fatpack.io.budget import output_budget
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.cli.tools.nvidia.cuobjdump.output import Output
+    from fatpack.cli.tools.nvidia.cuobjdump.output import ToolOutput
     from fatpack.io.source import View
 
 
-class Extraction(Record):
+class ExtractedFile(Record):
     """A file to write, and the line that says so, before and behind its name; or only a line (no ``data``)."""
 
     name: str
@@ -30,7 +30,9 @@ class Extraction(Record):
     behind: str = ""
 
 
-def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int], output: Output) -> None:
+def write_extractions(
+    extractions: Sequence[ExtractedFile], file: View, used: dict[str, int], output: ToolOutput
+) -> None:
     """Write everything, and print what was written.
 
     ``used`` holds the names of files that were written before, with how many of them share each.
@@ -43,7 +45,7 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
     new = [(_free(each.name, given, used), each.data) for each in extractions if each.data is not None]
     files = [NewFile(_path(name), (data,)) for name, data in new]
     names = (name for name, _ in new)
-    budget_of_output().check_output(written_size(data for _, data in new))
+    output_budget().check_output(written_size(data for _, data in new))
     with write_files(files, force=True, inputs=[file]) as sizes:
         for extraction in extractions:
             if extraction.data is None:
@@ -54,7 +56,7 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
                 next(iter(sizes))
             except (OSError, UsageError):
                 output.fatal(f"File '{name}' could not be opened")
-                raise Ended from None
+                raise ExitTool from None
             except Unsupported:
                 output.obfuscated()
             except FormatError as error:

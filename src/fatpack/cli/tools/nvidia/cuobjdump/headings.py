@@ -16,13 +16,13 @@ from fatpack.formats.cuda_fatbin.layout import (
     RELOCATABLE_PTX,
     TILE_IR,
 )
-from fatpack.formats.cuda_fatbin.stored import Entry
+from fatpack.formats.cuda_fatbin.stored import CudaEntry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.formats.cuda_fatbin.stored import Group, Head
+    from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader, CudaGroup
 
 _CUBIN, _INDEX = 0x04, 0x20
 
@@ -46,18 +46,18 @@ _OPTIONS = {
 }
 
 
-def variant(head: Head) -> str:
+def arch_variant(head: CudaEntryHeader) -> str:
     """Return the letter of the architecture that an entry names: of both, ``a``."""
     return "a" if head.flags & FLAG_ACCELERATED else "f" if head.flags & FLAG_FAMILY else ""
 
 
-def heading(entry: Entry | Group) -> list[str]:
+def heading_lines(entry: CudaEntry | CudaGroup) -> list[str]:
     """Return the lines for an entry."""
     head = entry.head
     title = f"Fatbin {_KINDS.get(head.kind, '<unknown kind>')} code:"
     lines = [title, "=" * len(title)]
     if head.kind not in (_INDEX, GROUP):
-        lines.append(f"arch = sm_{head.sm}{variant(head)}")
+        lines.append(f"arch = sm_{head.sm}{arch_variant(head)}")
     lines.append(f"code version = [{head.code_major},{head.code_minor}]")
     lines.append(f"host = {next((host for bit, host in HOSTS.items() if head.flags & bit), '<unknown>')}")
     lines.append(f"compile_size = {64 if head.flags & FLAG_64_BIT else 32}bit")
@@ -65,21 +65,21 @@ def heading(entry: Entry | Group) -> list[str]:
         lines.append("has debug info")
     if head.flags & COMPRESSED:
         lines.append("compressed")
-    if isinstance(entry, Entry):
+    if isinstance(entry, CudaEntry):
         if entry.area.identifier:
-            lines.append(f"identifier = {text_of(entry.area.identifier)}")
+            lines.append(f"identifier = {decode_text(entry.area.identifier)}")
         if head.kind in _OPTIONS and has_options(entry):
-            lines.append(f"{_OPTIONS[head.kind]} = {text_of(entry.area.options)}")
+            lines.append(f"{_OPTIONS[head.kind]} = {decode_text(entry.area.options)}")
     return lines
 
 
-def has_options(entry: Entry) -> bool:
+def has_options(entry: CudaEntry) -> bool:
     """Return whether an entry has options, which may be empty. QUIRK(fatbinary 11): of none the descriptor is zero."""
     place = entry.stored.head(entry.head.options_offset, 4) if entry.head.options_offset else b""
     return place != bytes(len(place))
 
 
-def text_of(stored: bytes) -> str:
+def decode_text(stored: bytes) -> str:
     """Return stored bytes as text, up to the first NUL."""
     return stored.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 

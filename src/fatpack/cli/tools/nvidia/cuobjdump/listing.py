@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.cli.tools.nvidia.cuobjdump import arch
-from fatpack.cli.tools.nvidia.cuobjdump.headings import has_options, text_of, variant
-from fatpack.cli.tools.nvidia.cuobjdump.names import NO_IDENTIFIER, function_stem, matches, stem
+from fatpack.cli.tools.nvidia.cuobjdump.headings import arch_variant, decode_text, has_options
+from fatpack.cli.tools.nvidia.cuobjdump.names import NO_IDENTIFIER, function_stem, identifier_stem, matches_name
 from fatpack.cli.tools.nvidia.cuobjdump.reading import is_elf, is_ptx
 from fatpack.errors import BadValue, FormatError, Unsupported
 
@@ -12,11 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fatpack.cli.tools.nvidia.cuobjdump.extracting import Extraction
-    from fatpack.cli.tools.nvidia.cuobjdump.options import Request
-    from fatpack.cli.tools.nvidia.cuobjdump.output import Output
-    from fatpack.cli.tools.nvidia.cuobjdump.reading import Cubin
-    from fatpack.formats.cuda_fatbin.stored import Entry, Group
+    from fatpack.cli.tools.nvidia.cuobjdump.extracting import ExtractedFile
+    from fatpack.cli.tools.nvidia.cuobjdump.options import CuobjdumpRequest
+    from fatpack.cli.tools.nvidia.cuobjdump.output import ToolOutput
+    from fatpack.cli.tools.nvidia.cuobjdump.reading import CubinFile
+    from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup
     from fatpack.io.source import View
 
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 _BATCH = 4096
 
 
-class Listing:
+class EntryListing:
     """Numbers entries and cubins as they come; prints their lines, or writes what is to be extracted.
 
     Entries wait for each other: what has to be inflated for their names is inflated on all cores. QUIRK(cuobjdump 13):
     functions are not listed where cubins are.
     """
 
-    def __init__(self, request: Request, output: Output, file: View) -> None:
+    def __init__(self, request: CuobjdumpRequest, output: ToolOutput, file: View) -> None:
         self._elf_count = self._ptx_count = self._text_count = 0
-        self._waiting: list[tuple[Entry | None, Callable[[str], None]]] = []
-        self._extractions: list[Extraction] = []
+        self._waiting: list[tuple[CudaEntry | None, Callable[[str], None]]] = []
+        self._extractions: list[ExtractedFile] = []
         self._used: dict[str, int] = {}
         self._file = file
         self._request = request
         self._output = output
-        self._stem = stem(output.path)
+        self._stem = identifier_stem(output.path)
         is_extracting = request.extracts
         self._elf = request.extract_elf is not None if is_extracting else request.lists_elf
         self._text = request.extract_text is not None if is_extracting else request.lists_text
@@ -50,14 +50,14 @@ class Listing:
         self._wait(None, lambda _: self._line(""))
         self._wait(None, lambda _: self._line(f"member {self._output.path}:{title}:"))
 
-    def entry(self, entry: Entry) -> None:
+    def entry(self, entry: CudaEntry) -> None:
         """List or extract an entry."""
-        identifier = text_of(entry.area.identifier) if entry.area.identifier else ""
+        identifier = decode_text(entry.area.identifier) if entry.area.identifier else ""
         if is_elf(entry):
             self._elf_count += 1
             count = self._elf_count
             if self._elf:
-                start = stem(identifier) if identifier else f"{self._stem}.{count}"
+                start = identifier_stem(identifier) if identifier else f"{self._stem}.{count}"
                 self._wait(entry, lambda target: self._list_elf(count, f"{start}.{target}.cubin", entry.data))
             elif self._text:
                 text = identifier or NO_IDENTIFIER
@@ -66,16 +66,16 @@ class Listing:
             self._ptx_count += 1
             count = self._ptx_count
             if self._ptx:
-                start = stem(identifier) if identifier else f"{self._stem}.{count}"
-                name = f"{start}.sm_{entry.head.sm}{variant(entry.head)}.ptx"
+                start = identifier_stem(identifier) if identifier else f"{self._stem}.{count}"
+                name = f"{start}.sm_{entry.head.sm}{arch_variant(entry.head)}.ptx"
                 self._wait(None, lambda _: self._list_ptx(count, name, entry))
 
-    def group(self, group: Group) -> None:
+    def group(self, group: CudaGroup) -> None:
         """A group has no line of its own."""
 
-    def cubin(self, cubin: Cubin) -> None:
+    def cubin(self, cubin: CubinFile) -> None:
         """List or extract a cubin that is a file of its own, or a member of an archive."""
-        target = arch.of_cubin(cubin.data)
+        target = arch.cubin_arch(cubin.data)
         if not self._request.takes(target):
             return
         self._elf_count += 1
@@ -96,21 +96,21 @@ class Listing:
                 text = f"No {kind} file found to extract from '{self._output.path}'. You may try with -all option."
                 self._output.info(text)
 
-    def _wait(self, entry: Entry | None, then: Callable[[str], None]) -> None:
+    def _wait(self, entry: CudaEntry | None, then: Callable[[str], None]) -> None:
         """Call ``then`` in its turn, with the architecture of the entry's cubin."""
         self._waiting.append((entry, then))
         if len(self._waiting) >= _BATCH:
             self._work()
 
     def _work(self) -> None:
-        targets = arch.of_entries([entry for entry, _ in self._waiting])
+        targets = arch.entry_archs([entry for entry, _ in self._waiting])
         for (_, then), target in zip(self._waiting, targets, strict=True):
             then(target)
         self._waiting.clear()
         if self._extractions:
-            from fatpack.cli.tools.nvidia.cuobjdump.extracting import extract
+            from fatpack.cli.tools.nvidia.cuobjdump.extracting import write_extractions
 
-            extract(self._extractions, self._file, self._used, self._output)
+            write_extractions(self._extractions, self._file, self._used, self._output)
             self._extractions.clear()
 
     def _line(self, line: str) -> None:
@@ -120,36 +120,36 @@ class Listing:
             self._output.line(line)
 
     def _extract(self, name: str, data: View | None, before: str, behind: str = "") -> None:
-        from fatpack.cli.tools.nvidia.cuobjdump.extracting import Extraction
+        from fatpack.cli.tools.nvidia.cuobjdump.extracting import ExtractedFile
 
-        self._extractions.append(Extraction(name, data, before, behind))
+        self._extractions.append(ExtractedFile(name, data, before, behind))
 
     def _list_elf(self, count: int, name: str, data: View) -> None:
         line = f"ELF file {count:4}: "
         if not self._request.extracts:
             self._output.line(line + name)
-        elif matches(name, self._request.extract_elf):
+        elif matches_name(name, self._request.extract_elf):
             self._extract(name, data, f"Extracting {line}")
 
-    def _list_ptx(self, count: int, name: str, entry: Entry) -> None:
+    def _list_ptx(self, count: int, name: str, entry: CudaEntry) -> None:
         if not self._request.extracts:
             self._output.line(f"PTX file {count:4}: {name}")
-        elif matches(name, self._request.extract_ptx):
+        elif matches_name(name, self._request.extract_ptx):
             before = f"Extracting PTX file and ptxas options {count:4}: "
-            options = f" -arch=sm_{entry.head.sm}{variant(entry.head)}"
+            options = f" -arch=sm_{entry.head.sm}{arch_variant(entry.head)}"
             if has_options(entry):
-                options += f" {text_of(entry.area.options)}"
+                options += f" {decode_text(entry.area.options)}"
             self._extract(name, entry.data, before, options)
 
     def _list_texts(self, data: View, text: str, target: str) -> None:
         try:
-            for _, function, code in code_of_functions(data):
+            for _, function, code in function_code(data):
                 self._text_count += 1
                 name = f"{function_stem(text, function, self._text_count)}.{target}.elf.bin"
                 line = f"SASS text section {self._text_count} : "
                 if not self._request.extracts:
                     self._output.line(line + name)
-                elif matches(name, self._request.extract_text):
+                elif matches_name(name, self._request.extract_text):
                     self._extract(name, code, f"Extracting {line}")
         except Unsupported:
             self._output.obfuscated()
@@ -157,17 +157,17 @@ class Listing:
             self._output.damage(str(error), f"Invalid ELF in '{self._output.path}'")
 
 
-def code_of_functions(data: View) -> Iterator[tuple[int, str, View]]:
+def function_code(data: View) -> Iterator[tuple[int, str, View]]:
     """Yield the functions of a cubin: number of the section, name, code. Raises FormatError for a damaged table.
 
     Code that overlaps is damage, too: a small file could be made to fill a disk.
     """
-    from fatpack.cli.tools.nvidia.cuobjdump.resources import functions
-    from fatpack.elf.sections import Sections
+    from fatpack.cli.tools.nvidia.cuobjdump.resources import function_names
+    from fatpack.elf.sections import DeviceElfSections
 
-    sections = Sections(data)
+    sections = DeviceElfSections(data)
     left = len(data)
-    for number, name in functions(sections).items():
+    for number, name in function_names(sections).items():
         code = sections.content(sections.rows[number])
         left -= len(code)
         if left < 0:

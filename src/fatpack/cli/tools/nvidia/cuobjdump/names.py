@@ -16,7 +16,7 @@ _LONGEST, _CUT = 240, 8
 NO_IDENTIFIER = "x"
 
 
-def stem(text: str) -> str:
+def identifier_stem(text: str) -> str:
     """Return what a name starts with: ``p-r-s`` of ``p q/r s.cu``."""
     name = ""
     for word in filter(None, text.split(" ")):
@@ -37,11 +37,11 @@ def function_stem(text: str, function: str, number: int) -> str:
     """
     first, second = text.encode("utf-8", "surrogateescape"), function.encode("utf-8", "surrogateescape")
     if len(first) + len(second) <= _LONGEST:
-        return stem(f"{text} {function}")
+        return identifier_stem(f"{text} {function}")
     first, second = first[:_CUT], second[:_CUT]
-    return stem(f"{(first + b' ' + second).decode('utf-8', 'surrogateescape')}-{number}")
+    return identifier_stem(f"{(first + b' ' + second).decode('utf-8', 'surrogateescape')}-{number}")
 
 
-def matches(name: str, wanted: tuple[str, ...] | None) -> bool:
+def matches_name(name: str, wanted: tuple[str, ...] | None) -> bool:
     """Return whether a name is asked for: one of the words is in it, or ``all`` is the only word."""
     return wanted is not None and (wanted == ("all",) or any(word in name for word in wanted))

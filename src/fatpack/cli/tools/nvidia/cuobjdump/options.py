@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.cli.tools.nvidia.command_line import CommandLineError, Given, Option
+from fatpack.cli.tools.nvidia.command_line import NvidiaArguments, NvidiaCommandLineError, NvidiaOption
 from fatpack.record import Record
 
 _NAMES = "<partial file name>,..."
@@ -16,25 +16,27 @@ def is_arch(text: str) -> bool:
 
 #: In the order of the help.
 OPTIONS = (
-    Option(
+    NvidiaOption(
         "all-fatbin",
         "all",
         "flag",
         "Look at __nv_relfatbin, too, where an object has .nv_fatbin.",
     ),
-    Option("dump-elf", "elf", "flag", "Not offered here: the toolkit's cuobjdump shows the sections of cubins."),
-    Option("dump-elf-symbols", "symbols", "flag", "Print the symbols of every cubin."),
-    Option("dump-ptx", "ptx", "flag", "Print every PTX text."),
-    Option("dump-resource-usage", "res-usage", "flag", "Print what the functions of every cubin need."),
-    Option("dump-sass", "sass", "flag", "Print the code of every cubin, which nvdisasm disassembles."),
-    Option("extract-elf", "xelf", "list", "Write the cubins with one of these in their names, or all.", _NAMES),
-    Option("extract-ptx", "xptx", "list", "Write the PTX texts with one of these in their names, or all.", _NAMES),
-    Option("extract-text", "xtext", "list", "Write the code of functions, named as -ltext does, or all.", _NAMES),
-    Option("function", "fun", "list", "Only these functions, with -res-usage and -sass.", "<function name>,..."),
-    Option(
+    NvidiaOption("dump-elf", "elf", "flag", "Not offered here: the toolkit's cuobjdump shows the sections of cubins."),
+    NvidiaOption("dump-elf-symbols", "symbols", "flag", "Print the symbols of every cubin."),
+    NvidiaOption("dump-ptx", "ptx", "flag", "Print every PTX text."),
+    NvidiaOption("dump-resource-usage", "res-usage", "flag", "Print what the functions of every cubin need."),
+    NvidiaOption("dump-sass", "sass", "flag", "Print the code of every cubin, which nvdisasm disassembles."),
+    NvidiaOption("extract-elf", "xelf", "list", "Write the cubins with one of these in their names, or all.", _NAMES),
+    NvidiaOption(
+        "extract-ptx", "xptx", "list", "Write the PTX texts with one of these in their names, or all.", _NAMES
+    ),
+    NvidiaOption("extract-text", "xtext", "list", "Write the code of functions, named as -ltext does, or all.", _NAMES),
+    NvidiaOption("function", "fun", "list", "Only these functions, with -res-usage and -sass.", "<function name>,..."),
+    NvidiaOption(
         "function-index", "findex", "number", "Only the function of this symbol, with -res-usage and -sass.", "<index>"
     ),
-    Option(
+    NvidiaOption(
         "gpu-architecture",
         "arch",
         "string",
@@ -42,13 +44,13 @@ OPTIONS = (
         "<architecture>",
         is_allowed=is_arch,
     ),
-    Option("help", "h", "flag", "Print this help."),
-    Option("list-elf", "lelf", "flag", "List the cubins by the names that -xelf gives them."),
-    Option("list-ptx", "lptx", "flag", "List the PTX texts by the names that -xptx gives them."),
-    Option("list-text", "ltext", "flag", "List the functions of the cubins by the names that -xtext gives them."),
-    Option("options-file", "optf", "list", "Read more options from these files.", "<file>,..."),
-    Option("sort-functions", "sort", "flag", "Order functions by name, with -res-usage and -sass."),
-    Option("version", "V", "flag", "Print the version."),
+    NvidiaOption("help", "h", "flag", "Print this help."),
+    NvidiaOption("list-elf", "lelf", "flag", "List the cubins by the names that -xelf gives them."),
+    NvidiaOption("list-ptx", "lptx", "flag", "List the PTX texts by the names that -xptx gives them."),
+    NvidiaOption("list-text", "ltext", "flag", "List the functions of the cubins by the names that -xtext gives them."),
+    NvidiaOption("options-file", "optf", "list", "Read more options from these files.", "<file>,..."),
+    NvidiaOption("sort-functions", "sort", "flag", "Order functions by name, with -res-usage and -sass."),
+    NvidiaOption("version", "V", "flag", "Print the version."),
 )
 
 #: Where short names begin in the help.
@@ -58,7 +60,7 @@ HELP_WIDTH = 44
 _REFUSED = {"dump-elf": "the toolkit's cuobjdump"}
 
 
-class Request(Record):
+class CuobjdumpRequest(Record):
     """What is asked for: names to extract (None: nothing of the kind), lists, and what a dump shows besides headings.
 
     ``arch`` is the number of the architecture: of entries, sm_90, sm_90a and sm_90f are the same.
@@ -101,7 +103,7 @@ class Request(Record):
         return self.arch in (None, number) or self.wants_accelerated == is_accelerated
 
 
-def request_of(given: Given) -> Request:
+def parse_cuobjdump_request(given: NvidiaArguments) -> CuobjdumpRequest:
     """Return what a command line with one file asks for. Raises CommandLineError."""
 
     def names(option: str) -> tuple[str, ...] | None:
@@ -112,9 +114,9 @@ def request_of(given: Given) -> Request:
 
     index = int(given.last("function-index")) if "function-index" in given.values else None
     if index is not None and index < 0:
-        raise CommandLineError("Option 'function-index' must be non-negative")
+        raise NvidiaCommandLineError("Option 'function-index' must be non-negative")
     arch = given.last("gpu-architecture")
-    request = Request(
+    request = CuobjdumpRequest(
         given.positional[0],
         names("extract-elf"),
         names("extract-ptx"),
@@ -136,5 +138,5 @@ def request_of(given: Given) -> Request:
     if not request.extracts and not request.lists:
         for option, instead in _REFUSED.items():
             if has(option):
-                raise CommandLineError(f"Option '{option}' is not offered by fatpack: use {instead}")
+                raise NvidiaCommandLineError(f"Option '{option}' is not offered by fatpack: use {instead}")
     return request

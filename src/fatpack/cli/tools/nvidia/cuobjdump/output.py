@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.tools.nvidia.command_line import report
-from fatpack.io.budget import budget_of_output
+from fatpack.cli.tools.nvidia.command_line import print_message
+from fatpack.io.budget import output_budget
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16
 
 
-class Ended(Exception):
+class ExitTool(Exception):
     """The last line is printed, and nothing more is to be done."""
 
 
-class Output:
+class ToolOutput:
     """Lines for standard output, and messages about a file; control characters in names become escapes.
 
     ``code`` is the exit code so far.
@@ -51,7 +51,7 @@ class Output:
         """Print bytes as they are."""
         self.flush()
         sys.stdout.flush()
-        budget = budget_of_output()
+        budget = output_budget()
         for piece in pieces:
             budget.write(len(piece))
             sys.stdout.buffer.write(piece)
@@ -102,4 +102,4 @@ class Output:
 
     def _message(self, kind: str, text: str) -> None:
         self.flush()
-        report(self._name, kind, text)
+        print_message(self._name, kind, text)

@@ -11,15 +11,15 @@ has some.
 from __future__ import annotations
 
 from fatpack.elf.header import SYMTAB
-from fatpack.elf.sections import Sections
-from fatpack.elf.symbols import Symbols
-from fatpack.images.nvidia.cubin_kernel import UNKNOWN_STACK, of_functions
+from fatpack.elf.sections import DeviceElfSections
+from fatpack.elf.symbols import ElfSymbolTable
+from fatpack.images.nvidia.cubin_kernel import UNKNOWN_STACK, function_resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fatpack.elf.sections import Section
+    from fatpack.elf.sections import DeviceElfSection
     from fatpack.io.source import View
 
 _CODE, _GLOBAL, _SHARED, _LOCAL, _CONSTANT = ".text.", ".nv.global", ".nv.shared.", ".nv.local.", ".nv.constant"
@@ -27,7 +27,7 @@ _CODE, _GLOBAL, _SHARED, _LOCAL, _CONSTANT = ".text.", ".nv.global", ".nv.shared
 _FUNC, _ENTRY = 2, 0x10
 
 
-class _Function:
+class _FunctionResources:
     """A function: the lines of its needs are made once all sections are known."""
 
     def __init__(self, name: str, registers: int) -> None:
@@ -46,7 +46,7 @@ class _Function:
         )
 
 
-def functions(sections: Sections) -> dict[int, str]:
+def function_names(sections: DeviceElfSections) -> dict[int, str]:
     """Return the names of all functions by the numbers of their sections, in the order of these."""
     return {row.index: row.name[len(_CODE) :] for row in sections.rows if row.name.startswith(_CODE)}
 
@@ -56,8 +56,11 @@ def resource_lines(view: View, is_wanted: Callable[[int, str], bool], *, is_sort
 
     Raises FormatError when a table of it is damaged.
     """
-    sections = Sections(view)
-    found = {number: _Function(name, sections.rows[number].info >> 24) for number, name in functions(sections).items()}
+    sections = DeviceElfSections(view)
+    found = {
+        number: _FunctionResources(name, sections.rows[number].info >> 24)
+        for number, name in function_names(sections).items()
+    }
     common: dict[str, int] = {}
     global_size = 0
     for row in sections.rows:
@@ -82,17 +85,17 @@ def resource_lines(view: View, is_wanted: Callable[[int, str], bool], *, is_sort
             yield function.line()
 
 
-def _take(function: _Function, row: Section) -> None:
+def _take(function: _FunctionResources, row: DeviceElfSection) -> None:
     if row.name.startswith(_SHARED):
         function.shared = row.size
     elif row.name.startswith(_LOCAL):
         function.local = row.size
 
 
-def _add_kernels(sections: Sections, found: dict[int, _Function]) -> None:
+def _add_kernels(sections: DeviceElfSections, found: dict[int, _FunctionResources]) -> None:
     """Add what the attributes of kernels say; other functions have attributes, too, which the original leaves out."""
-    registers, stacks = of_functions(sections)
-    for index, (_, _, other, number) in enumerate(Symbols(sections.view, (SYMTAB,))):
+    registers, stacks = function_resources(sections)
+    for index, (_, _, other, number) in enumerate(ElfSymbolTable(sections.view, (SYMTAB,))):
         if other & _ENTRY and number in found:
             found[number].registers = registers.get(index, found[number].registers)
             found[number].stack = stacks.get(index, 0)
@@ -103,7 +106,7 @@ def section_of_function(view: View, index: int) -> int | None:
 
     Raises IndexError for a symbol that is not there, FormatError when the table is damaged.
     """
-    for number, (_, info, _, section) in enumerate(Symbols(view, (SYMTAB,))):
+    for number, (_, info, _, section) in enumerate(ElfSymbolTable(view, (SYMTAB,))):
         if number == index:
             return section if info & 15 == _FUNC else None
     raise IndexError(index)

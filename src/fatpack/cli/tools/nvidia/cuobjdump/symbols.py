@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.elf.header import SYMTAB
-from fatpack.elf.symbols import Symbols
+from fatpack.elf.symbols import ElfSymbolTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _NOWHERE = (0, 0xFFFF)
 def symbol_lines(view: View) -> Iterator[str]:
     """Yield the lines for a cubin. Raises FormatError when the table of symbols is damaged."""
     yield "symbols:"
-    symbols = Symbols(view, (SYMTAB,))
+    symbols = ElfSymbolTable(view, (SYMTAB,))
     for number, (at, info, other, section) in enumerate(symbols):
         kind = info & 15
         if not number or kind == _SECTION:

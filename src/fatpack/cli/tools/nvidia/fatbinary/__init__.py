@@ -13,7 +13,7 @@ import sys
 
 from fatpack.cli.tools.nvidia import command_line
 from fatpack.cli.tools.nvidia.fatbinary.options import HELP_WIDTH, LATER, OPTIONS, REFUSED
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
-    from fatpack.cli.tools.nvidia.command_line import Given
+    from fatpack.cli.tools.nvidia.command_line import NvidiaArguments
     from fatpack.io.source import Piece, Source
     from fatpack.words.literals import CompressMode
 
@@ -42,9 +42,11 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     name = program.rpartition("/")[2]
     options = [option for option in OPTIONS if version != "13.0" or option.name not in LATER]
     try:
-        given = command_line.parse(arguments, options, lambda text: command_line.report(name, "warning", text))
-    except command_line.CommandLineError as error:
-        command_line.report(name, "fatal", str(error))
+        given = command_line.parse_nvidia_options(
+            arguments, options, lambda text: command_line.print_message(name, "warning", text)
+        )
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
         return 1
     name = given.last("tool-name") or name
     # QUIRK(fatbinary 13): the deprecated export-dir does nothing but ask for the help.
@@ -52,7 +54,7 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     if asks_for_help or given.last("version"):
         if given.last("version") and not given.last("help"):
             followed = version or "13.0"
-            sys.stdout.write(f"{name}: {standing_in('fatbinary', f'CUDA {followed}')}\n")
+            sys.stdout.write(f"{name}: {version_text('fatbinary', f'CUDA {followed}')}\n")
         else:
             from fatpack.cli.tools.nvidia.help_page import help_page
 
@@ -61,17 +63,17 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     return _run(name, given, is_later=version == "13.5" or (not version and _is_later(given)))
 
 
-def _run(name: str, given: Given, *, is_later: bool) -> int:
-    from fatpack.cli.tools.nvidia.fatbinary.images import Fatal, Refusal
+def _run(name: str, given: NvidiaArguments, *, is_later: bool) -> int:
+    from fatpack.cli.tools.nvidia.fatbinary.images import FatbinaryFatal, NvFatbinError
 
     opened: list[Source] = []
     try:
         _write(given, _pack(given, opened, is_later=is_later), undefines=is_later)
-    except Fatal as error:
-        command_line.report(name, "fatal", str(error))
-    except Refusal as error:
+    except FatbinaryFatal as error:
+        command_line.print_message(name, "fatal", str(error))
+    except NvFatbinError as error:
         sys.stderr.write("\n")
-        command_line.say(f"nvFatbin error: {error}")
+        command_line.print_stderr(f"nvFatbin error: {error}")
     else:
         return 0
     finally:
@@ -84,23 +86,24 @@ def _is_mode(word: str) -> TypeIs[CompressMode]:
     return word in _MODES
 
 
-def _pack(given: Given, opened: list[Source], *, is_later: bool) -> list[Piece]:
-    from fatpack.cli.tools.nvidia.fatbinary.images import Fatal, Refusal, images_of
+def _pack(given: NvidiaArguments, opened: list[Source], *, is_later: bool) -> list[Piece]:
+    from fatpack.cli.tools.nvidia.fatbinary.images import FatbinaryFatal, NvFatbinError, read_images
     from fatpack.errors import FatpackError
     from fatpack.formats import cuda_fatbin
-    from fatpack.model import Container, Span
+    from fatpack.io.source import Span
+    from fatpack.model import Container
     from fatpack.options import FatbinOptions
 
     for option in REFUSED:
         if option in given.values:
-            raise Fatal(f"the option '{option}' is not among those that fatpack knows")
+            raise FatbinaryFatal(f"the option '{option}' is not among those that fatpack knows")
     mode = given.last("compress-mode") if "compress-mode" in given.values else "default"
     if given.last("concat") and (mode == "none" or given.last("compress") == "false"):
-        raise Fatal(_CONTRADICTION)
+        raise FatbinaryFatal(_CONTRADICTION)
     host = given.last("host") if "host" in given.values else "linux"
     is_contradictory = any(given.last(one) and given.last(other) for one, other in (("32", "64"), ("cuda", "opencl")))
     if is_contradictory or not _is_mode(mode) or host not in _HOSTS:
-        raise Refusal("unknown option")
+        raise NvFatbinError("unknown option")
     options = FatbinOptions(
         producer="13.5" if is_later else None,
         compress_mode="none" if given.last("compress") == "false" else mode,
@@ -108,28 +111,28 @@ def _pack(given: Given, opened: list[Source], *, is_later: bool) -> list[Piece]:
         concat=is_later and bool(given.last("concat")),
         minify_ptx=True,
     )
-    images = tuple(images_of(given, opened, is_later=is_later))
+    images = tuple(read_images(given, opened, is_later=is_later))
     try:
         return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0)), options))
     except OSError as error:
-        raise Fatal(f"Could not read file '{error.filename or ''}'") from error
+        raise FatbinaryFatal(f"Could not read file '{error.filename or ''}'") from error
     except FatpackError as error:
-        raise Refusal(str(error)) from error
+        raise NvFatbinError(str(error)) from error
 
 
-def _is_later(given: Given) -> bool:
+def _is_later(given: NvidiaArguments) -> bool:
     """Return whether the command line has something that fatbinary 13.0 does not know."""
     images = (*given.pairs.get("image2", ()), *given.pairs.get("image3", ()))
     return any(option in given.values for option in LATER) or any(pairs.get("kind") == "tileir" for pairs in images)
 
 
-def _write(given: Given, pieces: list[Piece], *, undefines: bool) -> None:
+def _write(given: NvidiaArguments, pieces: list[Piece], *, undefines: bool) -> None:
     from fatpack.cli.tools.nvidia.fatbinary.embedded import c_file
-    from fatpack.cli.tools.nvidia.fatbinary.images import Fatal
+    from fatpack.cli.tools.nvidia.fatbinary.images import FatbinaryFatal
     from fatpack.errors import UsageError
-    from fatpack.io.sink import Batch
+    from fatpack.io.sink import OutputBatch
 
-    with Batch() as batch:
+    with OutputBatch() as batch:
         for option in ("create", "embedded-fatbin"):
             if option not in given.values:
                 continue
@@ -147,7 +150,7 @@ def _write(given: Given, pieces: list[Piece], *, undefines: bool) -> None:
             try:
                 batch.add("./-" if path == "-" else path, content)
             except UsageError:
-                raise Fatal(f"Could not open output file '{path}'") from None
+                raise FatbinaryFatal(f"Could not open output file '{path}'") from None
             except OSError as error:
                 raise _not_written(error, path) from error
         try:
@@ -157,7 +160,7 @@ def _write(given: Given, pieces: list[Piece], *, undefines: bool) -> None:
 
 
 def _not_written(error: OSError, path: str) -> Exception:
-    from fatpack.cli.tools.nvidia.fatbinary.images import Fatal
+    from fatpack.cli.tools.nvidia.fatbinary.images import FatbinaryFatal
 
     what = "write" if error.errno in _WRITING else "open output"
-    return Fatal(f"Could not {what} file '{path}'")
+    return FatbinaryFatal(f"Could not {what} file '{path}'")

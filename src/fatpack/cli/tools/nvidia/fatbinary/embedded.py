@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.io.source import parts_of
+from fatpack.io.source import piece_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _numbers(pieces: Sequence[Piece], row: str, number: str, separator: str, las
     """Yield the bytes as numbers of 64 bits, in rows; the last row, if it is shorter, looks different."""
     size = 8 * _ROW * _ROWS
     buffer = bytearray()
-    for part in parts_of(pieces):
+    for part in piece_parts(pieces):
         buffer += part
         whole = len(buffer) - len(buffer) % (8 * _ROW)
         for at in range(0, whole, size):

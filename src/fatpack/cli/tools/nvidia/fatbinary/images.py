@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf.header import CUDA, header
+from fatpack.elf.header import CUDA, read_quick_header
 from fatpack.errors import UsageError
-from fatpack.formats.cuda_fatbin.writing.ptx_text import version_of
+from fatpack.formats.cuda_fatbin.writing.ptx_text import ptx_version
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Image, Target
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from fatpack.cli.tools.nvidia.command_line import Given
+    from fatpack.cli.tools.nvidia.command_line import NvidiaArguments
     from fatpack.io.source import Source, View
 
     #: keyword, architecture, path and content
@@ -34,15 +34,15 @@ _OLD_OSABI, _NEW_OSABI = 0x33, 0x41
 _MOST = (1 << 31) - 1
 
 
-class Fatal(Exception):
+class FatbinaryFatal(Exception):
     """An error of the tool itself: ``fatbinary fatal   : …``."""
 
 
-class Refusal(Exception):
+class NvFatbinError(Exception):
     """An error of the library behind it: ``nvFatbin error: …``."""
 
 
-def images_of(given: Given, opened: list[Source], *, is_later: bool) -> Iterator[Image]:
+def read_images(given: NvidiaArguments, opened: list[Source], *, is_later: bool) -> Iterator[Image]:
     """Yield the images in the order in which fatbinary stores them; files are appended to ``opened``.
 
     Raises Fatal and Refusal for the first thing that is wrong: 13.0 checks one image after the other, and later
@@ -59,9 +59,9 @@ def images_of(given: Given, opened: list[Source], *, is_later: bool) -> Iterator
     for kind, arch, _, data in _opened_first(files, is_grouped=is_grouped) if is_later else files:
         more = {"options": options[kind]} if options.get(kind) else {}
         if kind == "index":
-            raise Refusal("invalid index input")
+            raise NvFatbinError("invalid index input")
         if arch is None:
-            raise Refusal("input contained null pointer")
+            raise NvFatbinError("input contained null pointer")
         number = _architecture(arch)
         if kind == "tileir" and not number.rstrip("af").strip("0"):
             number = _TILE_IR_ARCH + number.lstrip("0")
@@ -75,17 +75,17 @@ def _opened_first(files: Iterable[_File], *, is_grouped: bool) -> Iterator[_File
     """Yield the files, when all of them are there and, for groups, every cubin is ELF."""
     collected = list(files)
     for kind, _, path, data in collected if is_grouped else ():
-        if kind == "elf" and header(data, data.head(0, 64)) is None:
-            raise Fatal(f"File '{path}' is not valid elf")
+        if kind == "elf" and read_quick_header(data, data.head(0, 64)) is None:
+            raise FatbinaryFatal(f"File '{path}' is not valid elf")
     yield from collected
 
 
-def _named(given: Given, *, knows_tile_ir: bool) -> Iterator[tuple[str, str | None, str]]:
+def _named(given: NvidiaArguments, *, knows_tile_ir: bool) -> Iterator[tuple[str, str | None, str]]:
     """Yield keyword, architecture and path of every image, each when those before it are done."""
     unknown = set() if knows_tile_ir else {"tileir"}
     for pairs in given.pairs.get("image3", ()):
         if "kind" in pairs and "sm" not in pairs:
-            raise Fatal("Missing sm in image3")
+            raise FatbinaryFatal("Missing sm in image3")
         yield _kind(pairs, FORMS.keys() - unknown), pairs["sm"], pairs["file"]
     for pairs in given.pairs.get("image2", ()):
         yield _kind(pairs, {"reloc", "index", "tileir"} - unknown), "0", pairs["file"]
@@ -98,10 +98,10 @@ def _named(given: Given, *, knows_tile_ir: bool) -> Iterator[tuple[str, str | No
 
 def _kind(pairs: Mapping[str, str], known: Container[str]) -> str:
     if "kind" in pairs and "file" not in pairs:
-        raise Fatal("Missing file in image")
+        raise FatbinaryFatal("Missing file in image")
     # QUIRK(fatbinary 13): that the kind is missing is said first, that it is unknown last.
     if pairs.get("kind") not in known:
-        raise Fatal("Missing or unknown kind in image3")
+        raise FatbinaryFatal("Missing or unknown kind in image3")
     return pairs["kind"]
 
 
@@ -110,7 +110,7 @@ def _open(path: str, opened: list[Source]) -> View:
         # "-" is a file's name here.
         source = open_source("./-" if path == "-" else path, resting=True)
     except (OSError, UsageError):
-        raise Fatal(f"Could not open input file '{path}'") from None
+        raise FatbinaryFatal(f"Could not open input file '{path}'") from None
     opened.append(source)
     return source.view()
 
@@ -123,29 +123,29 @@ def _architecture(text: str) -> str:
     variant = digits[-1:] if digits[-1:] in ("a", "f") else ""
     digits = digits.removesuffix(variant)
     if not digits.isascii() or not digits.isdigit() or int(digits) > _MOST:
-        raise Refusal("invalid architecture")
+        raise NvFatbinError("invalid architecture")
     return f"{int(digits)}{variant}"
 
 
 def _check(kind: str, data: View, target: Target) -> None:
     if not len(data):
-        raise Refusal("empty input")
+        raise NvFatbinError("empty input")
     if kind == "reloc":
         if data.head(0, 4) == magics.ELF or data.head(0, 8) == magics.ARCHIVE:
-            raise Fatal("taking relocatable PTX out of objects is not offered by fatpack")
-        raise Refusal("internal error")
+            raise FatbinaryFatal("taking relocatable PTX out of objects is not offered by fatpack")
+        raise NvFatbinError("internal error")
     if kind == "elf":
         _check_cubin(data, target)
     elif kind == "ptx":
         try:
-            version_of(data.tobytes().partition(b"\0")[0])
+            ptx_version(data.tobytes().partition(b"\0")[0])
         except UsageError:
-            raise Refusal("could not find ptx version") from None
+            raise NvFatbinError("could not find ptx version") from None
     elif kind == "tileir":
         if data.head(0, len(magics.TILE_IR)) != magics.TILE_IR or len(data) < _TILE_IR_LEAST:
-            raise Refusal("internal error")
+            raise NvFatbinError("internal error")
     elif len(data) < 8:
-        raise Refusal("invalid NVVM input")
+        raise NvFatbinError("invalid NVVM input")
 
 
 def _check_cubin(data: View, target: Target) -> None:
@@ -154,10 +154,10 @@ def _check_cubin(data: View, target: Target) -> None:
     is_64_bit = target.triple.startswith("nvptx64")
     # QUIRK(fatbinary 13): whatever is not of 64 bits passes for 32.
     if (head[4:5] == b"\2") != is_64_bit:
-        raise Refusal("fatbinary elf mismatch: elf size doesn't match user-specified size")
+        raise NvFatbinError("fatbinary elf mismatch: elf size doesn't match user-specified size")
     at = 48 if is_64_bit else 36
     flags = int.from_bytes(head[at : at + 4], "little")
     number = {_OLD_OSABI: flags & 0xFF, _NEW_OSABI: flags >> 8 & 0xFFFF}.get(head[7] if len(head) > 7 else 0)
     is_cubin = head[:4] == magics.ELF and int.from_bytes(head[18:20], "little") == CUDA
     if not is_cubin or number != int(target.arch.removeprefix("sm_").rstrip("af")):
-        raise Refusal("fatbinary elf mismatch: elf arch does not match user-specified arch")
+        raise NvFatbinError("fatbinary elf mismatch: elf arch does not match user-specified arch")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.nvidia import command_line
-from fatpack.cli.tools.nvidia.nvprune.options import HELP_WIDTH, OPTIONS, request_of
-from fatpack.cli.tools.versions import standing_in
+from fatpack.cli.tools.nvidia.nvprune.options import HELP_WIDTH, OPTIONS, parse_nvprune_request
+from fatpack.cli.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0 or 1."""
     name = program.rpartition("/")[2]
     try:
-        given = command_line.parse(arguments, OPTIONS, lambda text: command_line.report(name, "warning", text))
-    except command_line.CommandLineError as error:
-        command_line.report(name, "fatal", str(error))
+        given = command_line.parse_nvidia_options(
+            arguments, OPTIONS, lambda text: command_line.print_message(name, "warning", text)
+        )
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
         return 1
     name = given.last("tool-name") or name
     if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
@@ -34,21 +36,21 @@ def main(program: str, arguments: Sequence[str]) -> int:
         sys.stdout.write(help_page("nvprune [options] <object>", OPTIONS, HELP_WIDTH))
         return 0
     if given.last("version"):
-        sys.stdout.write(f"nvprune: {standing_in('nvprune', 'CUDA 12.4')}\n")
+        sys.stdout.write(f"nvprune: {version_text('nvprune', 'CUDA 12.4')}\n")
         return 0
     try:
-        request = request_of(given)
-        from fatpack.cli.tools.nvidia.nvprune.pruning import prune
+        request = parse_nvprune_request(given)
+        from fatpack.cli.tools.nvidia.nvprune.pruning import prune_file
 
-        damage = prune(request, lambda kind, text: _say(name, kind, text))
-    except command_line.CommandLineError as error:
-        command_line.report(name, "fatal", str(error))
+        damage = prune_file(request, lambda kind, text: _say(name, kind, text))
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
         return 1
     return 1 if damage else 0
 
 
 def _say(name: str, kind: str, text: str) -> None:
     if kind:
-        command_line.report(name, kind, text)
+        command_line.print_message(name, kind, text)
     else:
-        command_line.say(text)
+        command_line.print_stderr(text)

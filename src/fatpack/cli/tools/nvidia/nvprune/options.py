@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fatpack.cli.tools.nvidia.command_line import CommandLineError, Option
+from fatpack.cli.tools.nvidia.command_line import NvidiaCommandLineError, NvidiaOption
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.cli.tools.nvidia.command_line import Given
+    from fatpack.cli.tools.nvidia.command_line import NvidiaArguments
 
 #: In the order of the help. The one without a text is not in it.
 OPTIONS = (
-    Option("arch", "arch", "string", "What stays: sm_NN, compute_NN for PTX.", "<gpu architecture name>"),
-    Option(
+    NvidiaOption("arch", "arch", "string", "What stays: sm_NN, compute_NN for PTX.", "<gpu architecture name>"),
+    NvidiaOption(
         "generate-code",
         "gencode",
         "pairs",
@@ -20,21 +20,23 @@ OPTIONS = (
         keywords=("arch", "code"),
         has_brackets=True,
     ),
-    Option("help", "h", "flag", "Print this help."),
-    Option("include-possible-codes", "ipc", "flag", "Keep what else runs on these architectures, or is PTX for them."),
-    Option("no-relocatable-elf", "no-relocatable-elf", "flag", "Keep no cubins that are still to be linked."),
-    Option("options-file", "optf", "list", "Read more options from these files.", "<file>,..."),
-    Option("output-file", "o", "string", "Write the result to this file.", "<file>"),
-    Option("verbose", "v", "flag", "Name what is pruned."),
-    Option("version", "V", "flag", "Print the version."),
-    Option("tool-name", "tool-name", "string"),
+    NvidiaOption("help", "h", "flag", "Print this help."),
+    NvidiaOption(
+        "include-possible-codes", "ipc", "flag", "Keep what else runs on these architectures, or is PTX for them."
+    ),
+    NvidiaOption("no-relocatable-elf", "no-relocatable-elf", "flag", "Keep no cubins that are still to be linked."),
+    NvidiaOption("options-file", "optf", "list", "Read more options from these files.", "<file>,..."),
+    NvidiaOption("output-file", "o", "string", "Write the result to this file.", "<file>"),
+    NvidiaOption("verbose", "v", "flag", "Name what is pruned."),
+    NvidiaOption("version", "V", "flag", "Print the version."),
+    NvidiaOption("tool-name", "tool-name", "string"),
 )
 
 #: Where short names begin in the help.
 HELP_WIDTH = 32
 
 
-class Request(Record):
+class NvpruneRequest(Record):
     """What is asked for: the names that stay (``sm_80``, ``compute_90``, ``lto_90``), and where the result goes."""
 
     path: str
@@ -45,16 +47,16 @@ class Request(Record):
     is_verbose: bool
 
 
-def request_of(given: Given) -> Request:
+def parse_nvprune_request(given: NvidiaArguments) -> NvpruneRequest:
     """Return what a command line with one file asks for. Raises CommandLineError."""
     groups = given.pairs.get("generate-code", ())
     listed = [group["code"] for group in groups if "code" in group]
     if ("arch" in given.values) == bool(groups) or (groups and not listed):
-        raise CommandLineError("Either -arch or -gencode must be specified")
+        raise NvidiaCommandLineError("Either -arch or -gencode must be specified")
     if "output-file" not in given.values:
-        raise CommandLineError("Must specify output file with -o option")
+        raise NvidiaCommandLineError("Must specify output file with -o option")
     codes = [part.strip() for text in listed for part in text.split(",")] if groups else [given.last("arch")]
-    return Request(
+    return NvpruneRequest(
         given.positional[0],
         given.last("output-file"),
         tuple(codes),

@@ -11,26 +11,26 @@ from __future__ import annotations
 import os
 
 from fatpack import hosts, magics
-from fatpack.cli.tools.nvidia.command_line import CommandLineError
+from fatpack.cli.tools.nvidia.command_line import NvidiaCommandLineError
 from fatpack.errors import FatpackError, UsageError
-from fatpack.ops.slim.choosing.rows import form_of, spelled
-from fatpack.ops.slim.plan import plan
-from fatpack.ops.slim.wishes import Wishes
-from fatpack.scanner import Found, scan
-from fatpack.target.nvidia import loads, parse_nvidia
+from fatpack.ops.slim.choosing.rows import arch_label, image_form
+from fatpack.ops.slim.plan import plan_slim
+from fatpack.ops.slim.wishes import SlimOptions
+from fatpack.scanner import FoundContainer, scan
+from fatpack.target.nvidia import can_load, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
-    from fatpack.cli.tools.nvidia.nvprune.options import Request
+    from fatpack.cli.tools.nvidia.nvprune.options import NvpruneRequest
     from fatpack.io.source import View
-    from fatpack.ops.slim.plan import Plan
+    from fatpack.ops.slim.plan import SlimPlan
     from fatpack.scanner import FoundImage
     from fatpack.target.nvidia import NvidiaArch
 
-    Say: TypeAlias = Callable[[str, str], None]
+    PrintMessage: TypeAlias = Callable[[str, str], None]
 
 _NONE_LEFT = "No device code that matched architecture, so stripped out all device code"
 
@@ -44,7 +44,7 @@ _NAMED = ("cubin", "ptx", "ltoir")
 _ARCHIVES = (magics.ARCHIVE, magics.THIN_ARCHIVE)
 
 
-def prune(request: Request, say: Say) -> bool:
+def prune_file(request: NvpruneRequest, say: PrintMessage) -> bool:
     """Write a file without the images that are not asked for; return whether some of it is damaged.
 
     ``say`` gets messages and their kinds: ``warning``, ``info``, "" for what ``-v`` tells. Raises CommandLineError with
@@ -56,18 +56,18 @@ def prune(request: Request, say: Say) -> bool:
         # A file called "-" is one; standard input is not read.
         source = open_source("./-" if request.path == "-" else request.path)
     except (OSError, UsageError):
-        raise CommandLineError(f"Could not open input file '{request.path}'") from None
+        raise NvidiaCommandLineError(f"Could not open input file '{request.path}'") from None
     with source:
         view = source.view()
         if view.head(0, 8) == magics.THIN_ARCHIVE:
-            raise CommandLineError("thin archives not supported")
+            raise NvidiaCommandLineError("thin archives not supported")
         goes = _goes(request)
         try:
-            made = plan(view, Wishes(goes=goes, allow_empty=True))
+            made = plan_slim(view, SlimOptions(goes=goes, allow_empty=True))
         except FatpackError as error:
-            raise CommandLineError(str(error)) from error
+            raise NvidiaCommandLineError(str(error)) from error
         if not _is_known(view, made):
-            raise CommandLineError(f"Unrecognized file '{request.path}'")
+            raise NvidiaCommandLineError(f"Unrecognized file '{request.path}'")
         if request.is_verbose:
             for line in _verbose(view, request.path, made):
                 say("", line)
@@ -81,25 +81,25 @@ def prune(request: Request, say: Say) -> bool:
         return bool(made.damaged)
 
 
-def _goes(request: Request) -> Callable[[Found, FoundImage], bool]:
+def _goes(request: NvpruneRequest) -> Callable[[FoundContainer, FoundImage], bool]:
     """Return what tells of an image whether it goes. Raises CommandLineError for a name that no architecture has."""
     targets = {code: _arch(code) for code in request.codes if code}
     real = [arch for code, arch in targets.items() if code.startswith("sm_")] if request.takes_possible else []
 
-    def goes(found: Found, image: FoundImage) -> bool:
-        form = form_of(image)
+    def goes(found: FoundContainer, image: FoundImage) -> bool:
+        form = image_form(image)
         if not _is_meant(found):
             return False
         if form not in _NAMED:
             return True
         if form == "cubin" and not request.takes_relocatable and found.section in _RELOCATABLE:
             return True
-        return spelled(image) not in targets and not _is_possible(image, form, real)
+        return arch_label(image) not in targets and not _is_possible(image, form, real)
 
     return goes
 
 
-def _is_meant(found: Found) -> bool:
+def _is_meant(found: FoundContainer) -> bool:
     """Return whether a container is one that is pruned: a fat binary in its place, or a file of its own."""
     return found.format == "cuda-fatbin" and (not found.section or found.section in _RELOCATABLE + _EXECUTABLE)
 
@@ -108,26 +108,26 @@ def _arch(code: str) -> NvidiaArch:
     kind, _, rest = code.partition("_")
     arch = parse_nvidia(f"sm_{rest}") if kind in ("sm", "compute", "lto") else None
     if arch is None:
-        raise CommandLineError(f"Unknown arch name '{code}'")
+        raise NvidiaCommandLineError(f"Unknown arch name '{code}'")
     return arch
 
 
 def _is_possible(image: FoundImage, form: str, devices: Sequence[NvidiaArch]) -> bool:
     """Return whether an image runs on one of some devices; of several targets each counts."""
     arch = parse_nvidia(image.target.arch)
-    return arch is not None and any(loads(arch, device, form).answer for device in devices)
+    return arch is not None and any(can_load(arch, device, form).answer for device in devices)
 
 
-def _is_known(view: View, made: Plan) -> bool:
+def _is_known(view: View, made: SlimPlan) -> bool:
     """Return whether a file is one that device code may be in."""
-    return bool(made.kept or made.dropped or made.damaged or hosts.detected(view))
+    return bool(made.kept or made.dropped or made.damaged or hosts.detect_host(view))
 
 
-def _verbose(view: View, path: str, made: Plan) -> Iterator[str]:
+def _verbose(view: View, path: str, made: SlimPlan) -> Iterator[str]:
     """Yield a line for the file, or each member of an archive, and one for each fat binary that has nothing left."""
     full = {row.number for row in made.kept}
     emptied: dict[tuple[int, ...], int] = {}
-    containers = (found for found in scan(view, judges=False) if isinstance(found, Found))
+    containers = (found for found in scan(view, judges=False) if isinstance(found, FoundContainer))
     for number, found in enumerate(containers):
         if number not in full and _is_meant(found):
             emptied[found.member_numbers[:1]] = emptied.get(found.member_numbers[:1], 0) + 1
@@ -140,17 +140,17 @@ def _files(view: View, path: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     if view.head(0, 8) not in _ARCHIVES:
         yield path, ()
         return
-    for site in hosts.room("archive").locate(view):
+    for site in hosts.get_host("archive").locate(view):
         # Damage of the archive is among the findings of the plan.
-        if isinstance(site, hosts.Site):
+        if isinstance(site, hosts.CodeSection):
             yield f"{path}:{site.member or ''}", (site.index or 0,)
 
 
-def _write(request: Request, view: View, made: Plan) -> None:
+def _write(request: NvpruneRequest, view: View, made: SlimPlan) -> None:
     from fatpack.io.sink import write_file
-    from fatpack.ops.slim.checking import check_of
+    from fatpack.ops.slim.checking import verifier_for
 
-    check, path = check_of(made), request.output
+    check, path = verifier_for(made), request.output
     # The original takes no program; one stays executable.
     mode = os.stat(request.path).st_mode & 0o777
     try:
@@ -162,6 +162,6 @@ def _write(request: Request, view: View, made: Plan) -> None:
             verify=lambda after: check(view, after),
         )
     except (OSError, UsageError):
-        raise CommandLineError(f"Could not open output file '{path}'") from None
+        raise NvidiaCommandLineError(f"Could not open output file '{path}'") from None
     except FatpackError as error:
-        raise CommandLineError(str(error)) from error
+        raise NvidiaCommandLineError(str(error)) from error

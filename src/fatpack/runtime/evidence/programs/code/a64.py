@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.runtime.evidence.programs.code.state import STACK, State
+from fatpack.runtime.evidence.programs.code.state import STACK, RegisterState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
 
 #: registers that a function may change (AAPCS64), and the stack pointer
 _CHANGED, _SP = (*range(19), 30), 31
 
 
-class A64:
+class Aarch64Follower:
     """Follows functions of one program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LinkedProgram) -> None:
         self._program = program
 
-    def follow(self, code: bytes, start: int) -> State:
+    def follow(self, code: bytes, start: int) -> RegisterState:
         """Return what is found in the code of a function that starts at an address."""
-        state = State(self._program.arguments, _CHANGED, _SP)
+        state = RegisterState(self._program.arguments, _CHANGED, _SP)
         end = start + len(code)
         at = start - 4
         for (word,) in struct.iter_unpack("<I", code[: len(code) & ~3]):
@@ -45,7 +45,7 @@ class A64:
                 state.put(word & 31, None)  # between kinds of registers
         return state
 
-    def _branch(self, state: State, at: int, word: int, start: int, end: int) -> None:
+    def _branch(self, state: RegisterState, at: int, word: int, start: int, end: int) -> None:
         if word & 0x7C000000 == 0x14000000:  # B, BL
             self._jump(state, at, at + 4 * _signed(word, 26), start, end, is_call=bool(word >> 31))
         elif word & 0xFF000010 == 0x54000000 or word & 0x7E000000 == 0x34000000:  # B.cond, CBZ
@@ -61,7 +61,7 @@ class A64:
             if operation == 0:
                 state.leave()
 
-    def _jump(self, state: State, at: int, target: int, start: int, end: int, *, is_call: bool) -> None:
+    def _jump(self, state: RegisterState, at: int, target: int, start: int, end: int, *, is_call: bool) -> None:
         if is_call or not start <= target < end:
             state.call(at, target, returns=is_call)
         else:
@@ -69,11 +69,11 @@ class A64:
         if not is_call:
             state.leave()
 
-    def _maybe(self, state: State, at: int, target: int, start: int, end: int) -> None:
+    def _maybe(self, state: RegisterState, at: int, target: int, start: int, end: int) -> None:
         if start <= target < end:
             state.branch(at, target)
 
-    def _memory(self, state: State, at: int, word: int) -> None:
+    def _memory(self, state: RegisterState, at: int, word: int) -> None:
         """Take an instruction that loads or stores."""
         is_vector = word >> 26 & 1
         if word & 0x3B000000 == 0x18000000:  # from a place near here
@@ -88,7 +88,7 @@ class A64:
             state.put(word & 31, None)
             state.put(word >> 16 & 31, None)
 
-    def _pair(self, state: State, word: int, is_vector: int) -> None:
+    def _pair(self, state: RegisterState, word: int, is_vector: int) -> None:
         mode, is_load, base = word >> 23 & 3, word >> 22 & 1, word >> 5 & 31
         size = 4 << (word >> 30) if is_vector else 8 if word >> 31 else 4
         offset = _signed(word >> 15, 7) * size
@@ -103,7 +103,7 @@ class A64:
         if mode in (1, 3):
             state.put(base, None if held is None else held + offset)
 
-    def _single(self, state: State, word: int, is_vector: int) -> None:
+    def _single(self, state: RegisterState, word: int, is_vector: int) -> None:
         size, operation, base, number = 1 << (word >> 30), word >> 22 & 3, word >> 5 & 31, word & 31
         if is_vector and operation & 2:
             size = 16
@@ -129,14 +129,14 @@ class A64:
         if moved is not None:
             state.put(*moved)
 
-    def _loaded(self, state: State, address: int | None, size: int) -> int | None:
+    def _loaded(self, state: RegisterState, address: int | None, size: int) -> int | None:
         found = state.load(address, size)
         if found is None and address is not None and address < STACK and size == 8:
             return self._program.loaded(address)
         return found
 
 
-def _immediate(state: State, at: int, word: int) -> None:
+def _immediate(state: RegisterState, at: int, word: int) -> None:
     """Take an instruction that has a number in it."""
     group, target, source = word >> 23 & 7, word & 31, word >> 5 & 31
     if group < 2:  # ADR, ADRP
@@ -173,7 +173,7 @@ def _immediate(state: State, at: int, word: int) -> None:
         _write(state, target, None)
 
 
-def _registers(state: State, word: int) -> None:
+def _registers(state: RegisterState, word: int) -> None:
     """Take an instruction whose operands are registers."""
     target, source, other = word & 31, word >> 5 & 31, word >> 16 & 31
     if word & 0x7F200000 == 0x2A000000 and source == 31:  # MOV
@@ -211,12 +211,12 @@ def _pattern(word: int) -> int | None:
     return sum(element << place for place in range(0, width, size))
 
 
-def _read(state: State, number: int) -> int | None:
+def _read(state: RegisterState, number: int) -> int | None:
     """Return what a register holds; number 31 is zero."""
     return 0 if number == 31 else state.get(number)
 
 
-def _write(state: State, number: int, value: int | None) -> None:
+def _write(state: RegisterState, number: int, value: int | None) -> None:
     if number != 31:
         state.put(number, value)
 

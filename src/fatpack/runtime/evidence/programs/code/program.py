@@ -9,22 +9,22 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
-from fatpack.runtime.evidence.memory import LONGEST, Constructor, Function, Memory
+from fatpack.runtime.evidence.memory import LONGEST, Constructor, HostMemory, MemoryFunction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.memory import Section
+    from fatpack.runtime.evidence.memory import MemorySection
 
 #: LIMIT: bytes of a section of strings that are kept. Those with device code are larger, and have none of the names.
-_KEPT = 1 << 26
+_MAX_STRING_SECTION = 1 << 26
 
-_MASK = (1 << 64) - 1
+_ADDRESS_MASK = (1 << 64) - 1
 
 
-class Program(Memory):
+class LinkedProgram(HostMemory):
     """A program or library. ``imports`` are the names of the runtimes' functions by the address of what leads to them:
     slots of pointers, stubs that jump through one, and the functions where the program has them itself.
 
@@ -32,7 +32,9 @@ class Program(Memory):
     other files define.
     """
 
-    def __init__(self, view: View, machine: str, word: int, sections: Sequence[Section], *, is_windows: bool) -> None:
+    def __init__(
+        self, view: View, machine: str, word: int, sections: Sequence[MemorySection], *, is_windows: bool
+    ) -> None:
         super().__init__(view, machine, word, sections, (), is_windows=is_windows)
         self.is_windows = is_windows
         self.imports: dict[int, str] = {}
@@ -42,7 +44,7 @@ class Program(Memory):
         self._begins: Sequence[int] = ()
         self._values: dict[int, int] = {}
 
-    def pointers(self, section: Section) -> Mapping[int, int]:
+    def pointers(self, section: MemorySection) -> Mapping[int, int]:
         """Return address → value of the pointers that relocations hold: those of the program, asked by address.
 
         A copy for every section would cost the square of the file, where sections lie over each other.
@@ -83,7 +85,7 @@ class Program(Memory):
         index = bisect_right(self._begins, address) - 1
         return index >= 0 and self._begins[index] == address
 
-    def function_at(self, address: int) -> Function | None:
+    def function_at(self, address: int) -> MemoryFunction | None:
         """Return the function that an address lies in: it ends where the next one starts."""
         index = bisect_right(self._begins, address) - 1
         section = self.section_at(address) if index >= 0 else None
@@ -91,7 +93,7 @@ class Program(Memory):
             return None
         start = self._begins[index]
         end = self._begins[index + 1] if index + 1 < len(self._begins) else section.end
-        return Function(start, min(end, section.end), self.name_of(start))
+        return MemoryFunction(start, min(end, section.end), self.name_of(start))
 
     def name_of(self, start: int) -> str:
         """Return the name of the function that starts at an address, "" if the file has none."""
@@ -101,7 +103,10 @@ class Program(Memory):
         """Return address → value of the pointers to functions in data that does not change."""
         found = {place: value for place, value in self._values.items() if self.is_start(value)}
         for section in self.sections:
-            if section.name.startswith((".data.rel.ro", ".rodata", ".rdata")) and len(section.data) <= _KEPT:
+            if (
+                section.name.startswith((".data.rel.ro", ".rodata", ".rdata"))
+                and len(section.data) <= _MAX_STRING_SECTION
+            ):
                 data = self.content(section)
                 words = array("Q", data[: len(data) - len(data) % 8])
                 begins = set(self._begins)
@@ -130,7 +135,7 @@ class Program(Memory):
         section = self.section_at(address)
         if section is None or section.is_code or address in self._values:
             return ""
-        if len(section.data) > _KEPT:
+        if len(section.data) > _MAX_STRING_SECTION:
             return super().string_at(address)
         text, at = self.content(section), address - section.address
         end = text.find(b"\0", at, at + LONGEST)

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fatpack.runtime.evidence.memory import Section
-    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.memory import MemorySection
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
 
 #: bytes of code that are searched at once
 STEP = 1 << 19
@@ -40,15 +40,15 @@ _DIRECT, _INDIRECT = rb"[\xe8\xe9]", rb"\xff[\x15\x25]"
 _LOADS, _TAKES = rb"\x8b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]", rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]"
 
 
-def code_of(program: Program) -> Iterator[Section]:
+def code_sections(program: LinkedProgram) -> Iterator[MemorySection]:
     """Yield the sections of code without the stubs of the PLT."""
     for section in program.sections:
         if section.is_code and len(section.data) and not section.name.startswith((".plt", ".iplt")):
             yield section
 
 
-def calls(
-    program: Program, section: Section, low: int, high: int, targets: Collection[int]
+def find_calls(
+    program: LinkedProgram, section: MemorySection, low: int, high: int, targets: Collection[int]
 ) -> list[tuple[int, int, int]]:
     """Return the calls and jumps in a part of a section that lead to some addresses, or through pointers there.
 
@@ -67,7 +67,7 @@ def calls(
     return sorted(found)
 
 
-def thunks(program: Program, section: Section, slots: Collection[int]) -> Iterator[tuple[int, int]]:
+def find_thunks(program: LinkedProgram, section: MemorySection, slots: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield the thunks in a section that jump through one of some pointers, and which."""
     code, base, wanted = program.content(section), section.address, frozenset(slots)
     for low in range(0, len(code), STEP):
@@ -82,7 +82,9 @@ def thunks(program: Program, section: Section, slots: Collection[int]) -> Iterat
                 yield at, slot
 
 
-def loads(program: Program, section: Section, low: int, high: int, slots: Collection[int]) -> list[int]:
+def pointer_loads(
+    program: LinkedProgram, section: MemorySection, low: int, high: int, slots: Collection[int]
+) -> list[int]:
     """Return where code in a part of a section loads one of some pointers: to call what it leads to."""
     code, base = program.content(section), section.address
     if program.machine == "aarch64":
@@ -90,12 +92,12 @@ def loads(program: Program, section: Section, low: int, high: int, slots: Collec
     return [at for at, _ in _x86(base, code, low, high, frozenset(slots), _LOADS, 2)]
 
 
-def offsets(program: Program, slots: Collection[int]) -> Iterator[int]:
+def find_offsets(program: LinkedProgram, slots: Collection[int]) -> Iterator[int]:
     """Yield where code of the large model has the distance of a pointer from the table of all, as 64 bits of it."""
     tables = [section.address for section in program.sections if section.name in (".got", ".got.plt")][:2]
     if program.machine != "x86-64" or len(slots) > _SLOTS:
         return
-    for section in code_of(program) if slots else ():
+    for section in code_sections(program) if slots else ():
         code = program.content(section)
         for word in {(slot - table & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little") for slot in slots for table in tables}:
             at = code.find(word)
@@ -104,18 +106,18 @@ def offsets(program: Program, slots: Collection[int]) -> Iterator[int]:
                 at = code.find(word, at + 8)
 
 
-def references(program: Program, targets: Collection[int]) -> Iterator[tuple[int, int]]:
+def find_code_references(program: LinkedProgram, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield the addresses in code that call, jump to, or take one of some addresses, and which."""
-    for section in code_of(program):
+    for section in code_sections(program):
         size = len(section.data)
         for low in range(0, size, STEP):
-            yield from references_in(program, section, low, min(low + STEP, size), targets)
+            yield from find_code_references_in(program, section, low, min(low + STEP, size), targets)
 
 
-def taken(program: Program, targets: Collection[int]) -> Iterator[tuple[int, int]]:
+def address_taken(program: LinkedProgram, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield where code takes one of some addresses, without calls, and which."""
     wanted = frozenset(targets)
-    for section in code_of(program):
+    for section in code_sections(program):
         code, base = program.content(section), section.address
         for low in range(0, len(code), STEP):
             high = min(low + STEP, len(code))
@@ -126,8 +128,8 @@ def taken(program: Program, targets: Collection[int]) -> Iterator[tuple[int, int
                 yield from _x86_fixed(base, code, low, high, wanted)
 
 
-def references_in(
-    program: Program, section: Section, low: int, high: int, targets: Collection[int]
+def find_code_references_in(
+    program: LinkedProgram, section: MemorySection, low: int, high: int, targets: Collection[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield those of a part of a section."""
     code, base, wanted = program.content(section), section.address, frozenset(targets)

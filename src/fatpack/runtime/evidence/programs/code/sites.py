@@ -11,21 +11,21 @@ followed, as far as the bound on that goes.
 
 from __future__ import annotations
 
-from fatpack.machine.processes import with_processes
+from fatpack.machine.processes import map_in_processes
 from fatpack.record import Record
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.programs.code import search
-from fatpack.runtime.evidence.programs.code.x86_runs import Runs
+from fatpack.runtime.evidence.programs.code.x86_runs import InstructionRuns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.runtime.evidence.memory import Function, Section
-    from fatpack.runtime.evidence.programs.code.a64 import A64
-    from fatpack.runtime.evidence.programs.code.program import Program
-    from fatpack.runtime.evidence.programs.code.state import Followed
-    from fatpack.runtime.evidence.programs.code.x86 import X86
+    from fatpack.runtime.evidence.memory import MemoryFunction, MemorySection
+    from fatpack.runtime.evidence.programs.code.a64 import Aarch64Follower
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
+    from fatpack.runtime.evidence.programs.code.state import FollowedCall
+    from fatpack.runtime.evidence.programs.code.x86 import X86Follower
 
 #: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
 #: launch. A large library has a few hundred launches of the latter kind beside ten thousands that are read at once.
@@ -43,17 +43,17 @@ _BINARY, _NAMED, _LINK = (0,), (1, 3), (1,)
 _TRACKED = 1, 3, 2
 
 #: address of a call, where it leads to, its arguments by number (None: not read)
-Site = tuple[int, int, tuple[int | None, ...] | None]
+CallSite = tuple[int, int, tuple[int | None, ...] | None]
 
 
-class Sites(Record):
+class CallSites(Record):
     """All calls of a runtime's functions in order; ``unfollowed`` are the functions that nobody followed."""
 
-    sites: list[Site]
+    sites: list[CallSite]
     unfollowed: int
 
 
-def wanted_of(name: str) -> tuple[int, ...]:
+def wanted_arguments(name: str) -> tuple[int, ...]:
     """Return which arguments of a function matter, by number."""
     if name in functions.REGISTER_BINARY:
         return _BINARY
@@ -64,33 +64,33 @@ def wanted_of(name: str) -> tuple[int, ...]:
     return _LINK if name.startswith(functions.LINKED_BINARY) else ()
 
 
-class Calls:
+class ProgramCalls:
     """Finds the calls of a program and reads them."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LinkedProgram) -> None:
         self._program = program
-        wanted = {address: wanted_of(name) for address, name in program.imports.items()}
+        wanted = {address: wanted_arguments(name) for address, name in program.imports.items()}
         passed = len(program.arguments)  # in registers: what is on the stack is not read
         self._wanted = {at: each if all(number < passed for number in each) else () for at, each in wanted.items()}
-        self._runs: dict[tuple[int, tuple[int, ...]], Runs] = {}
-        self._follower: A64 | X86 | None = None
+        self._runs: dict[tuple[int, tuple[int, ...]], InstructionRuns] = {}
+        self._follower: Aarch64Follower | X86Follower | None = None
 
-    def sites(self) -> Sites:
+    def sites(self) -> CallSites:
         """Return the calls; without capstone, functions of x86-64 that have to be followed are not."""
         program = self._program
         parts = [
             (section, low, min(low + _PART, len(section.data)))
-            for section in search.code_of(program)
+            for section in search.code_sections(program)
             for low in range(0, len(section.data), _PART)
         ]
-        for section in search.code_of(program):
+        for section in search.code_sections(program):
             program.content(section)  # read once, for all workers, as the expressions are made once
             for wanted in {each for each in self._wanted.values() if each}:
                 self._run(section, wanted)
-        found: list[Site] = []
+        found: list[CallSite] = []
         whole: set[int] = set()
         left = 0
-        for part, made in with_processes(
+        for part, made in map_in_processes(
             parts, lambda part: self._part(*part), lambda part: part[2] - part[1], least=_PART
         ):
             if len(found) > _MOST:
@@ -100,13 +100,13 @@ class Calls:
             found += sites
             whole.update(starts)
         if not any(program.imports[target] in functions.REGISTER_BINARY for _, target, _ in found):
-            whole.update(program.start_of(at) for at in search.offsets(program, program.slots))
+            whole.update(program.start_of(at) for at in search.find_offsets(program, program.slots))
         return self._completed(found, whole, left)
 
-    def _part(self, section: Section, low: int, high: int) -> tuple[list[Site], list[int]]:
+    def _part(self, section: MemorySection, low: int, high: int) -> tuple[list[CallSite], list[int]]:
         """Return the calls in a part of a section, and the functions that call through a register."""
         program, base = self._program, section.address
-        found: list[Site] = []
+        found: list[CallSite] = []
         starts: list[int] = []
         start = stop = before = 0
         slots = program.slots - program.jumped
@@ -114,7 +114,7 @@ class Calls:
         runs = {to: self._run(section, wanted) for to, wanted in self._wanted.items() if wanted and is_read}
         for step in range(low, high, search.STEP):
             end = min(step + search.STEP, high)
-            for at, after, target in search.calls(program, section, step, end, program.imports):
+            for at, after, target in search.find_calls(program, section, step, end, program.imports):
                 values = None
                 if target in runs:
                     if not start <= at < stop:
@@ -124,18 +124,18 @@ class Calls:
                 found.append((at, target, None if values is None else _agreed(values)))
                 before = after
             if slots:
-                starts += [program.start_of(at) for at in search.loads(program, section, step, end, slots)]
+                starts += [program.start_of(at) for at in search.pointer_loads(program, section, step, end, slots)]
         return found, starts
 
-    def _run(self, section: Section, wanted: tuple[int, ...]) -> Runs:
+    def _run(self, section: MemorySection, wanted: tuple[int, ...]) -> InstructionRuns:
         """Return what reads the runs of a section for some arguments."""
         program, key = self._program, (section.number, wanted)
         if key not in self._runs:
             registers = [program.arguments[number] for number in _tracked(wanted)]
-            self._runs[key] = Runs(program.content(section), section.address, registers, program.loaded)
+            self._runs[key] = InstructionRuns(program.content(section), section.address, registers, program.loaded)
         return self._runs[key]
 
-    def _completed(self, found: list[Site], whole: set[int], unfollowed: int) -> Sites:
+    def _completed(self, found: list[CallSite], whole: set[int], unfollowed: int) -> CallSites:
         """Return the calls with those whose arguments were not read followed from the start of their functions."""
         program = self._program
         inside = {at for at in program.imports if at not in program.slots and program.function_at(at) is not None}
@@ -149,7 +149,7 @@ class Calls:
                 todo[start] = min(rank, todo.get(start, rank))
         ranges = {start: program.function_at(start) for start in todo if start not in inside}
         left = [FOLLOWED, FOLLOWED_LAUNCHES] if self.can_follow() else [0, 0]
-        followed: dict[int, list[Site]] = {}
+        followed: dict[int, list[CallSite]] = {}
         for start in sorted(ranges, key=lambda start: (todo[start], _size(ranges[start]))):
             function = ranges[start]
             if function is None:
@@ -160,20 +160,20 @@ class Calls:
             left[todo[start]] -= _size(function)
             followed[start] = list(self.followed(function))
         if not followed:
-            return Sites(found, unfollowed)
+            return CallSites(found, unfollowed)
         kept = [site for site in found if program.start_of(site[0]) not in followed]
         for sites in followed.values():
             kept += sites
-        return Sites(sorted(kept, key=lambda site: site[0]), unfollowed)
+        return CallSites(sorted(kept, key=lambda site: site[0]), unfollowed)
 
-    def followed(self, function: Function) -> Iterable[Site]:
+    def followed(self, function: MemoryFunction) -> Iterable[CallSite]:
         """Yield the calls of a runtime's functions in one function, by following it from its start."""
         for each in self.calls_of(function):
             if each.target in self._wanted:
                 wanted = self._wanted[each.target]
                 yield each.at, each.target, tuple(each.arguments[number] for number in wanted)
 
-    def calls_of(self, function: Function) -> list[Followed]:
+    def calls_of(self, function: MemoryFunction) -> list[FollowedCall]:
         """Return all calls and jumps out of a function. Raises ImportError without capstone, where that is needed."""
         section = self._program.section_at(function.start)
         if section is None:
@@ -190,16 +190,16 @@ class Calls:
 
         return is_available()
 
-    def _follow(self, code: bytes, start: int) -> list[Followed]:
+    def _follow(self, code: bytes, start: int) -> list[FollowedCall]:
         if self._follower is None:
             if self._program.machine == "aarch64":
-                from fatpack.runtime.evidence.programs.code.a64 import A64
+                from fatpack.runtime.evidence.programs.code.a64 import Aarch64Follower
 
-                self._follower = A64(self._program)
+                self._follower = Aarch64Follower(self._program)
             else:
-                from fatpack.runtime.evidence.programs.code.x86 import X86
+                from fatpack.runtime.evidence.programs.code.x86 import X86Follower
 
-                self._follower = X86(self._program)
+                self._follower = X86Follower(self._program)
         return self._follower.follow(code, start).calls
 
 
@@ -217,5 +217,5 @@ def _tracked(wanted: tuple[int, ...]) -> tuple[int, ...]:
     return _TRACKED if wanted == _NAMED else wanted
 
 
-def _size(function: Function | None) -> int:
+def _size(function: MemoryFunction | None) -> int:
     return 0 if function is None else function.end - function.start

@@ -18,17 +18,17 @@ STACK, FRAME = 1 << 72, 1 << 40
 #: how far below the place where a function finds the stack it may reach
 _DEEPEST = 1 << 36
 
-_MASK = (1 << 64) - 1
+_REGISTER_MASK = (1 << 64) - 1
 
 #: bytes behind an address that a function which is handed it may change
 _HANDED = 64
 
 #: LIMIT: places of the stack that are held, and values that are kept for jumps of one function. Stubs that were not
 #: optimised have some dozen places; functions of some thousand jumps keep less than a tenth of that many values.
-_PLACES, _KEPT = 256, 1 << 20
+_PLACES, _MAX_JUMP_VALUES = 256, 1 << 20
 
 
-class Followed(Record):
+class FollowedCall(Record):
     """A call or jump: where, to which address (None: not known), and what the registers of arguments hold."""
 
     at: int
@@ -36,7 +36,7 @@ class Followed(Record):
     arguments: tuple[int | None, ...]
 
 
-class State:
+class RegisterState:
     """What is held on one way through a function. ``changed`` are the registers that a called function may change."""
 
     def __init__(self, arguments: Sequence[int], changed: Sequence[int], stack: int) -> None:
@@ -46,8 +46,8 @@ class State:
         self._waiting: dict[int, tuple[dict[int, int], dict[int, tuple[int, int]]]] = {}
         self._is_reached = True
         self._frames = 0
-        self._left = _KEPT
-        self.calls: list[Followed] = []
+        self._left = _MAX_JUMP_VALUES
+        self.calls: list[FollowedCall] = []
 
     def arrive(self, at: int) -> None:
         """Take note that an instruction is next: jumps may lead to it too."""
@@ -96,7 +96,9 @@ class State:
         """Take a call, or a jump to another function."""
         held = self.registers
         values = [held.get(number) for number in self._arguments]
-        self.calls.append(Followed(at, target, tuple(None if value and value >= STACK else value for value in values)))
+        self.calls.append(
+            FollowedCall(at, target, tuple(None if value and value >= STACK else value for value in values))
+        )
         if not returns:
             return
         for value in values:
@@ -110,7 +112,7 @@ class State:
         if value is None:
             self.registers.pop(register, None)
         else:
-            self.registers[register] = value if value >= STACK else value & _MASK
+            self.registers[register] = value if value >= STACK else value & _REGISTER_MASK
 
     def get(self, register: int) -> int | None:
         """Return what a register holds."""

@@ -5,24 +5,33 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from fatpack.runtime.evidence.programs.code.state import STACK, State
+from fatpack.runtime.evidence.programs.code.state import STACK, RegisterState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.programs.code.program import LinkedProgram
 
 #: names of a register in its widths, by the number that instructions have for it
 _REGISTERS: dict[str, tuple[int, int]] = {}
-for _number, _letters in enumerate(("a", "c", "d", "b")):
-    _REGISTERS |= {f"r{_letters}x": (_number, 8), f"e{_letters}x": (_number, 4), f"{_letters}x": (_number, 2)}
-    _REGISTERS |= {f"{_letters}l": (_number, 1), f"{_letters}h": (_number, 1)}
-for _number, _name in enumerate(("sp", "bp", "si", "di"), 4):
-    _REGISTERS |= {f"r{_name}": (_number, 8), f"e{_name}": (_number, 4), _name: (_number, 2), f"{_name}l": (_number, 1)}
-for _number in range(8, 16):
+for _operand_number, _letters in enumerate(("a", "c", "d", "b")):
+    _REGISTERS |= {
+        f"r{_letters}x": (_operand_number, 8),
+        f"e{_letters}x": (_operand_number, 4),
+        f"{_letters}x": (_operand_number, 2),
+    }
+    _REGISTERS |= {f"{_letters}l": (_operand_number, 1), f"{_letters}h": (_operand_number, 1)}
+for _operand_number, _name in enumerate(("sp", "bp", "si", "di"), 4):
+    _REGISTERS |= {
+        f"r{_name}": (_operand_number, 8),
+        f"e{_name}": (_operand_number, 4),
+        _name: (_operand_number, 2),
+        f"{_name}l": (_operand_number, 1),
+    }
+for _operand_number in range(8, 16):
     for _suffix, _width in (("", 8), ("d", 4), ("w", 2), ("b", 1)):
-        _REGISTERS[f"r{_number}{_suffix}"] = _number, _width
+        _REGISTERS[f"r{_operand_number}{_suffix}"] = _operand_number, _width
 
 _SP, _BP = 4, 5
 
@@ -33,7 +42,7 @@ _CHANGED, _CHANGED_WINDOWS = (0, 1, 2, 6, 7, 8, 9, 10, 11), (0, 1, 2, 8, 9, 10, 
 _READING = frozenset(("cmp", "test", "nop", "bt", "ucomiss", "ucomisd", "comiss", "comisd", "prefetcht0"))
 
 _WIDTHS = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "xmmword": 16, "ymmword": 32, "zmmword": 64}
-_MEMORY = re.compile(r"(?:(\w+) ptr )?(?:[c-g]s:)?\[([^\]]*)\]")
+_MEMORY_OPERAND = re.compile(r"(?:(\w+) ptr )?(?:[c-g]s:)?\[([^\]]*)\]")
 
 
 def is_available() -> bool:
@@ -45,10 +54,10 @@ def is_available() -> bool:
     return True
 
 
-class X86:
+class X86Follower:
     """Follows functions of one program. Raises ImportError without capstone."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LinkedProgram) -> None:
         import capstone
 
         self._program = program
@@ -56,9 +65,9 @@ class X86:
         self._decoder.skipdata = True
         self._changed = _CHANGED_WINDOWS if program.is_windows else _CHANGED
 
-    def follow(self, code: bytes, start: int) -> State:
+    def follow(self, code: bytes, start: int) -> RegisterState:
         """Return what is found in the code of a function that starts at an address."""
-        state = State(self._program.arguments, self._changed, _SP)
+        state = RegisterState(self._program.arguments, self._changed, _SP)
         state.registers[_SP] -= 8  # the address to return to
         end = start + len(code)
         for address, size, mnemonic, operands in self._decoder.disasm_lite(code, start):
@@ -71,7 +80,7 @@ class X86:
                 self._step(state, address + size, mnemonic, operands)
         return state
 
-    def _jump(self, state: State, place: tuple[int, int, int, int], mnemonic: str, operands: str) -> None:
+    def _jump(self, state: RegisterState, place: tuple[int, int, int, int], mnemonic: str, operands: str) -> None:
         at, size, start, end = place
         target = int(operands, 16) if operands.startswith("0x") else self._value(state, at + size, operands)[1]
         is_call = mnemonic.startswith("call")
@@ -82,7 +91,7 @@ class X86:
         if mnemonic.endswith("jmp"):
             state.leave()
 
-    def _step(self, state: State, after: int, mnemonic: str, operands: str) -> None:
+    def _step(self, state: RegisterState, after: int, mnemonic: str, operands: str) -> None:
         first, _, second = operands.partition(", ")
         if mnemonic in ("push", "pop", "leave"):
             self._stack(state, after, mnemonic, first)
@@ -104,7 +113,7 @@ class X86:
             for number in _implied(mnemonic, operands):
                 state.put(number, None)
 
-    def _stack(self, state: State, after: int, mnemonic: str, operand: str) -> None:
+    def _stack(self, state: RegisterState, after: int, mnemonic: str, operand: str) -> None:
         """Take push, pop and leave."""
         if mnemonic == "push":
             value = self._value(state, after, operand)[1]
@@ -117,7 +126,7 @@ class X86:
         state.move(8)
         self._put(state, after, operand, found)
 
-    def _sum(self, state: State, after: int, mnemonic: str, first: str, second: str) -> None:
+    def _sum(self, state: RegisterState, after: int, mnemonic: str, first: str, second: str) -> None:
         if first == second:
             self._put(state, after, first, 0 if mnemonic == "sub" else None)
             return
@@ -132,7 +141,7 @@ class X86:
             return
         self._put(state, after, first, result)
 
-    def _put(self, state: State, after: int, operand: str, value: int | None) -> None:
+    def _put(self, state: RegisterState, after: int, operand: str, value: int | None) -> None:
         """Store a value in a register or on the stack."""
         known = _REGISTERS.get(operand)
         if known is not None:
@@ -144,7 +153,7 @@ class X86:
             size = _parts(operand)[0]
             state.store(self._address(state, after, operand), size, value)
 
-    def _value(self, state: State, after: int, operand: str) -> tuple[int, int | None]:
+    def _value(self, state: RegisterState, after: int, operand: str) -> tuple[int, int | None]:
         """Return how many bytes an operand has, and its value."""
         known = _REGISTERS.get(operand)
         if known is not None:
@@ -163,7 +172,7 @@ class X86:
         except ValueError:
             return 0, None
 
-    def _address(self, state: State, after: int, operand: str) -> int | None:
+    def _address(self, state: RegisterState, after: int, operand: str) -> int | None:
         """Return the address that an operand in memory stands for."""
         _, registers, displacement = _parts(operand)
         total = displacement
@@ -193,7 +202,7 @@ def _implied(mnemonic: str, operands: str) -> tuple[int, ...]:
 @lru_cache(maxsize=1 << 14)
 def _parts(operand: str) -> tuple[int, tuple[tuple[str, int], ...], int]:
     """Return the size of an operand in memory, its registers with their factors, and its displacement."""
-    match = _MEMORY.search(operand)
+    match = _MEMORY_OPERAND.search(operand)
     if match is None or "fs:" in operand or "gs:" in operand:
         return 0, (("none", 1),), 0
     registers: list[tuple[str, int]] = []

@@ -29,13 +29,17 @@ _ENDS = rb"(?:[\xe8\xe9]....|\xff[\x15\x25]....|\xff[\xd0-\xd7\xe0-\xe7]|\x41\xf
 _MADE: dict[bytes, int] = {}
 _ADDRESS, _LOADED = 16, 17
 
-for _number in range(16):
-    _high, _form = _number >> 3 << 2, (_number & 7) << 3
+for _matched_number in range(16):
+    _high, _form = _matched_number >> 3 << 2, (_matched_number & 7) << 3
     _MADE[bytes((0x48 | _high, 0x8D, _form | 5))] = _ADDRESS
     _MADE[bytes((0x48 | _high, 0x8B, _form | 5))] = _LOADED
     for _source in range(16):
         _MADE[bytes((0x48 | _high | _source >> 3, 0x8B, 0xC0 | _form | _source & 7))] = _source
-        _MADE[bytes((0x48 | _source >> 3 << 2 | _number >> 3, 0x89, 0xC0 | (_source & 7) << 3 | _number & 7))] = _source
+        _MADE[
+            bytes(
+                (0x48 | _source >> 3 << 2 | _matched_number >> 3, 0x89, 0xC0 | (_source & 7) << 3 | _matched_number & 7)
+            )
+        ] = _source
 
 #: LIMIT: runs from one place to a call
 _MOST = 64
@@ -43,7 +47,7 @@ _MOST = 64
 _signed = struct.Struct("<i").unpack_from
 
 
-class Runs:
+class InstructionRuns:
     """Reads runs of a section of code for some registers; ``loaded`` returns what is at an address."""
 
     def __init__(self, code: bytes, base: int, registers: Sequence[int], loaded: Callable[[int], int | None]) -> None:
@@ -179,8 +183,8 @@ def _writes(registers: set[int]) -> bytes:
     return b"|".join(parts)
 
 
-_MEMORY = _operand(_EIGHT)
-_ANY = rb"(?:[\xc0-\xff]|" + _MEMORY + b")"
+_MEMORY_PATTERN = _operand(_EIGHT)
+_ANY = rb"(?:[\xc0-\xff]|" + _MEMORY_PATTERN + b")"
 
 #: push, no operation; jumps if
 _SHORT = rb"\x6a.|[\x50-\x57\x90]|[\x70-\x7f].|\x68....|\x0f[\x80-\x8f]...."
@@ -188,10 +192,10 @@ _SHORT = rb"\x6a.|[\x50-\x57\x90]|[\x70-\x7f].|\x68....|\x0f[\x80-\x8f]...."
 #: compare and test; what writes to memory; registers of vectors
 _PLAIN = (
     rb"[\x39\x3b\x85]" + _ANY,
-    rb"[\x01\x09\x21\x29\x31\x88\x89]" + _MEMORY,
-    rb"\xff(?=[\x30-\x37\x70-\x77\xb0-\xb7])" + _MEMORY,
-    rb"[\x80\x83\xc6]" + _MEMORY + rb".",
-    rb"[\x81\xc7]" + _MEMORY + rb"....",
+    rb"[\x01\x09\x21\x29\x31\x88\x89]" + _MEMORY_PATTERN,
+    rb"\xff(?=[\x30-\x37\x70-\x77\xb0-\xb7])" + _MEMORY_PATTERN,
+    rb"[\x80\x83\xc6]" + _MEMORY_PATTERN + rb".",
+    rb"[\x81\xc7]" + _MEMORY_PATTERN + rb"....",
     rb"\x0f[\x10-\x17\x1f\x28\x29\x2e\x2f\x54-\x5f\x6c-\x6f\x7f\xd6\xef]" + _ANY,
     rb"\x0f\xc6" + _ANY + b".",
     rb"[\x50-\x57]",
