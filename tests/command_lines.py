@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fatpack.cli.commands import load_command
+from fatpack.commands import load_command
 
 
 def parsed(name: str, words: Sequence[str]) -> dict[str, Any]:

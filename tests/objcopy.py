@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.reference import tool
 
-from fatpack import hosts
+from fatpack import binary
 from fatpack.errors import FatpackError, HostError
+from fatpack.io.memory import BytesSource
+from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.pieces import PiecesSource
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
@@ -63,8 +63,8 @@ def _view(path: Path) -> View:
     return BytesSource(path.read_bytes(), path.name).view()
 
 
-def _room(path: Path) -> hosts.Objcopy:
-    return hosts.get_objcopy("elf" if path.read_bytes()[:4] == b"\x7fELF" else "coff")
+def _room(path: Path) -> binary.Objcopy:
+    return binary.get_objcopy("elf" if path.read_bytes()[:4] == b"\x7fELF" else "coff")
 
 
 def _compared(path: Path, options: Sequence[str], ours: Callable[[], list[Piece]]) -> bytes:

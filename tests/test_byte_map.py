@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fatpack.byte_map import fill_gaps
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Label
 
 

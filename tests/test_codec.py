@@ -11,19 +11,19 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack import codec
-from fatpack.codec import lz4_stream
-from fatpack.codec.compress import compress
+from fatpack import codecs
+from fatpack.budget import Budget
+from fatpack.codecs import lz4 as codecs_lz4
+from fatpack.codecs.compress import compress
 from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
-from fatpack.io.budget import Budget
+from fatpack.io.inflated import InflatedSource
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.inflated import InflatedSource
-from fatpack.io.sources.memory import BytesSource
 from fatpack.testing.making import make_view
 
 
 def inflate(data: bytes, method: str, expected: int) -> bytes:
-    return bytes(codec.decompress(make_view(data), method, expected, format="f"))
+    return bytes(codecs.decompress(make_view(data), method, expected, format="f"))
 
 
 @given(st.binary(max_size=5000), st.sampled_from(["zlib", "zstd", "lz4"]))
@@ -91,7 +91,7 @@ def test_no_proportion_is_a_limit_and_a_budget_is(method: str, size: int) -> Non
     packed = compress([bytes(1 << 20)] * (size >> 20), method, size)
     assert inflate(packed, method, size) == bytes(size)
     with pytest.raises(LimitExceeded, match="claim to inflate to"):
-        codec.decompress(view_with(Budget(inflated=size - 1), packed), method, size, format="f")
+        codecs.decompress(view_with(Budget(inflated=size - 1), packed), method, size, format="f")
     if method != "lz4":
         with pytest.raises(BadValue, match="more than 100"):
             inflate(packed, method, 100)
@@ -103,7 +103,7 @@ def test_what_nobody_says_is_drawn_as_it_comes(method: str) -> None:
     view = view_with(Budget(inflated=4 << 20), packed)
     made = 0
     with pytest.raises(LimitExceeded, match="more than is left"):
-        for piece in codec.inflate_pieces(view, method, None, format="f"):
+        for piece in codecs.inflate_pieces(view, method, None, format="f"):
             made += len(piece)
     assert made <= 4 << 20
 
@@ -114,16 +114,16 @@ def test_what_is_inflated_again_counts_once_and_all_streams_count_together() -> 
     view = view_with(Budget(inflated=2 * size), packed * 3)
     streams = [view.slice(number * len(packed), len(packed)) for number in range(3)]
     for stream in (streams[0], streams[1], streams[0], streams[1]):
-        assert codec.decompress(stream, "zstd", size, format="f") == bytes(size)
+        assert codecs.decompress(stream, "zstd", size, format="f") == bytes(size)
     with pytest.raises(LimitExceeded, match=f"claim to inflate to {size}"):
-        codec.decompress(streams[2], "zstd", size, format="f")
+        codecs.decompress(streams[2], "zstd", size, format="f")
 
 
 def test_what_is_inflated_inside_of_what_was_inflated_draws_on_the_same_account() -> None:
     size = 1 << 20
     inner = compress([bytes(size)], "zstd", size)
     source = InflatedSource(len(inner), lambda: inner, present=1, origin=view_with(Budget(inflated=size), b"").source)
-    assert codec.decompress(source.view(), "zstd", size, format="f") == bytes(size)
+    assert codecs.decompress(source.view(), "zstd", size, format="f") == bytes(size)
     assert not source.budget.is_inflatable(1)
 
 
@@ -133,14 +133,14 @@ def test_a_large_lz4_block_comes_out_in_pieces(parts: list[tuple[bytes, int, int
         piece * (count if not kind else 1) + bytes(count * 300 * (kind == 1)) for piece, count, kind in parts
     )
     packed = compress([data], "lz4", len(data))
-    assert b"".join(lz4_stream.inflate_block_pieces(make_view(packed))) == data
+    assert b"".join(codecs_lz4.inflate_block_pieces(make_view(packed))) == data
 
 
 def test_pieces_of_a_large_lz4_block_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(range(256)) * 9000 + bytes(9 << 20) + random.Random(1).randbytes(3 << 20)
     packed = compress([data], "lz4", len(data))
-    monkeypatch.setattr(codec, "LZ4_AT_ONCE", 1 << 20)
-    pieces = list(codec.inflate_pieces(make_view(packed), "lz4", len(data), format="f"))
+    monkeypatch.setattr(codecs, "LZ4_AT_ONCE", 1 << 20)
+    pieces = list(codecs.inflate_pieces(make_view(packed), "lz4", len(data), format="f"))
     assert b"".join(pieces) == data
     assert len(pieces) > 10
     for at in range(0, len(packed), len(packed) // 50):
@@ -164,10 +164,10 @@ def test_unknown_methods_and_levels_are_refused() -> None:
 def test_the_beginning_is_that_of_the_whole(method: str, size: int) -> None:
     data = bytes(range(256)) * 40 + bytes(200_000) + bytes(range(250)) * 10
     packed = lz4.frame.compress(data) if method == "lz4-frame" else compress([data], method, len(data))
-    assert codec.inflate_beginning(make_view(packed), size, method=method, format="f") == data[:size]
+    assert codecs.inflate_beginning(make_view(packed), size, method=method, format="f") == data[:size]
 
 
 def test_a_damaged_beginning_is_a_format_error() -> None:
     for method, packed in (("zstd", bytes(40)), ("lz4", b"\x00\1\0" + bytes(40)), ("zlib", bytes(40))):
         with pytest.raises(BadValue, match=f"{method} stream is damaged"):
-            codec.inflate_beginning(make_view(packed), 64, method=method, format="f")
+            codecs.inflate_beginning(make_view(packed), 64, method=method, format="f")

@@ -8,7 +8,7 @@ import pytest
 
 from fatpack import errors
 from fatpack.errors import BadValue, FatpackError, TargetError, Truncated, UsageError
-from fatpack.outcomes import error_message, exit_code
+from fatpack.exit_codes import error_message, exit_code
 
 
 def test_the_example_of_the_docstring_is_what_is_printed() -> None:

@@ -16,14 +16,14 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile, Selector
-from fatpack.deep import MagicSearcher
+from fatpack.commands.inspect.record import make_file_record
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.layout import MAGIC, layouts_for_order
 from fatpack.io.source import Span
 from fatpack.model import Container
-from fatpack.report.inspection import make_file_record
 from fatpack.scanner import scan
+from fatpack.scanner.carve import MagicSearcher
 from fatpack.testing.making import join_pieces, make_image, make_view
 
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
@@ -126,7 +126,7 @@ def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten
     bomb = join_pieces(offload_binary.write(inner))
     outer = Container("", 3, (make_image(bomb * 400),), Span(0, 0), attrs={"compression": "zlib"})
     program = (
-        "import sys\nfrom fatpack.scanner import scan\nfrom fatpack.io.sources.opening import open_source\n"
+        "import sys\nfrom fatpack.scanner import scan\nfrom fatpack.io.open import open_source\n"
         "list(scan(open_source(sys.argv[1]).view()))\n"
         # Not getrusage's: Linux counts what the parent had when it started this program.
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
@@ -142,7 +142,7 @@ def _env() -> dict[str, str]:
 
 
 def command(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from fatpack.cli import main; sys.exit(main())"
+    program = "import sys; from fatpack.main import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", program, *arguments], cwd=cwd, env=_env(), stderr=subprocess.PIPE, text=True, **options
     )  # type: ignore[call-overload]
@@ -175,7 +175,7 @@ def test_more_images_than_open_files_are_packed(tmp_path: Path) -> None:
     ],
 )
 def test_closed_standard_streams_are_no_traceback(tmp_path: Path, shell: str, code: int) -> None:
-    program = f"{sys.executable} -c 'import sys; from fatpack.cli import main; sys.exit(main())'"
+    program = f"{sys.executable} -c 'import sys; from fatpack.main import main; sys.exit(main())'"
     done = subprocess.run(
         ["sh", "-c", f"{program} {shell.format(four=FOUR)}"], cwd=tmp_path, env=_env(), capture_output=True, text=True
     )
@@ -287,7 +287,7 @@ def test_a_long_name_in_any_script_can_be_written(tmp_path: Path) -> None:
 
 
 def test_one_wide_cell_does_not_widen_every_row() -> None:
-    from fatpack.report.text import align_columns
+    from fatpack.text.text import align_columns
 
     lines = align_columns([["x" * 100_000, "y"], *[["a", "b"]] * 100])
     assert sum(map(len, lines)) < 110_000

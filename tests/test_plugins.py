@@ -14,10 +14,10 @@ from typing import TypeAlias
 import pytest
 from tests.laws.rooms import FIXTURES
 
+from fatpack.binary import CodeSection
 from fatpack.errors import FormatError
-from fatpack.hosts import CodeSection
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Finding, Image, Label, Target, lazy_image
 from fatpack.plugins import CheckedPlugin, problems
 
@@ -43,7 +43,7 @@ def install(folder: Path, points: dict[str, str], modules: dict[str, str] | None
 def toybox(tmp_path: Path) -> Path:
     """Return a folder in which the example is installed."""
     folder = tmp_path / "installed"
-    points = {"fatpack.formats:toybox": "toybox.container", "fatpack.hosts:toychest": "toybox.chest"}
+    points = {"fatpack.formats:toybox": "toybox.container", "fatpack.binary:toychest": "toybox.chest"}
     install(folder, points, name="toybox")
     shutil.copytree(EXAMPLE / "src" / "toybox", folder / "toybox")
     return folder
@@ -293,7 +293,7 @@ PARSE = "def parse(view, at=0): return container.parse(view, at).replace(format=
 )
 def test_a_host_that_fails_breaks_nothing(toybox: Path, part: str) -> None:
     module = f"from toybox.chest import *\nfrom toybox import chest\nDOC, STARTS = chest.DOC, chest.STARTS\n{part}\n"
-    install(toybox, {"fatpack.hosts:plug": "plug"}, {"plug": module})
+    install(toybox, {"fatpack.binary:plug": "plug"}, {"plug": module})
     (toybox / "toybox-1.0.dist-info" / "entry_points.txt").unlink()
     done = fatpack(toybox, "inspect", CHEST)
     assert "Traceback" not in done.stderr

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli import main
+from fatpack.main import main
 
 sys.exit(main())

@@ -28,7 +28,7 @@ class Target(Record):
     ``triple`` and ``arch`` are the stored strings ("" when absent), ``arch`` with its features
     (``gfx90a:sramecc+:xnack-``); ``offload`` is the programming model: cuda, hip, openmp, sycl, none, or
     ``kind 7 (unknown)``. ``spelling`` is the whole target where a format stores it as one string (a bundle ID),
-    else "". Nothing is normalised here: ``fatpack.target`` compares and canonicalises.
+    else "". Nothing is normalised here: ``fatpack.targets`` compares and canonicalises.
     """
 
     triple: str = ""

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.words.literals import BundleType, CirForm, Compression, CompressMode, Producer, SyclbinState
+    from fatpack.literals import BundleType, CirForm, Compression, CompressMode, Producer, SyclbinState
 
 
 class Options(Record):

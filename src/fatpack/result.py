@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.words.printable import escape_html, printable
+from fatpack.words_printable import escape_html, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from tests.runtime.evidence.test_described import evidence_of, openmp_host
 from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
-from fatpack.cli import main
-from fatpack.elf import constants
-from fatpack.elf.file import ElfFile
-from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration_record as record_of
-from fatpack.runtime.evidence.programs.code import x86
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.io.open import open_source
+from fatpack.main import main
+from fatpack.registration.analysis import x86
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SUFFIXES = (".o", ".obj", ".so", ".a", ".exe", ".dll", ".bc", ".wasm")

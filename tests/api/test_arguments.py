@@ -14,8 +14,8 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.api.arguments import OPTION_FIELDS, check_options
-from fatpack.ops.choose import select as selecting
+from fatpack.library.arguments import OPTION_FIELDS, check_options
+from fatpack.selectors import select as selecting
 
 IMAGE = ImageFile(b"x", triple="t")
 TO: Any = io.BytesIO()

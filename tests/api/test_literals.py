@@ -7,18 +7,18 @@ from typing import get_args
 import pytest
 
 import fatpack
-from fatpack.formats.cir.words import FORMS as CIR_FORMS
+from fatpack.commands.pack.pack_formats import FORMATS
+from fatpack.commands.slim.wishes import METHODS as METHODS_OF_SLIM
+from fatpack.commands.slim.wishes import MODES as SLIM_MODES
+from fatpack.commands.slim.wishes import PTX_MODES
+from fatpack.commands.wrap.registration import KINDS
+from fatpack.commands.wrap.run import EMITS
+from fatpack.formats.cir.vocabulary import FORMS as CIR_FORMS
 from fatpack.formats.clang_bundle.layout import METHODS, TYPES
-from fatpack.formats.cuda_fatbin.writing.styles import MODES, PRODUCERS
+from fatpack.formats.cuda_fatbin.styles import MODES, PRODUCERS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
-from fatpack.formats.syclbin.layout import STATES
+from fatpack.formats.syclbin.syclbin_layout import STATES
 from fatpack.images import EXTENSIONS
-from fatpack.ops.pack.formats import FORMATS
-from fatpack.ops.slim.wishes import METHODS as METHODS_OF_SLIM
-from fatpack.ops.slim.wishes import MODES as SLIM_MODES
-from fatpack.ops.slim.wishes import PTX_MODES
-from fatpack.ops.wrap.registration import KINDS
-from fatpack.ops.wrap.wrap import EMITS
 
 TABLES = {
     "BundleType": TYPES,
@@ -42,7 +42,7 @@ TABLES = {
 def test_a_type_lists_the_words_of_its_table(name: str) -> None:
     listed, decided = set(get_args(getattr(fatpack, name))), set(TABLES[name])
     assert listed == decided, (
-        f"src/fatpack/words/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
+        f"src/fatpack/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
     )
 
 
@@ -51,4 +51,4 @@ def test_every_type_is_public_and_every_format_has_its_options() -> None:
     missing = sorted(names - set(fatpack.__all__))
     assert not missing, f"src/fatpack/__init__.py does not offer {missing}"
     unknown = [row.json_name for row in FORMATS.values() if row.json_name not in fatpack.formats.MODULES]
-    assert not unknown, f"ops/pack/formats.py packs {unknown}, and formats.ROOMS has no such format"
+    assert not unknown, f"commands/pack/pack_formats.py packs {unknown}, and formats.ROOMS has no such format"

@@ -84,7 +84,7 @@ def test_results_go_to_other_processes_and_come_back_from_them(tmp_path: Path, m
 
 
 def test_bundles_that_are_inflated_as_they_are_read_can_be_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.io.limits.INFLATED_AT_ONCE", 0)
+    monkeypatch.setattr("fatpack.limits.INFLATED_AT_ONCE", 0)
     with fatpack.open(FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle") as file:
         assert file.images()[0].as_stored.data.source.is_streamed
         again = pickle.loads(pickle.dumps(file.items))

@@ -13,8 +13,8 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.io import limits
-from fatpack.io.sources.streamed import StreamedSource
+from fatpack import limits
+from fatpack.io.streamed import StreamedSource
 
 THREADS = 8
 HOST = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"

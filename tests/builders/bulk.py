@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
 from fatpack.testing.memory import TracedMemory
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import random
 from typing import TYPE_CHECKING
 
 from fatpack.formats import cir
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Target
 from fatpack.testing.making import join_pieces
 

@@ -64,9 +64,9 @@ def make_folder(folder: Path) -> None:
 
 
 def _archive(path: Path, members: Sequence[tuple[str, Path]]) -> None:
-    from fatpack.hosts import archive
-    from fatpack.io.sink import write_file
-    from fatpack.io.sources.opening import open_source
+    from fatpack.binary import archive
+    from fatpack.io.atomic_write import write_file
+    from fatpack.io.open import open_source
 
     write_file(path, archive.build_archive([(name.encode(), open_source(str(file)).view()) for name, file in members]))
 

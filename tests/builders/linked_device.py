@@ -11,10 +11,10 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from fatpack.elf.file import ElfFile, ElfSection
-from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
+from fatpack.binary.elf.file import ElfFile, ElfSection
+from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.opening import open_source
 
 MAGIC = 0xBA55ED50
 

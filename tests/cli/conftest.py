@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 
 class Ran(NamedTuple):

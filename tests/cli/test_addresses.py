@@ -15,7 +15,7 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack.ops.choose.address import format_range, parse_address
+from fatpack.selectors.address import format_range, parse_address
 
 Fatpack = Callable[..., Ran]
 

@@ -59,12 +59,12 @@ def test_archives_per_target_become_one_of_bundles_again(archive: Path, fatpack:
     reference.run("clang-offload-bundler", *unbundle, cwd=archive)
     with library.open(archive / "again.a") as file:
         wanted = [i.data.tobytes() for i in file.images(library.Selector(id=IDS[0]))]
-    from fatpack import hosts
-    from fatpack.io.sources.opening import open_source
+    from fatpack import binary
+    from fatpack.io.open import open_source
     from fatpack.model import Finding
 
     with open_source(archive / "back.a") as source:
-        sites = hosts.get_host("archive").locate(source.view())
+        sites = binary.get_host("archive").locate(source.view())
         assert [site.data.tobytes() for site in sites if not isinstance(site, Finding)] == wanted
 
 

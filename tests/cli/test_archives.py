@@ -17,8 +17,8 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 from tests.reference import run
 
-from fatpack.hosts import archive
-from fatpack.io.sources.memory import BytesSource
+from fatpack.binary import archive
+from fatpack.io.memory import BytesSource
 from fatpack.testing.making import join_pieces
 
 Fatpack = Callable[..., Ran]
@@ -188,7 +188,7 @@ def test_a_member_is_packed_into(fatpack: Fatpack) -> None:
 
 
 def test_an_archive_from_a_pipe_has_members_too(folder: Path, library: Path) -> None:
-    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.cli import main; sys.exit(main())"
+    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "extract", "--arch=sm_80", "-o", "-", "--", "-(fat.o:2)"]
     done = subprocess.run(command, input=library.read_bytes(), capture_output=True, cwd=folder)
     assert (done.returncode, done.stdout) == (0, (folder / "a.cubin").read_bytes())
@@ -247,7 +247,7 @@ def test_members_that_are_images_themselves_are_shown_with_their_kernels(fatpack
 def test_members_that_a_limit_leaves_out_are_reported(
     fatpack: Fatpack, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fatpack.io.limits.CONTAINERS", 1)
+    monkeypatch.setattr("fatpack.limits.CONTAINERS", 1)
     write(folder / "device.a", [(name, (folder / "a.cubin").read_bytes()) for name in ("a.o", "b.o", "c.o")])
     ran = fatpack("inspect", "device.a")
     assert (ran.code, "a.o:" in ran.out, "b.o:" in ran.out) == (3, True, False)

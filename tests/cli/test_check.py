@@ -16,8 +16,8 @@ from tests.builders.policy_files import container, library
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
-from fatpack.report.schemas import schema_text
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 Printed = Callable[..., tuple[int, str]]
 

@@ -19,7 +19,7 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack.findings import CODES
-from fatpack.report.schemas import schema_text
+from fatpack.text.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
 

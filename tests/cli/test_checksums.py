@@ -12,7 +12,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 #: An object whose images are not compressed: a changed byte in one is seen by no other check.
 HOST = FIXTURES / "offload_binary" / "llvm-22-four.bin"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.builders.cir import HOST, SM_80, SM_90
 
-from fatpack.cli import main
-from fatpack.formats.cir.words import FORMS
+from fatpack.formats.cir.vocabulary import FORMS
+from fatpack.main import main
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "cir" / "samples"
 IDS = f"{HOST},{SM_80},{SM_90}"

@@ -13,11 +13,10 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack import codec
+from fatpack import codecs, limits
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.compressed import read
+from fatpack.formats.clang_bundle import compressed
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
-from fatpack.io import limits
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
 from fatpack.testing.making import join_pieces, make_image, make_view
@@ -82,14 +81,14 @@ def with_damage() -> bytes:
 @pytest.mark.usefixtures("bundle")
 def test_the_plain_listing_is_the_table(fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
     inflated: list[int] = []
-    real = codec.inflate_pieces
+    real = codecs.inflate_pieces
 
     def counting(*arguments: object, **options: object) -> object:
         for piece in real(*arguments, **options):  # type: ignore[arg-type]
             inflated.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(read, "inflate_pieces", counting)
+    monkeypatch.setattr(compressed, "inflate_pieces", counting)
     ran = fatpack("inspect", "lib.hipfb")
     assert ran.code == 0
     assert "4 images, zstd (--inflate looks inside)" in ran.out
@@ -195,8 +194,8 @@ def test_the_bundler_inflates_a_stream_once_whatever_is_asked_for(
 ) -> None:
     monkeypatch.setattr(limits, "INFLATED_KEPT", 10_000)
     starts: list[int] = []
-    real = read.inflate_pieces
-    monkeypatch.setattr(read, "inflate_pieces", lambda *words, **more: starts.append(1) or real(*words, **more))
+    real = compressed.inflate_pieces
+    monkeypatch.setattr(compressed, "inflate_pieces", lambda *words, **more: starts.append(1) or real(*words, **more))
     ran = unbundle(fatpack, *reversed(ARCHS))
     assert (ran.code, ran.err) == (0, "")
     for arch, item in zip(ARCHS, images(), strict=True):

@@ -13,13 +13,13 @@ from tests.builders import wheels
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.doctor.facts import CHECKS
-from fatpack.cli import main
+from fatpack.binary.archive import build_archive
+from fatpack.binary.symbols_init import archive_symbols
+from fatpack.commands.doctor.model import CHECKS
 from fatpack.findings import CODES
-from fatpack.hosts.archive import build_archive
-from fatpack.report.schemas import schema_text
-from fatpack.symbols import archive_symbols
+from fatpack.main import main
 from fatpack.testing.making import make_view
+from fatpack.text.schemas import schema_text
 
 Ran = Callable[..., tuple[int, list[str]]]
 
@@ -184,7 +184,7 @@ def test_a_wheel_with_no_record_or_several_is_not_compared_and_that_is_said(
         assert [item.code for item in found.findings] == ["FP3604"]
         assert why in {item.why for item in found.not_verified}
     Path(name).write_bytes(wheels.packed(stored))
-    monkeypatch.setattr("fatpack.answers.doctor.wheels.MAX_RECORD_SIZE", 10)
+    monkeypatch.setattr("fatpack.commands.doctor.package_checksums.MAX_RECORD_SIZE", 10)
     assert odd(name) == ["FP3604"]
 
 

@@ -14,8 +14,8 @@ from tests.laws.rooms import FIXTURES
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 #: As the command is started, and as a program calls it: that one is taken down as usual.
-ENDING = "import sys; from fatpack.cli import main; sys.exit(main())"
-RETURNING = "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+ENDING = "import sys; from fatpack.main import main; sys.exit(main())"
+RETURNING = "import sys; from fatpack.main import main; sys.exit(main(sys.argv[1:]))"
 
 OBJECT = str(FIXTURES / "cuda_fatbin" / "hosts" / "single.o")
 

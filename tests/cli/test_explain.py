@@ -12,9 +12,9 @@ from tests.builders.packages import zipped
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
-from fatpack.report.answers.explain import render_explain
-from fatpack.report.schemas import schema_text
+from fatpack.commands.explain.text import render_explain
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 #: images of a fat binary | arguments | exit code | how the first line goes on
 CASES = [

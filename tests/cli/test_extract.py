@@ -11,8 +11,8 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.hosts import archive
-from fatpack.io.sources.opening import open_source
+from fatpack.binary import archive
+from fatpack.io.open import open_source
 
 Fatpack = Callable[..., Ran]
 

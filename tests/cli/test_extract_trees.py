@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli.many import extracting
+from fatpack.commands.extract import trees
 from fatpack.io.source import View
 
 Fatpack = Callable[..., Ran]
@@ -160,8 +160,8 @@ def test_a_file_that_cannot_be_read_in_one_pass_keeps_no_other_from_its_place(
                 raise OSError(errno.EIO, "Input/output error")
         return scan(view, **options)
 
-    scan = extracting.scan
-    monkeypatch.setattr(extracting, "scan", failing)
+    scan = trees.scan
+    monkeypatch.setattr(trees, "scan", failing)
     ran = fatpack("extract", "t", "-d", "out")
     assert ran.code == 5
     assert ran.err.count("fatpack: error: t/lib/deep/single.o: ") == 1
@@ -172,13 +172,13 @@ def test_a_file_that_cannot_be_read_in_one_pass_keeps_no_other_from_its_place(
 def test_files_that_come_and_go_between_the_passes_move_no_images(
     tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def planned(work: extracting._Extraction) -> None:
+    def planned(work: trees._Extraction) -> None:
         plan(work)
         shutil.copy(SINGLE, "t/a.o")
         Path("t/lib/fat.o").unlink()
 
-    plan = extracting._Extraction.plan
-    monkeypatch.setattr(extracting._Extraction, "plan", planned)
+    plan = trees._Extraction.plan
+    monkeypatch.setattr(trees._Extraction, "plan", planned)
     ran = fatpack("extract", "t", "-d", "out")
     assert ran.code == 5
     assert "fatpack: error: t/a.o: the file changed, or could not be read" in ran.err

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 
-from fatpack.cli.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, load_command
-from fatpack.cli.commands.completion import LINES
-from fatpack.cli.completing.shells import SCRIPTS
-from fatpack.cli.grammar.command import ELSEWHERE, SharedOption
-from fatpack.cli.grammar.examples import EXAMPLES
-from fatpack.cli.limiting import LIMITS
+from fatpack.command_line.command import ELSEWHERE, SharedOption
+from fatpack.command_line.examples import EXAMPLES
+from fatpack.command_line.limiting import LIMITS
+from fatpack.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, load_command
+from fatpack.main.commands_completion import LINES
+from fatpack.main.completion import SCRIPTS
 
 Fatpack = Callable[..., Ran]
 FIXTURES = Path(__file__).parents[1] / "fixtures"

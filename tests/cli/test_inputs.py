@@ -9,10 +9,10 @@ import pytest
 from tests.cli.conftest import Ran
 
 import fatpack as library
+from fatpack.binary import archive
 from fatpack.errors import UsageError
-from fatpack.hosts import archive
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.writing import write_pieces
+from fatpack.io.memory import BytesSource
+from fatpack.io.write import write_pieces
 
 Fatpack = Callable[..., Ran]
 CUBIN = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.report.schemas import schema_text
+from fatpack.text.schemas import schema_text
 from tools import golden
 
 Fatpack = Callable[..., Ran]

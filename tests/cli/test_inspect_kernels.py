@@ -16,9 +16,9 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import images
-from fatpack.images.kernel import KernelNeeds
-from fatpack.report.kernel_text import kernel_table
-from fatpack.report.schemas import schema_text
+from fatpack.commands.inspect.kernel_text import kernel_table
+from fatpack.images.images_kernel import KernelNeeds
+from fatpack.text.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
 NEEDS = FIXTURES / "kernels"
@@ -158,7 +158,7 @@ def test_damaged_metadata_is_a_finding_and_the_names_stay(folder: Path, fatpack:
 def test_the_first_record_is_written_before_the_last_file_is_read(folder: Path) -> None:
     (folder / "first.cubin").write_bytes((NEEDS / "needs.cuda13.0.linked.sm_90.cubin").read_bytes())
     os.mkfifo(folder / "last")
-    program = "import sys; from fatpack.cli import main; sys.exit(main())"
+    program = "import sys; from fatpack.main import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "inspect", "--json", "first.cubin", "last"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -14,7 +14,7 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 FOUR = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
 FATBIN = str(FIXTURES / "cuda_fatbin" / "recorded" / "v130_default.fatbin")
@@ -117,7 +117,7 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("rows", "allowed"), [("csv", {"csv", "_csv"}), ("jsonl", set())])
 def test_only_parquet_takes_pyarrow_and_says_so(rows: str, allowed: set[str]) -> None:
     program = (
-        "import sys\nsys.modules['pyarrow'] = None\nfrom fatpack.cli import main\n"
+        "import sys\nsys.modules['pyarrow'] = None\nfrom fatpack.main import main\n"
         "code = main(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))\nsys.exit(code)"
     )
     command = [sys.executable, "-c", program, "inspect"]

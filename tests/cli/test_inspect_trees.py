@@ -15,9 +15,9 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli.many import summary
-from fatpack.machine import processes
-from fatpack.report.schemas import schema_text
+from fatpack.command_line import trees
+from fatpack.concurrency import processes
+from fatpack.text.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
 
@@ -193,12 +193,12 @@ def test_rows_of_a_folder_are_those_of_its_files(tree: Path, fatpack: Fatpack, o
 
 def test_progress_is_shown_on_a_terminal_alone_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("fatpack.cli.messages.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fatpack.command_line.messages.time.monotonic", lambda: now[0])
     for is_terminal in (False, True):
         shown = io.StringIO()
         monkeypatch.setattr(shown, "isatty", lambda is_terminal=is_terminal: is_terminal)
         monkeypatch.setattr("sys.stderr", shown)
-        meter = summary.FilesProgress()
+        meter = trees.FilesProgress()
         for number in range(5):
             meter(has_code=number % 2 == 0)
             now[0] += 0.6

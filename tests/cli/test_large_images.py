@@ -12,7 +12,7 @@ import pytest
 import zstandard
 from tests.builders import fatbin
 
-from fatpack.io import limits
+from fatpack import limits
 
 #: seconds after which a command hangs: the slowest of them takes three on an idle core
 PATIENCE = 120

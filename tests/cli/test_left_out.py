@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli import run_guarded
+from fatpack.main import run_guarded
 
 
 @pytest.mark.parametrize(

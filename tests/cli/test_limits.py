@@ -11,8 +11,8 @@ from tests.builders.fatbin import cubin, entry, fatbin
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli.limiting import LIMITS
-from fatpack.io import limits
+from fatpack import limits
+from fatpack.command_line.limiting import LIMITS
 
 Fatpack = Callable[..., Ran]
 SOURCES = sorted((Path(__file__).parents[2] / "src" / "fatpack").rglob("*.py"))

@@ -13,8 +13,8 @@ from tests.builders import link_lines
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
-from fatpack.report.schemas import schema_text
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 
 @pytest.fixture(scope="module")

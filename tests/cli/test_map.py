@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run, tool
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 CUDA = str(FIXTURES / "cuda_fatbin" / "hosts" / "single.o")
 FATBIN = str(FIXTURES / "cuda_fatbin" / "v130_size.fatbin")
@@ -297,7 +297,7 @@ def test_a_signal_ends_the_programs_and_leaves_nothing(folder: Path, name: str, 
     text = "open('pid%d' % os.getpid(), 'w').close(); import time; time.sleep(60)"
     words = ["map", CUDA, "-j", jobs, "--replace", "-o", "new.o", *python(text)]
     process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))", *words],
+        [sys.executable, "-c", "import sys; from fatpack.main import main; sys.exit(main(sys.argv[1:]))", *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),  # noqa: PLW1509

@@ -17,9 +17,9 @@ import zstandard
 from tests.cli.conftest import Ran
 
 import fatpack as library
+from fatpack import budget, limits
 from fatpack.errors import LimitExceeded
-from fatpack.io import budget, limits
-from fatpack.io.sources import opening
+from fatpack.io import open
 from fatpack.model import Finding
 
 Fatpack = Callable[..., Ran]
@@ -120,7 +120,7 @@ def test_what_one_thread_allows_its_file_does_not_hold_for_that_of_another(
 ) -> None:
     """One thread stands still while it opens a file it trusts; another opens one that it does not."""
     inside, done = threading.Event(), threading.Event()
-    real = opening._opened
+    real = open._opened
 
     def waiting(data: Any, name: str, *, resting: bool) -> Any:
         if threading.current_thread() is thread:
@@ -128,7 +128,7 @@ def test_what_one_thread_allows_its_file_does_not_hold_for_that_of_another(
             assert done.wait(60)
         return real(data, name, resting=resting)
 
-    monkeypatch.setattr(opening, "_opened", waiting)
+    monkeypatch.setattr(open, "_opened", waiting)
     trusted: list[library.File] = []
     thread = threading.Thread(target=lambda: trusted.append(library.open(zeros, max_inflated=SIZE)))
     thread.start()
@@ -191,7 +191,7 @@ def test_budgets_nest() -> None:
 
 def test_an_error_carries_the_limit(zeros: Path) -> None:
     from fatpack.formats.clang_bundle import parse
-    from fatpack.io.sources.opening import open_source
+    from fatpack.io.open import open_source
 
     with open_source(zeros) as source, pytest.raises(LimitExceeded, match="at most "):
         parse(source.view())

@@ -11,7 +11,7 @@ from tests.builders import elf
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io import limits
+from fatpack import limits
 
 Fatpack = Callable[..., Ran]
 

@@ -13,8 +13,8 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
-from fatpack.hosts import elf
-from fatpack.io.sources.memory import BytesSource
+from fatpack.binary import elf
+from fatpack.io.memory import BytesSource
 
 Fatpack = Callable[..., Ran]
 MODULE = 'module attributes {cir.triple = "nvptx64-nvidia-cuda"} {\n  cir.func @k() {\n    cir.return\n  }\n}\n'

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.formats.cuda_fatbin.writing.styles import DEFAULT_PRODUCER
+from fatpack.formats.cuda_fatbin.styles import DEFAULT_PRODUCER
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80"
@@ -49,7 +49,7 @@ def test_an_input_is_never_the_output(folder: Path, fatpack: Fatpack) -> None:
 
 
 def test_stdout_gets_the_container_and_nothing_else(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    from fatpack.cli import main
+    from fatpack.main import main
 
     assert main(["pack", A, "-o", "x", "-q"]) == 0
     capfdbinary.readouterr()
@@ -97,7 +97,7 @@ def test_an_image_without_a_kind_in_a_host_is_told_of(folder: Path, fatpack: Fat
 
 
 def _words(path: Path) -> str:
-    from fatpack.words.sizes import format_size
+    from fatpack.printable import format_size
 
     return format_size(path.stat().st_size)
 

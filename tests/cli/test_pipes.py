@@ -25,7 +25,7 @@ PACKED = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
     ids=" ".join,
 )
 def test_a_closed_pipe_is_silent_and_exits_141(arguments: list[str], tmp_path: Path) -> None:
-    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.cli import main; sys.exit(main())"
+    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.main import main; sys.exit(main())"
     arguments = [Path(word).name if "/" in word else word for word in arguments]
     (tmp_path / Path(PACKED).name).write_bytes(Path(PACKED).read_bytes())
     command = [sys.executable, "-c", program, *arguments]

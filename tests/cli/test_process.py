@@ -16,16 +16,16 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack import codec
-from fatpack.codec.compress import compress
+from fatpack import codecs
+from fatpack.codecs.compress import compress
+from fatpack.concurrency import threads
 from fatpack.errors import UsageError
-from fatpack.io.sources.opening import open_source
-from fatpack.machine import parallel
-from fatpack.ops.choose import kernel_pattern
-from fatpack.ops.choose.kernel_pattern import KernelPattern
+from fatpack.io.open import open_source
+from fatpack.selectors import kernel_pattern
+from fatpack.selectors.kernel_pattern import KernelPattern
 
 Fatpack = Callable[..., Ran]
-MAIN = "import sys; from fatpack.cli import main; sys.exit(main())"
+MAIN = "import sys; from fatpack.main import main; sys.exit(main())"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -84,9 +84,9 @@ def test_a_codec_without_memory_does_not_call_the_stream_damaged(monkeypatch: py
         read = refuse
 
     packed = open_source(compress([bytes(5000)], "zstd", 5000)).view()
-    monkeypatch.setattr(codec, "_zstd_stream", lambda _: (Refusing(), zstandard.ZstdError))
+    monkeypatch.setattr(codecs, "_zstd_stream", lambda _: (Refusing(), zstandard.ZstdError))
     with pytest.raises(MemoryError):
-        list(codec.inflate_pieces(packed, "zstd", 5000, format="x"))
+        list(codecs.inflate_pieces(packed, "zstd", 5000, format="x"))
     monkeypatch.setattr(zstandard, "ZstdCompressor", refuse)
     with pytest.raises(MemoryError):
         compress([b"abc"], "zstd", 3)
@@ -99,9 +99,9 @@ def test_without_threads_the_work_is_done_all_the_same(monkeypatch: pytest.Monke
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with parallel.ThreadTasks([lambda: 1, lambda: 2], threads=4) as tasks:
+    with threads.ThreadTasks([lambda: 1, lambda: 2], threads=4) as tasks:
         assert list(tasks) == [1, 2]
-    assert list(parallel.read_ahead(iter([1, 2, 3]), 2)) == [1, 2, 3]
+    assert list(threads.read_ahead(iter([1, 2, 3]), 2)) == [1, 2, 3]
 
 
 #: What is told of it is more than stdout holds back: the rest is still to be written when the command fails.

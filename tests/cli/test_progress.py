@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli.test_terminal import on_terminal, piped
 
-from fatpack.cli import messages
-from fatpack.cli.messages import CopyProgress, StatusLine, WaitStatus, print_stderr
+from fatpack.command_line import messages
+from fatpack.command_line.messages import CopyProgress, StatusLine, WaitStatus, print_stderr
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
@@ -19,7 +19,7 @@ FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
 #: Work that takes as long as it takes until the line was seen, which is at once.
 SLOW = """
 import sys, time
-from fatpack.cli import main, messages, show
+from fatpack.main import main, messages, show
 messages.StatusLine.PATIENCE = 0.01
 seen = []
 put = messages.StatusLine.show

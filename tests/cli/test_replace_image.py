@@ -9,7 +9,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 HIP = str(FIXTURES / "elf" / "clang-22-hip.o")
 CUDA = str(FIXTURES / "cuda_fatbin" / "hosts" / "single.o")

@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_read_a_second_time_is_told(
     def fails(*_: object) -> None:
         raise OSError(5, "Input/output error", "a.cubin")
 
-    monkeypatch.setattr("fatpack.report.pictures.regions.file_regions", fails)
+    monkeypatch.setattr("fatpack.commands.report.byte_regions.file_regions", fails)
     done = fatpack("report", "a.cubin", "-o", "-")
     assert done.code == 5
     assert "There is no byte map: a.cubin: Input/output error" in done.out

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
-from fatpack.report.schemas import schema_text
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 
+from fatpack.concurrency import signals
 from fatpack.io import abandoned
-from fatpack.machine import interruption
 
 #: The command line, in which a write to a file takes one byte, says so on stdout, and waits for the signal.
 SLOW = """
@@ -27,7 +27,7 @@ def slow(fd, data):
         time.sleep(30 if not {linger} else 0.05)
     return size
 os.write = slow
-from fatpack.cli import main
+from fatpack.main import main
 sys.exit(main(sys.argv[1:]))
 """
 PACK = ["pack", "--image=file=k.ptx,triple=t", "-o", "out.bin"]
@@ -86,7 +86,7 @@ def test_threads_that_write_stop_too(folder: Path) -> None:
     text = os.urandom(3 << 20).hex().encode()
     Path("big.ptx").write_bytes(b".version 8.0\n.target sm_80\n.address_size 64\n// " + text)
     images = [f"--image=file=big.ptx,check=no,arch=compute_{arch}" for arch in (75, 80, 90)]
-    packing = [sys.executable, "-c", "import sys; from fatpack.cli import main; sys.exit(main())", "pack", *images]
+    packing = [sys.executable, "-c", "import sys; from fatpack.main import main; sys.exit(main())", "pack", *images]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     options = ["--format=fatbin", "-o", "x.fatbin", "-q", "--force"]
     assert subprocess.run([*packing, *options], env=environment).returncode == 0
@@ -110,14 +110,14 @@ def test_an_ignored_hangup_stays_ignored(folder: Path) -> None:
 
 def test_handlers_are_there_only_while_a_command_runs() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with interruption.SignalHandlers():
+    with signals.SignalHandlers():
         assert signal.getsignal(signal.SIGTERM) != before
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            interruption.raise_if_interrupted()
+            signals.raise_if_interrupted()
     assert signal.getsignal(signal.SIGTERM) == before
-    interruption.raise_if_interrupted()
+    signals.raise_if_interrupted()
 
 
 def test_what_a_killed_run_left_is_named_and_stays(folder: Path, fatpack: Callable[..., Ran]) -> None:

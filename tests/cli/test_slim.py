@@ -12,8 +12,8 @@ from tests.builders.fatbin import of_words
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack.cli import main
-from fatpack.report.schemas import schema_text
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 #: an object of nvcc with fat binaries
 OBJECT = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"

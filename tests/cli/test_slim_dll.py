@@ -11,7 +11,7 @@ from tests.builders import linked_pe
 from tests.builders.fatbin import of_words
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 
 def _image(**options: bytes) -> linked_pe.Image:
@@ -41,7 +41,7 @@ def test_a_proof_leaves_no_words_of_other_libraries_behind(tmp_path: Path) -> No
     command = [
         sys.executable,
         "-c",
-        "from fatpack.cli import main; main()",
+        "from fatpack.main import main; main()",
         "slim",
         "--verify",
         str(before),

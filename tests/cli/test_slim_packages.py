@@ -17,11 +17,11 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack import proof
-from fatpack.cli import main
 from fatpack.io.source import View
+from fatpack.main import main
 from fatpack.proof.verdict import ProofResult
-from fatpack.report.schemas import schema_text
 from fatpack.testing.making import make_view
+from fatpack.text.schemas import schema_text
 
 NAME = "demo-1.5-py3-none-any.whl"
 FILES = {

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from fatpack.cli.commands.targets import SCHEMA, WIDTH, command
+from fatpack.commands.targets.command import SCHEMA, WIDTH, command
 from fatpack.errors import TargetError, UsageError
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.targets.vocabulary import load_vocabulary
 
 
 def invoke(*arguments: str) -> Result:

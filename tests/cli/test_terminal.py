@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli import main
-from fatpack.cli.commands import COMMANDS
+from fatpack.commands import COMMANDS
+from fatpack.main import main
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-MAIN = "import sys; from fatpack.cli import main; sys.exit(main())"
+MAIN = "import sys; from fatpack.main import main; sys.exit(main())"
 FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.builders.http_server import Server, serving
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")

@@ -19,7 +19,7 @@ import sys
 with open({log!r}, "a") as log:
     log.write(sys.argv[0].rpartition("/")[2] + "\\n")
 sys.path[:] = {path!r}
-from fatpack.cli import main
+from fatpack.main import main
 
 sys.exit(main())
 """

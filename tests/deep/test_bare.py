@@ -13,12 +13,11 @@ from tests.builders.device_elf import device_elf
 from tests.laws.rooms import FIXTURES, host_fixtures
 from tests.reference import run
 
-from fatpack.cli import main
-from fatpack.deep import bare
 from fatpack.images.spirv import extent
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
+from fatpack.main import main
 from fatpack.model import Finding
-from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner import FoundContainer, bare_images, scan
 
 CUBIN = (FIXTURES / "triton" / "sm_90" / "sum_kernel.cubin").read_bytes()
 CODE_OBJECT = (FIXTURES / "triton" / "gfx942" / "sum_kernel.hsaco").read_bytes()
@@ -41,7 +40,9 @@ def found(data: bytes, *, deep: bool = True) -> list[FoundContainer]:
 
 def placed(data: bytes) -> list[tuple[int, bytes]]:
     """Return the offset and the bytes of all bare images of a file."""
-    return [(item.span.start, item.images[0].data.tobytes()) for item in found(data) if item.format == bare.FORMAT]
+    return [
+        (item.span.start, item.images[0].data.tobytes()) for item in found(data) if item.format == bare_images.FORMAT
+    ]
 
 
 def host(*sections: tuple[str, bytes]) -> bytes:

@@ -10,12 +10,12 @@ import zstandard
 from tests.builders import archive, elf, fatbin, pe
 from tests.laws.rooms import FIXTURES
 
-from fatpack.deep.cut import is_truncated
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
-from fatpack.scanner.visit import SEARCH_SECTIONS, start_scan
-from fatpack.scanner.walk import scan_limited
+from fatpack.scanner.context import SEARCH_SECTIONS, start_scan
+from fatpack.scanner.scan_host import scan_limited
+from fatpack.scanner.truncated import is_truncated
 
 CUBINS = [fatbin.cubin(sm, code=bytes(400)) for sm in (80, 90, 100)]
 FATBIN = fatbin.fatbin(*(fatbin.entry(data, sm=sm) for data, sm in zip(CUBINS, (80, 90, 100), strict=True)))

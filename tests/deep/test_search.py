@@ -8,11 +8,11 @@ import pytest
 from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
 
-from fatpack import deep, formats
+from fatpack import formats
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Finding, Image, Target
-from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner import FoundContainer, carve, scan
 
 BUNDLE = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 COMPRESSED = (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()
@@ -87,7 +87,7 @@ def test_a_damaged_container_is_none_here() -> None:
 
 
 def test_a_file_full_of_false_hits_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deep, "_FALSE_HITS", 10)
+    monkeypatch.setattr(carve, "_FALSE_HITS", 10)
     items = list(scan(BytesSource(an_elf(b"CCOB" * 11 + BUNDLE)).view(), deep=True))
     assert [item.code for item in items if isinstance(item, Finding)] == ["FP1005"]
     assert [item for item in items if isinstance(item, FoundContainer)] == []
@@ -95,7 +95,7 @@ def test_a_file_full_of_false_hits_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sections_are_told_by_position() -> None:
-    sections = deep.SectionIndex([(50, 60, "b", 2), (10, 20, "a", 1), (60, 61, "", 3)])
+    sections = carve.SectionIndex([(50, 60, "b", 2), (10, 20, "a", 1), (60, 61, "", 3)])
     assert [sections.at(place) for place in (9, 10, 19, 20, 55, 60, 61)] == [
         (None, None),
         ("a", 1),
@@ -114,15 +114,15 @@ PARTS = [*formats.MAGICS, b"__CLANG_OFFLOAD_BUNDLE", b"__", b"PAK", b"P\xedU", b
 @pytest.mark.parametrize("words", ["one word", "none"])
 def test_the_next_magic_is_the_first_of_all(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if words == "none":
-        monkeypatch.setattr(deep, "_WORDS", None)
-    monkeypatch.setattr(deep, "_FIRST_BLOCK", 64)
-    assert deep._words([b"abc", b"bca"]) is None
+        monkeypatch.setattr(carve, "_WORDS", None)
+    monkeypatch.setattr(carve, "_FIRST_BLOCK", 64)
+    assert carve._words([b"abc", b"bca"]) is None
     found = 0
     for seed in range(200):
         chosen = random.Random(seed)
         data = b"".join(chosen.choices(PARTS, k=chosen.randrange(1, 40)))
         magics = list(formats.MAGICS)[: chosen.randrange(1, len(formats.MAGICS) + 1)]
-        search, at, step = deep.MagicSearcher(BytesSource(data).view(), magics), 0, chosen.choice((1, 4, 30))
+        search, at, step = carve.MagicSearcher(BytesSource(data).view(), magics), 0, chosen.choice((1, 4, 30))
         while at < len(data):
             expected = min((place for magic in magics if (place := data.find(magic, at)) >= 0), default=len(data))
             assert search.after(at) == expected

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.builders.kpack_site import sound
 
-from fatpack.cli import main
-from fatpack.cli.commands.answering.check_kpack import VARIABLES
+from fatpack.commands.check_kpack.command import VARIABLES
 from fatpack.findings import CODES
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "check-kpack.md").read_text()
 COMMANDS = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

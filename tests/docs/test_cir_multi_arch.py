@@ -15,7 +15,7 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "cir-multi-arch.md").read_text()
 CUDA, HIP = PAGE.split("## The same for HIP")

@@ -14,9 +14,9 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import tool
 
 import fatpack
-from fatpack.cli import main
-from fatpack.cli.commands import COMMANDS, load_command
-from fatpack.cli.tools import find_stand_in
+from fatpack.commands import COMMANDS, load_command
+from fatpack.main import main
+from fatpack.tools import find_stand_in
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

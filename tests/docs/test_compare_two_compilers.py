@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.reference import LLVM19, llvm_tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "compare-two-compilers.md").read_text(encoding="utf-8")
 

@@ -13,7 +13,7 @@ from tests.builders import wheels as build
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "compare-two-releases.md"
 

@@ -12,7 +12,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "compile-what-is-in-a-file.md"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.reference import tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "device-link.md"
 

@@ -13,8 +13,8 @@ from tests.builders.packages import zipped
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.answers.policy.config import builtin_presets, read_policy_file
-from fatpack.cli import main
+from fatpack.commands.check.config import builtin_presets, read_policy_file
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "fail-a-build.md").read_text()
 COMMANDS = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -78,8 +78,8 @@ def test_wrong_arguments_are_errors(wheel: None) -> None:
 
 
 def test_presets_can_be_meant_and_name_their_sources() -> None:
-    from fatpack.answers.policy.config import all_presets
-    from fatpack.answers.policy.requirements import parse_requirements
+    from fatpack.commands.check.config import all_presets
+    from fatpack.commands.check.policy import parse_requirements
 
     for preset in builtin_presets():
         assert parse_requirements([f"@{preset.name}"], all_presets(None))

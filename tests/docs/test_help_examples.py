@@ -13,7 +13,7 @@ from tests.builders import wheels
 from tests.builders.cir import HOST, SM_80, SM_90, combined
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 README = Path(__file__).parents[2] / "README.md"
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
@@ -50,9 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path(name).write_bytes(data)
     Path("demo-1.5-py3-none-any.whl").write_bytes(data)
     Path("k.cir").write_bytes(combined((MODULE, HOST), (MODULE, SM_80), (MODULE, SM_90)))
-    from fatpack.hosts import archive
-    from fatpack.io.sources.opening import open_source
-    from fatpack.io.writing import write_pieces
+    from fatpack.binary import archive
+    from fatpack.io.open import open_source
+    from fatpack.io.write import write_pieces
 
     for name in ("lib.a", "lib/libx.a"):
         with open_source("fat.o") as source, open(name, "wb") as output:

@@ -10,7 +10,7 @@ import pytest
 from tests.builders.elf import Elf, Section
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "kernel-caches.md").read_text(encoding="utf-8")
 CACHE = FIXTURES / "triton"

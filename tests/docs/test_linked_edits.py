@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "linked-edits.md"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import packages as build
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "look-into-packages.md"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests import reference
 
-from fatpack.cli.commands import COMMANDS, load_command
-from fatpack.cli.grammar.examples import EXAMPLES
-from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.offered import option_spellings
-from fatpack.cli.tools.versions import FOLLOWED
+from fatpack.command_line.examples import EXAMPLES
+from fatpack.commands import COMMANDS, load_command
+from fatpack.tools import TOOLS
+from fatpack.tools.command import option_spellings
+from fatpack.tools.versions import FOLLOWED
 
 FOLDER = Path(__file__).parents[2] / "share" / "man" / "man1"
 PAGES = sorted(FOLDER.glob("*.1"))

@@ -11,8 +11,8 @@ import pytest
 from tests.builders.pipeline import Unit
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
 from fatpack.findings import CODES
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "missing-kernel.md"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.builders import offered
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "no-kernel-image.md").read_text()
 COMMANDS = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 
-from fatpack.cli.placing.telling import NVCC as NVCC_LINES
+from fatpack.tools.install.messages import NVCC as NVCC_LINES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "put-in-place.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "fatpack"
     program.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom fatpack.cli import main\nsys.exit(main())\n"
+        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom fatpack.main import main\nsys.exit(main())\n"
     )
     program.chmod(0o755)
     (tmp_path / "k.cu").write_text(KERNEL)

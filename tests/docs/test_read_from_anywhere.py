@@ -16,7 +16,7 @@ from tests.builders.http_server import Server, serving
 from tests.builders.s3_server import storing
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "read-from-anywhere.md"
 LIBRARY = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "replace-one-image.md"
 

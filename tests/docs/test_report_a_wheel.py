@@ -11,7 +11,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "report-a-wheel.md").read_text(encoding="utf-8")
 CUBINS = FIXTURES / "cuda" / "cubin"

@@ -15,7 +15,7 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rows.md").read_text(encoding="utf-8")
 CUBINS = FIXTURES / "cuda" / "cubin"

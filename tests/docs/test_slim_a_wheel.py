@@ -15,7 +15,7 @@ from tests.builders import wheels as build
 from tests.laws.rooms import FIXTURES
 from tests.reference import package
 
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "slim-a-wheel.md"
 

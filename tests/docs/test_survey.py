@@ -13,7 +13,7 @@ from tests.command_lines import parsed
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "survey.md").read_text(encoding="utf-8")
 CUBINS = FIXTURES / "cuda" / "cubin"

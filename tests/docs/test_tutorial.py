@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.reference import package, tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"

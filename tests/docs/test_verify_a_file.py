@@ -10,8 +10,8 @@ import pytest
 from tests.builders import wheels
 from tests.laws.rooms import FIXTURES
 
-from fatpack.answers.doctor.known import known_bugs
-from fatpack.cli import main
+from fatpack.commands.doctor.known import known_bugs
+from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "verify-a-file.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "wrap-without-a-compiler.md"

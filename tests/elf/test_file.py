@@ -6,11 +6,10 @@ import pytest
 from tests.builders import elf as build
 from tests.laws.rooms import FIXTURES
 
-from fatpack.elf import constants, file
-from fatpack.elf.file import ElfFile
+from fatpack import limits
+from fatpack.binary.elf import constants, detect, file
+from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
-from fatpack.hosts.elf import detect
-from fatpack.io import limits
 
 
 def opened(data: bytes) -> ElfFile:

@@ -7,11 +7,10 @@ import struct
 import pytest
 from tests.builders.device_elf import NOBITS, device_elf, symbol
 
-from fatpack import images
-from fatpack.elf import header
+from fatpack import images, limits
+from fatpack.binary.elf import quick_header
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 SHAPES = [(64, "<"), (64, ">"), (32, "<"), (32, ">")]
 KERNEL = [(b"kern.kd", 0x11, 0, 1)]
@@ -171,5 +170,5 @@ def test_names_that_are_no_utf8_become_escapes():
 def test_programs_and_libraries_are_linked(bits, order, type, expected):
     data = bytearray(device_elf(62, bits=bits, order=order, sections=[(1, b"code")]))
     struct.pack_into(order + "H", data, 16, type)
-    assert header.is_linked(BytesSource(bytes(data)).view()) is expected
-    assert header.read_file_type(BytesSource(bytes(data[:40])).view()) is None
+    assert quick_header.is_linked(BytesSource(bytes(data)).view()) is expected
+    assert quick_header.read_file_type(BytesSource(bytes(data[:40])).view()) is None

@@ -7,8 +7,8 @@ import io
 import pytest
 from tests.builders import elf as build
 
-from fatpack.elf.file import ElfFile
-from fatpack.elf.layout import elf_layouts
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.layout import elf_layouts
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from tests.builders.device_elf import device_elf
 
-from fatpack.elf import table
-from fatpack.elf.header import SYMTAB
-from fatpack.elf.sections import DeviceElfSections
-from fatpack.elf.symbols import ElfSymbolTable
+from fatpack.binary.elf import table
+from fatpack.binary.elf.device_elf import DeviceElfSections
+from fatpack.binary.elf.quick_header import SYMTAB
+from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, LimitExceeded
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -58,8 +58,8 @@ def test_the_name_that_is_outside_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_names_that_share_one_string_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.io.limits.STRING_FLOOR", 5000)
-    monkeypatch.setattr("fatpack.io.limits.STRING_RATIO", 1)
+    monkeypatch.setattr("fatpack.limits.STRING_FLOOR", 5000)
+    monkeypatch.setattr("fatpack.limits.STRING_RATIO", 1)
     stored = b"n" * 3000 + b"\0"
     assert len(names(stored).take([0], 0)[0]) == 3000
     with pytest.raises(LimitExceeded, match="far longer than the image"):
@@ -79,7 +79,7 @@ def test_places_of_symbols_are_those_of_each() -> None:
 @pytest.mark.parametrize("way", ["bulk", "other order", "large"])
 def test_defined_symbols_are_those_of_a_walk(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By columns, as for nearly all images, and row by row where that cannot be."""
-    monkeypatch.setattr("fatpack.elf.symbols._FEW", 0)
+    monkeypatch.setattr("fatpack.binary.elf.symbols._FEW", 0)
     if way == "other order":
         monkeypatch.setattr("sys.byteorder", "big")
     elif way == "large":

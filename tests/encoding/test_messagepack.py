@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from fatpack.encoding.messagepack import MessagePackReader
+from fatpack.codecs.messagepack import MessagePackReader
 from fatpack.errors import BadValue, FormatError, Truncated
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 START = 0x40
 

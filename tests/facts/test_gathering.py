@@ -12,12 +12,12 @@ from tests.builders.packages import zipped
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli.show import open_argument
-from fatpack.facts.columns import ImageRow, KernelRow
-from fatpack.facts.gathering import read_paths
-from fatpack.facts.options import RowOptions
-from fatpack.machine import processes
-from fatpack.trees.leaves import SkipCounts
+from fatpack.commands.inspect.run import open_argument
+from fatpack.concurrency import processes
+from fatpack.inputs.files import SkipCounts
+from fatpack.tabular.columns import ImageRow, KernelRow
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_many import read_paths
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
 SINGLE = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"

@@ -14,14 +14,14 @@ from tests.builders.policy_files import library
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.facts.columns import MEANING, TABLES, ImageRow, KernelRow
-from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import read_rows
-from fatpack.formats.cuda_fatbin.reading import regular
-from fatpack.io import limits
-from fatpack.io.sources.opening import open_source
-from fatpack.outcomes import exit_code_for_findings
-from fatpack.report.inspection import InspectOptions, make_file_record
+from fatpack import limits
+from fatpack.commands.inspect.record import InspectOptions, make_file_record
+from fatpack.exit_codes import exit_code_for_findings
+from fatpack.formats.cuda_fatbin import fast_path
+from fatpack.io.open import open_source
+from fatpack.tabular.columns import MEANING, TABLES, ImageRow, KernelRow
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_file import read_rows
 
 FILES = sorted(
     path
@@ -126,7 +126,7 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing inflates nothing that its container names")
 
-    monkeypatch.setattr("fatpack.facts.contents.inflate_image", refuse)
+    monkeypatch.setattr("fatpack.tabular.contents.inflate_image", refuse)
     assert list(fatpack.rows(path)) == rows
     with pytest.raises(AssertionError):
         list(fatpack.rows(path, kernels=True))
@@ -135,13 +135,13 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_listing_makes_no_records_of_cubins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A library has thousands of entries, and what is made of their headers on demand takes as long as listing them."""
     asked = []
-    made = regular._parts
+    made = fast_path._parts
 
     def noted(*values: Any) -> Any:
         asked.append(values)
         return made(*values)
 
-    monkeypatch.setattr(regular, "_parts", noted)
+    monkeypatch.setattr(fast_path, "_parts", noted)
     cubins = tmp_path / "cubins.so"
     cubins.write_bytes(library("80 90", "90a 100f"))
     assert [row.offset for row in fatpack.rows(cubins) if row.row == "image" and row.offset]
@@ -178,7 +178,7 @@ def test_a_file_that_ends_while_it_is_read_keeps_the_rows_before(tmp_path: Path)
 
 def test_images_that_share_their_bytes_are_hashed_once_and_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     data = FOUR.read_bytes()
-    monkeypatch.setattr("fatpack.io.limits.INFLATED", 12)
+    monkeypatch.setattr("fatpack.limits.INFLATED", 12)
     *images, last = fatpack.rows(data, digests=True)
     assert [row.sha256 is None for row in images] != [False] * len(images)
     assert "FP1005" in last.findings

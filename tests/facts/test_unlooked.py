@@ -12,15 +12,15 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
-from fatpack.facts.columns import ImageRow
-from fatpack.facts.gathering import read_paths
-from fatpack.facts.noted import FindingSummary
-from fatpack.facts.options import RowOptions
-from fatpack.facts.unlooked import NOT_READ, REASONS, CompletenessCheck, Skipped
 from fatpack.findings import CODES, finding
+from fatpack.inputs.files import SkipCounts
 from fatpack.io.source import Span
-from fatpack.trees.leaves import SkipCounts
+from fatpack.main import main
+from fatpack.tabular.columns import ImageRow
+from fatpack.tabular.noted import FindingSummary
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_many import read_paths
+from fatpack.tabular.skipped import NOT_READ, REASONS, CompletenessCheck, Skipped
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
 
@@ -46,14 +46,14 @@ def test_each_reason_is_counted(folder: Path) -> None:
 
 
 def test_what_must_not_be_read_and_what_vanished_are_rows_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fatpack.trees import leaves
+    from fatpack.inputs import files
 
     def refusing(path: str, **_: object) -> object:
         raise (
             PermissionError(13, "Permission denied", path) if path.endswith("fat.o") else FileNotFoundError(2, "", path)
         )
 
-    monkeypatch.setattr(leaves, "open_source", refusing)
+    monkeypatch.setattr(files, "open_source", refusing)
     rows = read_paths([folder], RowOptions())
     found = list(rows)
     end = CompletenessCheck()

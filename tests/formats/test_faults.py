@@ -6,7 +6,7 @@ import pytest
 
 from fatpack import formats
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError
-from fatpack.formats.faults import ErrorFactory
+from fatpack.formats.diagnostics import ErrorFactory
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
 from fatpack.testing.making import make_image, make_view

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from tests.builders import coff
 from tests.objcopy import joined
 
-from fatpack import hosts
+from fatpack import binary, limits
+from fatpack.binary.new_file import PieceList, check_filler_size
 from fatpack.errors import HostError, Truncated
-from fatpack.hosts.assembly import PieceList, check_filler_size
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.testing.memory import TracedMemory
 
 OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
@@ -67,7 +66,7 @@ def test_far_more_filler_than_there_is_to_a_file_is_refused() -> None:
     file.fill(limits.FILLER)
     file.put([b"x"])
     for end in (file.at + 1, 1 << 60):
-        with pytest.raises(HostError, match=r"would be put into a file of 200 bytes; .*raise fatpack.io.limits.FILLER"):
+        with pytest.raises(HostError, match=r"would be put into a file of 200 bytes; .*raise fatpack.limits.FILLER"):
             file.fill(end)
     check_filler_size(2 * limits.FILLER, BytesSource(mmap(-1, limits.FILLER)).view())
 
@@ -78,10 +77,10 @@ def test_uninitialised_data_of_coff_objects_cannot_make_the_file_huge() -> None:
         data = data[:36] + struct.pack("<II", size, 0) + data[44:]
         view = BytesSource(data).view()
         if is_fine:
-            assert sum(map(len, hosts.get_objcopy("coff").add_sections(view, []))) > limits.FILLER
+            assert sum(map(len, binary.get_objcopy("coff").add_sections(view, []))) > limits.FILLER
             continue
         with pytest.raises(HostError, match="would be put into a file of"):
-            hosts.get_objcopy("coff").add_sections(view, [])
+            binary.get_objcopy("coff").add_sections(view, [])
 
 
 def test_what_is_not_there_is_noticed() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.elf import layout
-from fatpack.hosts.coff_records import CoffSection, section_header_layout
+from fatpack.binary.coff.layout import CoffSection, section_header_layout
+from fatpack.binary.elf import layout
 
 
 @pytest.mark.parametrize("bits", [32, 64])

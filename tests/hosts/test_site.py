@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack import hosts
+from fatpack import binary
 from fatpack.errors import HostError
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 
 def test_a_place_without_a_number_cannot_be_edited_by_it() -> None:
     data = BytesSource(b"code", "host").view()
-    assert hosts.CodeSection(data, index=3).number == 3
+    assert binary.CodeSection(data, index=3).number == 3
     with pytest.raises(HostError, match="no number in a table of the host") as caught:
-        _ = hosts.CodeSection(data).number
+        _ = binary.CodeSection(data).number
     assert caught.value.chain == ("host",)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.builders import coff, elf, pe
 
-from fatpack import hosts
-from fatpack.hosts.usual import is_known_section, may_hold_anything, section_name_stem, split_sections
-from fatpack.io.sources.memory import BytesSource
+from fatpack import binary
+from fatpack.binary.known_sections import is_known_section, may_hold_anything, section_name_stem, split_sections
+from fatpack.io.memory import BytesSource
 
 
 @pytest.mark.parametrize(
@@ -44,23 +44,23 @@ def test_elf_files_are_divided_as_their_rows_are() -> None:
         made.add(name, b"x" * 40)
     data = made.build()
     view = BytesSource(data).view()
-    division = hosts.divided_sections("elf", view)
-    assert division == split_sections(hosts.sections("elf", view))
+    division = binary.divided_sections("elf", view)
+    assert division == split_sections(binary.sections("elf", view))
     assert division.open == {".text": (2, 80), ".rodata": (1, 40), ".data": (1, 40)}
     assert len(division.unusual) == 2
-    behind = hosts.divided_sections("elf", BytesSource(data + b"behind").view())
+    behind = binary.divided_sections("elf", BytesSource(data + b"behind").view())
     assert list(behind.unusual) == [*division.unusual, (len(view), len(view) + 6)]
 
 
 def test_windows_files_are_divided_too() -> None:
     for host, build, section in (("coff", coff.build, coff.Section), ("pe", pe.build, pe.Section)):
         view = BytesSource(build([section(b".text", b"x" * 64), section(b".mine", b"x" * 64)])).view()
-        division = hosts.divided_sections(host, view)
+        division = binary.divided_sections(host, view)
         assert division.open[".text"][0] == 1
         start, end = division.unusual[0]
         assert view.read(start, end - start).startswith(b"x" * 64)
 
 
 def test_a_damaged_host_gives_what_can_be_read() -> None:
-    assert hosts.divided_sections("elf", BytesSource(b"\x7fELF\2\1").view()).unusual == []
-    assert hosts.divided_sections("archive", BytesSource(b"!<arch>\n").view()).unusual == []
+    assert binary.divided_sections("elf", BytesSource(b"\x7fELF\2\1").view()).unusual == []
+    assert binary.divided_sections("archive", BytesSource(b"!<arch>\n").view()).unusual == []

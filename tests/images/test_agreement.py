@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fatpack.images import ImageInfo
-from fatpack.images.agreement import mismatch_findings
+from fatpack.images.container_mismatch import mismatch_findings
 from fatpack.model import Target
 from fatpack.testing.making import make_image
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from fatpack import images
-from fatpack.elf.header import NOBITS
-from fatpack.elf.sections import DeviceElfSections
+from fatpack.binary.elf.device_elf import DeviceElfSections
+from fatpack.binary.elf.quick_header import NOBITS
 from fatpack.errors import FatpackError
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 KERNELS = Path(__file__).parents[1] / "fixtures" / "kernels"
 

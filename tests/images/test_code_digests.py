@@ -10,10 +10,10 @@ from tests.reference import run, tool
 
 from fatpack import images
 from fatpack.errors import FormatError
-from fatpack.images.code import digest_parts, digest_with_calls, digest_with_needs, strip_unit_suffix
-from fatpack.images.kernel import KernelNeeds
-from fatpack.images.nvidia import ptx_digest
-from fatpack.io.sources.memory import BytesSource
+from fatpack.images import ptx_kernels
+from fatpack.images.images_kernel import KernelNeeds
+from fatpack.images.kernel import digest_parts, digest_with_calls, digest_with_needs, strip_unit_suffix
+from fatpack.io.memory import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -147,7 +147,7 @@ def test_what_ptx_does_counts() -> None:
 
 def test_ptx_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ptx(PTX)
-    monkeypatch.setattr("fatpack.io.limits.CHUNK", 7)
+    monkeypatch.setattr("fatpack.limits.CHUNK", 7)
     assert ptx(PTX) == whole
 
 
@@ -335,7 +335,7 @@ def test_hostile_texts_are_read_in_one_pass(text: bytes) -> None:
     before = signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, 3)
     try:
-        ptx_digest.codes(BytesSource(text, "x.ptx").view())
+        ptx_kernels.codes(BytesSource(text, "x.ptx").view())
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)

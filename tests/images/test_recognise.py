@@ -12,8 +12,8 @@ from tests.builders.device_elf import device_elf
 
 from fatpack import images
 from fatpack.errors import FatpackError
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 CUDA = Path(__file__).parent.parent / "fixtures" / "cuda"
 

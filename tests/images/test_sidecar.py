@@ -14,9 +14,9 @@ from tests.laws.rooms import FIXTURES
 from fatpack import images
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.images import ImageInfo, sidecar
-from fatpack.images.kernel import KernelNeeds
+from fatpack.images.images_kernel import KernelNeeds
 from fatpack.images.sidecar import SidecarClaims
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
 
 CACHES = sorted(path for path in (FIXTURES / "triton").glob("*/*") if path.suffix in (".cubin", ".hsaco"))
 

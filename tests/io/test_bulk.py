@@ -11,10 +11,10 @@ import zstandard
 from fatpack.errors import FormatError, UsageError
 from fatpack.io import bulk
 from fatpack.io.bulk import NewFile, write_files
+from fatpack.io.inflated import InflatedSource
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.inflated import InflatedSource
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
 
 SIZE = 1 << 20
 

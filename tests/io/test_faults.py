@@ -14,16 +14,16 @@ from typing import NamedTuple
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
 from fatpack.errors import FormatError
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
+from fatpack.main import main
 
 #: The command line; every host is taken for a large one, so that an edit in place grows it.
 MAIN = """
 import sys
-from fatpack.ops.edit import in_place
+from fatpack.edit import in_place
 in_place.GROWS_FROM = 0
-from fatpack.cli import main
+from fatpack.main import main
 sys.exit(main())
 """
 
@@ -213,15 +213,15 @@ def test_a_file_that_shrinks_while_it_is_packed_leaves_nothing(
 ) -> None:
     path = tmp_path / "f"
     path.write_bytes(os.urandom(300_000))
-    from fatpack.io import writing
+    from fatpack.io import write
 
-    real = writing._copy_range
+    real = write._copy_range
 
     def shrinking(*arguments: object) -> None:
         os.truncate(path, 100_000)
         real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(writing, "_copy_range", shrinking)
+    monkeypatch.setattr(write, "_copy_range", shrinking)
     assert main(["pack", f"--image=file={path},triple=t", "-o", str(tmp_path / "out")]) == 3
     assert "file changed while reading" in capfd.readouterr().err
     assert os.listdir(tmp_path) == ["f"]

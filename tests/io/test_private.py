@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.io.private import PrivateFolder, size_or_problem, write_for_reading
+from fatpack.io.temporary import PrivateFolder, size_or_problem, write_for_reading
 
 
 def test_the_folder_and_its_files_are_for_their_owner_alone_and_go() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.io.sink import write_file
+from fatpack.io.atomic_write import write_file
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.opening import open_source
 
 BULK = os.urandom(300_000)
 

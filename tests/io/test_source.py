@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fatpack import limits
 from fatpack.errors import BadValue, Truncated, UsageError
-from fatpack.io import limits
+from fatpack.io.inflated import InflatedSource
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.io.source import READ_AHEAD, View
-from fatpack.io.sources.inflated import InflatedSource
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
 
 DATA = bytes(range(256)) * 64
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fatpack.io import unnamed
-from fatpack.io.sink import write_file
+from fatpack.io.atomic_write import write_file
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_nothing_is_in_the_folder_before_the_file_is_complete(tmp_path: Path) ->
 def test_a_run_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
-        "from fatpack.io.sink import write_file\n"
+        "from fatpack.io.atomic_write import write_file\n"
         "def pieces():\n"
         "    yield bytes(4 << 20)\n"
         "    yield b'x'\n"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.io import writing
-from fatpack.io.sink import write_file
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
-from fatpack.io.writing import write_pieces
+from fatpack.io import write
+from fatpack.io.atomic_write import write_file
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
+from fatpack.io.write import write_pieces
 
 BULK = os.urandom(300_000)
 
@@ -64,7 +64,7 @@ def test_progress_counts_every_byte(tmp_path: Path) -> None:
 def test_many_small_pieces_are_few_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     real = os.write
-    monkeypatch.setattr(writing.os, "write", lambda fd, data: calls.append(len(data)) or real(fd, data))
+    monkeypatch.setattr(write.os, "write", lambda fd, data: calls.append(len(data)) or real(fd, data))
     with (tmp_path / "out").open("wb") as file:
         assert write_pieces(file.fileno(), [b"x"] * 10_000) == 10_000
     assert len(calls) == 1

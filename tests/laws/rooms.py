@@ -13,7 +13,7 @@ from tests.builders import fatbin
 
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
-from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
+from fatpack.formats.clang_bundle.bundle_id import parse_id
 from fatpack.formats.syclbin.properties import write_property_set
 from fatpack.formats.syclbin.stored import NewModules
 from fatpack.io.source import Span

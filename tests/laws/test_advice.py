@@ -12,10 +12,10 @@ import pytest
 from tests.laws.house import ROOT
 
 import fatpack
-from fatpack.cli import main
-from fatpack.cli.app import click_group
-from fatpack.cli.commands import COMMANDS
+from fatpack.commands import COMMANDS
 from fatpack.errors import UsageError
+from fatpack.main import main
+from fatpack.main.click_app import click_group
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -28,14 +28,14 @@ _NO_MESSAGES = {"Doc", "startswith"}
 #: What packs options as they are typed: the library packs records, and never comes here. A link line has the same words
 #: in both.
 _TYPED = {
-    "ops/pack/slips.py",
-    "ops/pack/formats.py",
-    "ops/link_inputs/words.py",
+    "commands/pack/formats.py",
+    "commands/pack/pack_formats.py",
+    "commands/link_inputs/link_line.py",
     "formats/offload_binary/image_option.py",
 }
 
 #: How selectors and options describe themselves: as one would type them.
-_DESCRIBE = {"ops/choose/select.py"}
+_DESCRIBE = {"selectors/select.py"}
 
 #: Options of other tools in the advice to call these, and whole commands, which mean the same to everybody.
 _OTHERS = re.compile(r"((nvidia-smi|llvm-\w+|nvcc) --|fatpack [a-z]+ ).*")

@@ -10,14 +10,14 @@ import click
 import pytest
 from tools.docs import stand_ins
 
-from fatpack.cli import tools
-from fatpack.cli.commands import COMMANDS, load_command
-from fatpack.cli.grammar.param_types import ChoiceType, FileType, OffsetType, PairsType, SizeType, SuggestionType
-from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.llvm.command_line import ClOption as LlvmOption
-from fatpack.cli.tools.llvm.tool import ClTool
-from fatpack.cli.tools.nvidia.command_line import NvidiaOption
-from fatpack.cli.tools.offered import VALUES, option_spellings
+from fatpack import tools
+from fatpack.command_line.param_types import ChoiceType, FileType, OffsetType, PairsType, SizeType, SuggestionType
+from fatpack.commands import COMMANDS, load_command
+from fatpack.tools import TOOLS
+from fatpack.tools.command import VALUES, option_spellings
+from fatpack.tools.llvm.cl_tool import ClTool
+from fatpack.tools.llvm.command_line import ClOption as LlvmOption
+from fatpack.tools.nvidia.command_line import NvidiaOption
 
 #: Values that nobody can guess.
 FREE = {
@@ -96,4 +96,4 @@ def test_options_of_stand_ins_with_few_values_offer_them() -> None:
                 if isinstance(option, NvidiaOption) and (option.keywords or option.kind == "boolean"):
                     listing |= {option.name, option.short}
     assert {"kind", "image3", "compress", "gencode"} <= listing
-    assert listing <= offering, "cli/tools/offered.py: VALUES lacks some"
+    assert listing <= offering, "tools/command.py: VALUES lacks some"

@@ -14,7 +14,7 @@ from tests.builders import cir, fatbin
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack import BundleOptions, FatbinOptions, OffloadBinaryOptions, Options, magics
+from fatpack import BundleOptions, FatbinOptions, OffloadBinaryOptions, Options, magic_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # empty images, and images that are something else
 
@@ -54,7 +54,13 @@ def contents() -> Iterator[bytes]:
         packed([b"a" * 10], OffloadBinaryOptions()),
         fatbin.fatbin(fatbin.entry(fatbin.cubin(80))),
     ]
-    starts = (magics.BUNDLE, magics.COMPRESSED_BUNDLE, magics.OFFLOAD_BINARY, magics.FATBIN, magics.ELF)
+    starts = (
+        magic_numbers.BUNDLE,
+        magic_numbers.COMPRESSED_BUNDLE,
+        magic_numbers.OFFLOAD_BINARY,
+        magic_numbers.FATBIN,
+        magic_numbers.ELF,
+    )
     for start in starts:
         yield from (start, start[: len(start) // 2], start + bytes(8), start + b"\1" + bytes(7), start * 2)
     for data in inner:
@@ -99,7 +105,11 @@ def _are_listed(way: str, contents: Iterable[bytes]) -> None:
 @each_way
 def test_what_is_packed_into_an_object_is_listed(way: str) -> None:
     host = (FIXTURES / "demo" / "host.o").read_bytes()
-    for content in [magics.BUNDLE, packed([b"a"], BundleOptions())[:-1], packed([b"a"], OffloadBinaryOptions())[:-1]]:
+    for content in [
+        magic_numbers.BUNDLE,
+        packed([b"a"], BundleOptions())[:-1],
+        packed([b"a"], OffloadBinaryOptions())[:-1],
+    ]:
         images, sink = images_of(OPTIONS[way], content, b"q", content), io.BytesIO()
         library.embed(host, packed(images, OPTIONS[way]), sink)
         assert listed(sink.getvalue()) == images
@@ -108,7 +118,14 @@ def test_what_is_packed_into_an_object_is_listed(way: str) -> None:
 @pytest.mark.parametrize("form", ["attribute", "op-string"])
 def test_modules_may_hold_anything_in_their_strings(form: str) -> None:
     other = cir.combined(("module {\n}\n", "host-x86_64-unknown-linux-gnu-"), ("module {\n}\n", IDS[0]))
-    strings = [magics.BUNDLE, magics.OFFLOAD_BINARY, magics.FATBIN, other, other[: len(other) // 2], b"module {"]
+    strings = [
+        magic_numbers.BUNDLE,
+        magic_numbers.OFFLOAD_BINARY,
+        magic_numbers.FATBIN,
+        other,
+        other[: len(other) // 2],
+        b"module {",
+    ]
     for content in strings:
         escaped = "".join(f"\\{byte:02X}" for byte in content)
         plain = content.decode("latin-1").replace("\\", "\\\\").replace('"', "\\22").replace("\n", "\\0A")

@@ -12,14 +12,14 @@ from tests.laws.rooms import FIXTURES, format_fixtures
 
 import fatpack
 from fatpack import formats
-from fatpack.answers.doctor.examining import examine_file
-from fatpack.answers.doctor.facts import VERIFIED
+from fatpack.commands.doctor.check_file import examine_file
+from fatpack.commands.doctor.model import VERIFIED
+from fatpack.commands.doctor.text import render_diagnosis
 from fatpack.model import Finding
-from fatpack.report.answers.doctor import render_diagnosis
-from fatpack.report.schemas import schema_text
 from fatpack.scanner import scan
-from fatpack.testing.damage import damage_places
+from fatpack.testing.helpers import damage_places
 from fatpack.testing.making import make_view
+from fatpack.text.schemas import schema_text
 
 #: Inputs that other commands were found to fail on: they hold no device code, or a note is all there is to say.
 HARMLESS = ("coff-symbols-end-early.obj", "odd-alignment.o", "no-strings-and-bytes-behind.bin")

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from tests.cli.conftest import Ran, fatpack, folder
 
-from fatpack.cli.commands import COMMANDS, load_command
-from fatpack.report.schemas import schema_text
+from fatpack.commands import COMMANDS, load_command
+from fatpack.text.schemas import schema_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_a_failure_is_a_document_too(name: str, folder: Path, fatpack: Callable[
     ("words", "schema"),
     [
         ("inspect --json", "fatpack.inspect/1"),
-        ("inspect x --runtime --json", "fatpack.runtime/1"),
+        ("inspect x --runtime --json", "fatpack.registration.analysis/1"),
         ("inspect x --by=arch --json", "fatpack.sums/1"),
         ("slim --verify a b --json", "fatpack.certificate/1"),
         ("check --output=json", "fatpack.check/1"),

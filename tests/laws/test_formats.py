@@ -12,7 +12,7 @@ from tests.laws.rooms import FORMATS, cases, fixtures, format_fixtures, successi
 
 from fatpack import formats
 from fatpack.testing import formats as laws
-from fatpack.testing.damage import HUGE, damage_places, number_starts, sample
+from fatpack.testing.helpers import HUGE, damage_places, number_starts, sample
 from fatpack.testing.making import join_pieces
 
 ROOMS = sorted(formats.MODULES)

@@ -11,12 +11,12 @@ import pytest
 from tests.command_lines import parsed
 from tests.effort import some
 
-from fatpack.cli.commands import COMMANDS, GROUPS, load_command
-from fatpack.cli.grammar.command import Command
-from fatpack.cli.grammar.examples import EXAMPLES
-from fatpack.cli.grammar.param_types import ChoiceListType, ChoiceType, OffsetType, SizeType
-from fatpack.cli.tools import TOOLS
+from fatpack.command_line.command import Command
+from fatpack.command_line.examples import EXAMPLES
+from fatpack.command_line.param_types import ChoiceListType, ChoiceType, OffsetType, SizeType
+from fatpack.commands import COMMANDS, GROUPS, load_command
 from fatpack.errors import FatpackError
+from fatpack.tools import TOOLS
 
 #: `tool` hands its arguments to a stand-in.
 DECLARED = {name: load_command(name) for name in COMMANDS if name != "tool"}
@@ -77,9 +77,9 @@ def test_arguments_are_read_or_refused(name: str, capsys: pytest.CaptureFixture[
 
 
 def test_every_command_has_examples_and_a_group() -> None:
-    assert EXAMPLES.keys() == COMMANDS.keys(), "cli/grammar/examples.py: one or two uses of every command"
+    assert EXAMPLES.keys() == COMMANDS.keys(), "command_line/examples.py: one or two uses of every command"
     grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(COMMANDS), "cli/commands/__init__.py: GROUPS has every command once"
+    assert sorted(grouped) == sorted(COMMANDS), "commands/__init__.py: GROUPS has every command once"
 
 
 @pytest.mark.parametrize("words", [words for name in COMMANDS for words, _ in EXAMPLES[name]])

@@ -9,19 +9,19 @@ import pytest
 from tests.builders.bulk import Untouchable
 from tests.laws.rooms import FIXTURES, HOSTS, host_fixtures
 
-from fatpack import hosts
+from fatpack import binary
+from fatpack.binary.shrink import NewSectionContent, ShrinkRequest
 from fatpack.errors import FatpackError
-from fatpack.hosts.relaying import NewSectionContent, ShrinkRequest
 from fatpack.io.source import View
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing import hosts as laws
-from fatpack.testing.damage import HUGE, damage_places, number_ends, number_starts, sample
 from fatpack.testing.formats import flip_bits, huge_number_cases
+from fatpack.testing.helpers import HUGE, damage_places, number_ends, number_starts, sample
 from fatpack.testing.making import join_pieces, make_view
 
-ROOMS = sorted(hosts.MODULES)
-EDITORS = [name for name in ROOMS if hosts.MODULES[name].edits and hosts.MODULES[name].verifies]
+ROOMS = sorted(binary.MODULES)
+EDITORS = [name for name in ROOMS if binary.MODULES[name].edits and binary.MODULES[name].verifies]
 each_room = pytest.mark.parametrize("name", ROOMS)
 each_fixture = pytest.mark.parametrize(
     ("name", "path"), host_fixtures(), ids=[f"{name}-{path.name}" for name, path in host_fixtures()]
@@ -50,9 +50,9 @@ def test_the_door_is_complete(name: str) -> None:
 @each_room
 def test_a_room_that_edits_nothing_says_why_and_what_would_work(name: str) -> None:
     """But for archives, of which a member is edited."""
-    if hosts.MODULES[name].edits or name == "archive":
+    if binary.MODULES[name].edits or name == "archive":
         return
-    problem, hint = hosts.edit_refusal(name)
+    problem, hint = binary.edit_refusal(name)
     assert "not edited: " in problem, f"REFUSAL of {name} must give the reason: {problem!r}"
     assert hint, f"REFUSAL of {name} must say what would work instead"
 
@@ -63,7 +63,7 @@ def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
     page = Path(__file__).parents[2] / "docs" / "hosts" / f"{name}.md"
     assert page.exists(), f"{page.name} is missing: run make docs"
     text = page.read_text(encoding="utf-8")
-    stale = [limitation for limitation in hosts.get_host(name).DOC.limitations if limitation not in text]
+    stale = [limitation for limitation in binary.get_host(name).DOC.limitations if limitation not in text]
     assert not stale, f"docs/hosts/{page.name} lacks {stale}: run make docs"
 
 
@@ -85,7 +85,7 @@ def _use(data: bytes) -> None:
     _relay(name, view)
     if name not in EDITORS:
         return
-    room = hosts.get_host(name)
+    room = binary.get_host(name)
     try:
         after = join_pieces(room.embed(view, [CONTAINER]))  # type: ignore[attr-defined]
         room.verify(view, make_view(after))  # type: ignore[attr-defined]
@@ -101,15 +101,15 @@ def _use(data: bytes) -> None:
 
 def _relay(name: str, view: View) -> None:
     """Take device code out of a linked file, where that is offered."""
-    relayer = hosts.get_shrinker(name)
-    if relayer is None:
+    shrinker = binary.get_shrinker(name)
+    if shrinker is None:
         return
     try:
-        sites = [site for site in hosts.get_host(name).locate(view) if not isinstance(site, Finding)]
+        sites = [site for site in binary.get_host(name).locate(view) if not isinstance(site, Finding)]
         contents = [
             NewSectionContent(site.number, [site.data.slice(0, len(site.data) // 4)]) for site in sites if site.index
         ]
-        relayed = relayer.relay(view, ShrinkRequest(contents, [], {}))
+        relayed = shrinker.shrink(view, ShrinkRequest(contents, [], {}))
     except FatpackError:
         return
     gone = sum(size for _, size in relayed.cuts)
@@ -119,7 +119,7 @@ def _relay(name: str, view: View) -> None:
 def _rewrite(name: str, view: View) -> None:
     """Take a host apart and write it anew, where that is offered; it may be large then, but not in memory."""
     try:
-        rewriter = hosts.get_objcopy(name)
+        rewriter = binary.get_objcopy(name)
         results = [rewriter.add_sections(view, [("__x", [CONTAINER])]), rewriter.remove_sections(view, "__")]
     except FatpackError:
         return
@@ -180,7 +180,7 @@ def test_memory_is_bounded_whatever_number_is_huge(name: str, path: Path) -> Non
 
 @each_editable
 def test_what_is_embedded_is_found_and_everything_else_stays(name: str, path: Path) -> None:
-    room, view = hosts.get_host(name), make_view(path.read_bytes())
+    room, view = binary.get_host(name), make_view(path.read_bytes())
     before = [item for item in scan(view) if isinstance(item, FoundContainer)]
     after = make_view(join_pieces(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
     room.verify(view, after)  # type: ignore[attr-defined]
@@ -204,7 +204,7 @@ REWRITTEN = [item for item in host_fixtures() if item[0] in ("elf", "coff")]
 
 @pytest.mark.parametrize(("name", "path"), REWRITTEN, ids=[f"{name}-{path.name}" for name, path in REWRITTEN])
 def test_a_host_made_fat_and_slim_again_is_what_writing_it_anew_gives(name: str, path: Path) -> None:
-    room, view = hosts.get_objcopy(name), make_view(path.read_bytes())
+    room, view = binary.get_objcopy(name), make_view(path.read_bytes())
     plain = join_pieces(room.add_sections(view, []))
     fat = join_pieces(room.add_sections(view, [("__A_LAW__1", [CONTAINER]), ("__A_LAW__2", [])]))
     assert CONTAINER in fat, "add_sections must store the content unchanged"
@@ -223,13 +223,13 @@ def test_a_host_made_fat_and_slim_again_is_what_writing_it_anew_gives(name: str,
 def test_edits_do_not_read_the_content_and_accept_views(name: str, path: Path) -> None:
     """The content may be gigabytes: editors pass it on as the pieces they were given."""
     content = Untouchable(CONTAINER).view()
-    pieces = list(hosts.get_host(name).embed(make_view(path.read_bytes()), [content]))  # type: ignore[attr-defined]
+    pieces = list(binary.get_host(name).embed(make_view(path.read_bytes()), [content]))  # type: ignore[attr-defined]
     assert any(piece is content for piece in pieces), "embed must pass on the view it was given, not a copy"
 
 
 @each_editable
 def test_removing_what_was_embedded_leaves_no_device_code(name: str, path: Path) -> None:
-    room, view = hosts.get_host(name), make_view(path.read_bytes())
+    room, view = binary.get_host(name), make_view(path.read_bytes())
     before = {site.index for site in room.locate(view) if not isinstance(site, Finding)}
     fat = make_view(join_pieces(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
     indices = [site.index for site in room.locate(fat) if not isinstance(site, Finding) and site.index not in before]
@@ -243,7 +243,7 @@ def test_removing_what_was_embedded_leaves_no_device_code(name: str, path: Path)
 
 @each_editable
 def test_edit_does_what_replace_and_remove_do(name: str, path: Path) -> None:
-    room, view = hosts.get_host(name), make_view(path.read_bytes())
+    room, view = binary.get_host(name), make_view(path.read_bytes())
     before = {site.index for site in room.locate(view) if not isinstance(site, Finding)}
     fat = make_view(join_pieces(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
     (added,) = {site.index for site in room.locate(fat) if not isinstance(site, Finding)} - before

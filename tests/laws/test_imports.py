@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from tests.laws import house
 
-from fatpack import formats, hosts
+from fatpack import binary, formats
 
 EVERY = house.modules()
 FOLDERS = house.folders(EVERY)
@@ -20,7 +20,7 @@ each_folder = pytest.mark.parametrize("folder", FOLDERS)
 #: The doors of rooms that must not know each other: `formats/cir`, `hosts/elf`.
 SEPARATE = {
     name.removeprefix("fatpack.").replace(".", "/")
-    for name in (*formats.MODULES.values(), *(door.module for door in hosts.MODULES.values()))
+    for name in (*formats.MODULES.values(), *(door.module for door in binary.MODULES.values()))
 }
 
 

@@ -18,7 +18,7 @@ from tests.builders import archive, bitcode, cir, coff, elf, fatbin, macho, pe
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack.cli import main
+from fatpack.main import main
 
 FORMATS = ("llvm-offload-binary", "clang-offload-bundle", "cuda-fatbin", "cir-offload-container", "syclbin")
 ID = "hip-amdgcn-amd-amdhsa--gfx90a"
@@ -261,7 +261,7 @@ def test_extract_writes_the_others(
 
     def members(folder: Path) -> Iterator[object]:
         with library.open(folder / "images.a") as file:
-            from fatpack.hosts import archive
+            from fatpack.binary import archive
 
             for site in archive.locate(file.view):
                 assert not isinstance(site, library.Finding)

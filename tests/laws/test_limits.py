@@ -16,11 +16,10 @@ from tests.builders import fatbin
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack import BundleOptions, FatbinOptions, OffloadBinaryOptions, Options
-from fatpack.cli import main
+from fatpack import BundleOptions, FatbinOptions, OffloadBinaryOptions, Options, limits
+from fatpack.budget import Budget
 from fatpack.errors import LimitExceeded, UsageError
-from fatpack.io import limits
-from fatpack.io.budget import Budget
+from fatpack.main import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # images that are something else than they say
 
@@ -73,7 +72,7 @@ def packed(source: Path, output: Path, options: Options) -> None:
 def run(*arguments: str | Path) -> tuple[int, str, int]:
     """Run a command by itself; return its exit code, what it says, and the most memory that it had."""
     program = (
-        "import sys\nfrom fatpack.cli import main\ncode = main(sys.argv[1:])\n"
+        "import sys\nfrom fatpack.main import main\ncode = main(sys.argv[1:])\n"
         "words = open('/proc/self/status').read().split()\n"
         "sys.stderr.write('\\n' + words[words.index('VmHWM:') + 1])\nsys.exit(code)\n"
     )

@@ -39,35 +39,35 @@ EXCEPTIONS: dict[tuple[str, str, str], tuple[set[str], str]] = {
         {"self.budget.inflate"},
         "arithmetic under the budget's own lock, which is held over no call",
     ),
-    ("io/budget.py", "inflate", "self._lock"): ({"self.is_inflatable"}, "a comparison of numbers"),
-    ("io/sources/ranged.py", "_between", "self._lock"): (
+    ("budget.py", "inflate", "self._lock"): ({"self.is_inflatable"}, "a comparison of numbers"),
+    ("io/ranges.py", "_between", "self._lock"): (
         {"self._end", "self._keep"},
         "arithmetic, and a dictionary of pages: bytes are fetched between the two",
     ),
     # Locks by which readers take turns. They are taken from what is inflated to what it is inflated from, never back.
-    ("io/sources/window.py", "read", "self._lock"): (
+    ("io/inflated_buffer.py", "read", "self._lock"): (
         {"self._reach", "system.read_at", "self._spool.fileno", "self._parts"},
         "a stream has one position; what it is read from knows nothing of this window",
     ),
-    ("io/sources/window.py", "pieces", "self._lock"): (
+    ("io/inflated_buffer.py", "pieces", "self._lock"): (
         {"self._reach", "system.read_at", "self._spool.fileno", "memoryview", "bisect_right"},
         "as in read; the piece is yielded after the release",
     ),
-    ("packages/growing.py", "beginning", "self._lock"): ({"self._reach"}, "a stream has one position"),
-    ("packages/growing.py", "complete", "self._lock"): ({"self._reach"}, "a stream has one position"),
-    ("packages/growing.py", "read", "self._lock"): (
+    ("packages/members.py", "beginning", "self._lock"): ({"self._reach"}, "a stream has one position"),
+    ("packages/members.py", "complete", "self._lock"): ({"self._reach"}, "a stream has one position"),
+    ("packages/members.py", "read", "self._lock"): (
         {"self._reach", "bytes", "system.read_at"},
         "a stream has one position",
     ),
-    ("io/sources/seekable.py", "read_at", "self._lock"): (
+    ("io/seekable.py", "read_at", "self._lock"): (
         {"self._file.seek", "failure", "foreign", "read"},
         "a file object of a caller's has one position, and knows nothing of its source",
     ),
-    ("formats/cuda_fatbin/writing/new_entry.py", "_parts", "_ONE_READER"): (
+    ("formats/cuda_fatbin/new_entry.py", "_parts", "_ONE_READER"): (
         {"piece.pieces", "yield"},
         "outermost: no reader takes it, and who takes the pieces closes this generator",
     ),
-    ("ops/mapping/mapping.py", "_run", "self._reading"): (
+    ("commands/map/map.py", "_run", "self._reading"): (
         {"write_for_reading", "pieces_of"},
         "outermost: no reader takes it, and programs run after the release",
     ),
@@ -75,8 +75,8 @@ EXCEPTIONS: dict[tuple[str, str, str], tuple[set[str], str]] = {
 
 #: Locks that are taken by ``acquire``, where they are, and why that is no block.
 ACQUIRED = {
-    ("io/sources/window.py", "rest"): "without waiting; the stream is closed after the release",
-    ("machine/system.py", "__enter__"): "innermost: between them is one call of the system",
+    ("io/inflated_buffer.py", "rest"): "without waiting; the stream is closed after the release",
+    ("concurrency/system.py", "__enter__"): "innermost: between them is one call of the system",
 }
 
 

@@ -1,4 +1,4 @@
-"""Every magic stands in one place: ``fatpack.magics``."""
+"""Every magic stands in one place: ``fatpack.magic_numbers``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fatpack import magics
+from fatpack import magic_numbers
 
 ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "magics.py")
-MAGICS = {value: name for name, value in vars(magics).items() if isinstance(value, bytes)}
+MAGICS = {value: name for name, value in vars(magic_numbers).items() if isinstance(value, bytes)}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

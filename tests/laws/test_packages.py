@@ -15,12 +15,12 @@ import pytest
 from tests.builders import packages as build
 
 from fatpack import packages
+from fatpack.budget import Budget
 from fatpack.errors import FatpackError, FormatError
-from fatpack.io.budget import Budget
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.packages import PackageMember
-from fatpack.packages import growing as growing_module
+from fatpack.packages import members as growing_module
 
 _RANDOM = random.Random(14)
 
@@ -201,7 +201,7 @@ def test_memory_is_bounded_whatever_the_size(way: str, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(pack({"a": bytes(40 << 20), "b": bytes(40 << 20)}))
     program = (
         "import sys\n"
-        "from fatpack.io.sources.opening import open_source\nfrom fatpack.packages import room\n"
+        "from fatpack.io.open import open_source\nfrom fatpack.packages import room\n"
         "size = 0\n"
         "for item in room(sys.argv[2]).members(open_source(sys.argv[1]).view()):\n"
         "    with item.open() as source: size += sum(map(len, source.view().pieces()))\n"

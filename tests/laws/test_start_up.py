@@ -15,8 +15,8 @@ from tests.builders.sycl import Stored, program, spirv
 from tests.reference import tool
 
 import fatpack
-from fatpack.cli.commands import COMMANDS
-from fatpack.cli.tools import TOOLS
+from fatpack.commands import COMMANDS
+from fatpack.tools import TOOLS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 HOST = str(FIXTURES / "demo" / "host.o")
@@ -62,10 +62,10 @@ HEAVY = {
     "ray",
     "fsspec",
     "aiohttp",
-    "fatpack.io.sources.file_object",
-    "fatpack.io.sources.ranged",
-    "fatpack.io.sources.remote",
-    "fatpack.io.sources.url",
+    "fatpack.io.file_object",
+    "fatpack.io.ranges",
+    "fatpack.io.remote",
+    "fatpack.io.url",
 }
 #: What a command is made of: a vocabulary that people read and write, processes.
 NEEDED = {
@@ -90,7 +90,7 @@ def _loaded(*arguments: str, cwd: Path) -> set[str]:
     program = (
         "import sys\n"
         "before = set(sys.modules)\n"
-        "from fatpack.cli import main\n"
+        "from fatpack.main import main\n"
         "code = main(sys.argv[1:])\n"
         "sys.stderr.write('\\n'.join(sorted(set(sys.modules) - before)))\n"
         "sys.exit(code)\n"
@@ -234,7 +234,7 @@ def test_commands_start_within_their_budget(name: str, tmp_path: Path) -> None:
     words, most = TYPED[name]
     _loaded(*words, cwd=tmp_path)  # modules are compiled once
     bare = _instructions("-c", "pass", cwd=tmp_path)
-    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.cli import main; sys.exit(main())"
+    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.main import main; sys.exit(main())"
     taken = _instructions("-c", program, *words, *(["--force"] if "--output" in words else []), cwd=tmp_path)
     assert taken <= most * bare, f"fatpack {name}: {taken / bare:.2f} bare starts, at most {most} are allowed"
 
@@ -242,7 +242,7 @@ def test_commands_start_within_their_budget(name: str, tmp_path: Path) -> None:
 #: In a program: what is compiled, and how long all of it is.
 _COMPILED = (
     "import re, sys\n"
-    "from fatpack.cli import main\n"
+    "from fatpack.main import main\n"
     "compiled, compile = [], re.compile\n"
     "re.compile = lambda text, *flags: compiled.append(text) or compile(text, *flags)\n"
     "code = main(sys.argv[1:])\n"
@@ -292,7 +292,7 @@ def test_fat_objects_need_no_reader_and_little_of_the_standard_library(tmp_path:
         files = loaded - {"gc"}  # a part of the interpreter
         standard = {name for name in files if not name.startswith("fatpack")}
         more = standard - {"__future__", "struct", "_struct", "errno"}
-        more |= files & {*readers, "fatpack.codec", "fatpack.machine.parallel", "fatpack.hosts.coff"}
+        more |= files & {*readers, "fatpack.codecs", "fatpack.concurrency.threads", "fatpack.binary.coff"}
         assert not more, _advice(BUNDLER, more)
 
 

@@ -18,9 +18,9 @@ from tests.builders.archive import member as archive_member
 from tests.cli.conftest import Ran, fatpack, folder
 from tests.laws.rooms import FIXTURES
 
-from fatpack import magics
-from fatpack.machine import processes
-from fatpack.report.schemas import schema_text
+from fatpack import magic_numbers
+from fatpack.concurrency import processes
+from fatpack.text.schemas import schema_text
 
 __all__ = ["fatpack", "folder"]  # fixtures
 
@@ -38,7 +38,7 @@ FILES = {
     "lib/cut.o": FAT[:500],
     "lib/data": b"no code",
     "lib/host.o": (FIXTURES / "demo" / "host.o").read_bytes(),
-    "lib/libx.a": magics.ARCHIVE + archive_member(b"m.o/", HIP) + archive_member(b"n.o/", FAT),
+    "lib/libx.a": magic_numbers.ARCHIVE + archive_member(b"m.o/", HIP) + archive_member(b"n.o/", FAT),
     "lib/odd name!1.o": SINGLE,
     "lib/deep/fat.o": FAT,
     "lib/deep/single.o": SINGLE,
@@ -51,7 +51,7 @@ def deb(files: Files) -> bytes:
     data = build.COMPRESSORS["xz"](build.tarred(files))
     control = build.COMPRESSORS["gzip"](build.tarred({"control": b"Package: x\n"}))
     members = ((b"debian-binary", b"2.0\n"), (b"control.tar.gz", control), (b"data.tar.xz", data))
-    return magics.ARCHIVE + b"".join(archive_member(name, content) for name, content in members)
+    return magic_numbers.ARCHIVE + b"".join(archive_member(name, content) for name, content in members)
 
 
 def conda(files: Files) -> bytes:
@@ -331,7 +331,7 @@ def test_what_is_wrong_with_a_package_is_counted_where_there_is_much(
 ) -> None:
     monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", least)
     monkeypatch.setattr(processes, "core_count", lambda: 3)
-    monkeypatch.setattr("fatpack.io.limits.FINDINGS", 5)
+    monkeypatch.setattr("fatpack.limits.FINDINGS", 5)
     Path("h.whl").write_bytes(build.zipped({f"../{number}.o": SINGLE for number in range(30)}))
     document = json.loads(fatpack("inspect", "--json", "h.whl").out)
     findings = document["files"][-1]["findings"]
@@ -350,8 +350,10 @@ def test_a_folder_with_the_layout_of_an_image_is_looked_into(tree: Path, fatpack
 
 
 def test_plain_files_load_nothing_for_packages(folder: Path) -> None:
-    program = "import sys; from fatpack.cli import main; main(['inspect', 'pkg.bin', 'host.o']); print(*sys.modules)"
+    program = "import sys; from fatpack.main import main; main(['inspect', 'pkg.bin', 'host.o']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     assert "fatpack.scanner" in loaded
-    assert not [name for name in loaded if name.startswith(("fatpack.trees", "fatpack.packages", "fatpack.cli.many"))]
+    assert not [
+        name for name in loaded if name.startswith(("fatpack.inputs", "fatpack.packages", "fatpack.commands.inspect"))
+    ]

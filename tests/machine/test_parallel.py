@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fatpack.machine.parallel import ThreadTasks, read_ahead, thread_count
+from fatpack.concurrency.threads import ThreadTasks, read_ahead, thread_count
 
 
 def numbered(count: int, started: list[int] | None = None) -> list[Callable[[], int]]:
@@ -86,7 +86,7 @@ def test_leaving_early_starts_nothing_more_and_waits_for_what_runs() -> None:
 
 def test_no_threads_are_imported_for_a_single_task() -> None:
     program = (
-        "import sys\nfrom fatpack.machine.parallel import Tasks\n"
+        "import sys\nfrom fatpack.concurrency.threads import Tasks\n"
         "with Tasks([lambda: 1]) as tasks: assert list(tasks) == [1]\n"
         "sys.exit('threading' in sys.modules or 'typing' in sys.modules)"
     )

@@ -23,8 +23,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 START = """
 import json, os, sys, time
-from fatpack.machine import processes
-from fatpack.machine.processes import with_processes
+from fatpack.concurrency import processes
+from fatpack.concurrency.processes import with_processes
 processes.core_count = lambda: 2
 me = os.getpid()
 def cost(item):
@@ -140,7 +140,7 @@ def test_workers_that_are_far_ahead_wait(tmp_path: Path) -> None:
 
 LIBRARY = """
 import os, sys
-from fatpack.machine import processes
+from fatpack.concurrency import processes
 processes.core_count = lambda: 2
 processes.LEAST = 0
 real, forks = os.fork, []
@@ -148,7 +148,7 @@ def fork():
     forks.append(1)
     return real()
 os.fork = fork
-from fatpack.cli import main
+from fatpack.main import main
 code = main(sys.argv[2:])
 sys.stdout.flush()
 sys.stderr.write(f"{len(forks)} forks")
@@ -193,13 +193,13 @@ def test_several_processes_say_what_one_says(options: list[str], tmp_path: Path)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     program = LIBRARY.replace(
-        "from fatpack.cli import main",
-        "from fatpack.report import inspection\n"
+        "from fatpack.main import main",
+        "from fatpack.commands.report.report_init import inspection\n"
         "def slow(self, found):\n"
         "    os.write(1, b'+')\n"
         "    import time\n    time.sleep(60)\n"
         "inspection._Inspection._made = slow\n"
-        "from fatpack.cli import main",
+        "from fatpack.main import main",
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program, "-", "inspect", "--kernels", str(library(tmp_path))],

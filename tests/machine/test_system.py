@@ -15,12 +15,12 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
-from fatpack.io.growth import append_in_place, plan_append
+from fatpack.concurrency import system
+from fatpack.io.append_in_place import append_in_place, plan_append
+from fatpack.io.atomic_write import write_file
 from fatpack.io.identity import read_file_metadata
-from fatpack.io.sink import write_file
-from fatpack.io.sources.opening import open_source
-from fatpack.machine import system
+from fatpack.io.open import open_source
+from fatpack.main import main
 
 #: What Windows' os has not, of all that is called below src/fatpack.
 MISSING = ("copy_file_range", "fchmod", "pread", "preadv", "pwrite", "posix_spawn", "statvfs", "listxattr", "killpg")

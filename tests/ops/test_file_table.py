@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fatpack.commands.wrap.file_table import FileTable, read_names, read_table
 from fatpack.errors import BadValue, UsageError
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.file_table import FileTable, read_names, read_table
+from fatpack.io.open import open_source
 
 TEXT = b"[Code|Symbols|Properties]\na_0.bc|a_0.sym|a_0.props\na_1.bc|a_1.sym|a_1.props\n"
 

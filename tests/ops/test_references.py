@@ -9,9 +9,9 @@ from tests.builders.coff import Section, build
 from tests.reference import tool
 
 from fatpack.errors import FatpackError, HostError, Unsupported
-from fatpack.formats.clang_bundle import target_symbols
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.references import read_target_symbols, reference_module
+from fatpack.formats.clang_bundle import fat_object
+from fatpack.io.open import open_source
+from fatpack.tools.intel.clang_offload_deps import read_target_symbols, reference_module
 
 NOTES = b"sycl-spir64.bar\0sycl-spir64.foo\0openmp-x86_64.foo\0sycl-spir64.bar\0sycl-spir64.\0sycl-spir64-x.no\0s\xff"
 
@@ -43,7 +43,7 @@ def test_a_damaged_object_is_refused() -> None:
 
 
 def test_a_section_out_of_all_proportion_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_symbols, "_LARGEST", 5)
+    monkeypatch.setattr(fat_object, "_LARGEST", 5)
     with pytest.raises(HostError, match="no more than 5 are read"):
         _noted(build([Section(b".tgtsym", NOTES)]), "sycl-spir64")
 

@@ -13,13 +13,13 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
+from fatpack.concurrency import threads
+from fatpack.edit.write_containers import write_all
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle
 from fatpack.io.source import Span
-from fatpack.machine import parallel
+from fatpack.main import main
 from fatpack.model import Container
-from fatpack.ops.writing import write_all
 from fatpack.testing.making import join_pieces, make_image, make_view
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def whole(pieces: Iterable[Piece]) -> bytes:
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From the call on, compression goes on only where two threads compress at the same time."""
     meeting = threading.Barrier(2, timeout=20)
-    codec = import_module("fatpack.codec.compress")
+    codec = import_module("fatpack.codecs.compress")
     real = codec.compress
 
     def compress(*arguments: object, **options: object) -> bytes:
@@ -64,7 +64,7 @@ def two_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         return bytes(real(*arguments, **options))
 
     def begin() -> None:
-        monkeypatch.setattr(parallel, "thread_count", lambda *_: 2)
+        monkeypatch.setattr(threads, "thread_count", lambda *_: 2)
         monkeypatch.setattr(codec, "compress", compress)
 
     return begin

@@ -12,9 +12,9 @@ from tests.builders import packages as build
 from tests.reference import run, tool
 
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.packages import PackageMember, detect_package, get_package
-from fatpack.packages.growing import LazyInflatedMember
+from fatpack.packages.members import LazyInflatedMember
 
 CONTENT = b"device code " * 5000
 each = pytest.mark.parametrize("method", build.COMPRESSORS)

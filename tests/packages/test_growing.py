@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fatpack.io.budget import UNCOUNTED
-from fatpack.packages import growing
-from fatpack.packages.growing import LazyInflatedMember
+from fatpack.budget import UNCOUNTED
+from fatpack.packages import members
+from fatpack.packages.members import LazyInflatedMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def test_a_piece_that_could_not_be_kept_is_not_left_out(monkeypatch: pytest.Monk
     def full(_fd: int, _data: object, _at: int) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with source(iter([b"a" * growing.MAX_IN_MEMORY, b"b", b"c"])) as member:
+    with source(iter([b"a" * members.MAX_IN_MEMORY, b"b", b"c"])) as member:
         assert member.beginning(1) == b"a"
         with monkeypatch.context() as patch:
             patch.setattr("os.pwrite", full)

@@ -10,7 +10,7 @@ from tests.builders import packages as build
 from tests.reference import run, tool
 
 from fatpack.errors import FormatError
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, detect_package, get_package
 from fatpack.packages.rpm.layout import HEADER, LEAD

@@ -13,10 +13,10 @@ import zstandard
 from tests.builders import packages as build
 from tests.reference import tool
 
-from fatpack.codec.whole import compress_stream
+from fatpack.codecs.whole import compress_stream
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.io.sources.pieces import PiecesSource
-from fatpack.packages.tar.writing import exchange_files, read_files
+from fatpack.io.pieces import PiecesSource
+from fatpack.packages.tar.writer import exchange_files, read_files
 
 FILES = {"a": b"1" * 700, "folder/" + "long" * 60 + ".so": b"2" * 5000, "empty": b"", "ü": b"3" * 512}
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
@@ -103,7 +103,7 @@ def test_damage_is_named(cut: int) -> None:
 
 
 def test_a_size_beyond_octal_digits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.packages.tar.writing._LARGE", 100)
+    monkeypatch.setattr("fatpack.packages.tar.writer._LARGE", 100)
     with pytest.raises(HostError, match="too large"):
         rewritten(tarred("gnu"), {0: b"x" * 100})
 
@@ -122,7 +122,7 @@ def test_the_number_of_cores_decides_no_byte(monkeypatch: pytest.MonkeyPatch) ->
     data = [bytes(range(256)) * 40_000]
     made = []
     for count in (1, 2, 5):
-        monkeypatch.setattr("fatpack.machine.parallel.thread_count", lambda count=count: count)
+        monkeypatch.setattr("fatpack.concurrency.threads.thread_count", lambda count=count: count)
         made.append(b"".join(compress_stream(data, "zstd", len(data[0]), 3)))
     assert made[0] == made[1] == made[2]
 

@@ -14,7 +14,7 @@ from tests.builders import packages as build
 from tests.reference import run, tool
 
 from fatpack.errors import FormatError, Unsupported
-from fatpack.io.sources.ranged import RangedSource
+from fatpack.io.ranges import RangedSource
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, get_package
 from fatpack.packages.zip.layout import END, ENTRY, LOCAL
@@ -239,7 +239,7 @@ def many(count: int) -> bytes:
 def test_a_large_directory_takes_little_memory(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from fatpack.io.sources.opening import open_source\nfrom fatpack.packages import room\n"
+        "from fatpack.io.open import open_source\nfrom fatpack.packages import room\n"
         "view = open_source(sys.argv[1]).view()\n"
         "count = sum(1 for _ in room('zip').members(view))\n"
         "words = open('/proc/self/status').read().split()\n"
@@ -307,7 +307,7 @@ def test_without_isal_the_bytes_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(build.zipped({"lib/x.so": CONTENT, "zeros": bytes(16_500)}))
     program = (
         "import sys; sys.modules['isal'] = None\n"
-        "from fatpack.io.sources.opening import open_source\nfrom fatpack.packages import room\n"
+        "from fatpack.io.open import open_source\nfrom fatpack.packages import room\n"
         "for item in room('zip').members(open_source(sys.argv[1]).view()):\n"
         "    sys.stdout.buffer.write(item.open().view().tobytes())"
     )

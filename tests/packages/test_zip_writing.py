@@ -18,12 +18,12 @@ from tests.builders import packages as build
 from tests.reference import tool
 
 from fatpack.errors import BadValue, FormatError, HostError
-from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.pieces import PiecesSource
-from fatpack.packages.zip import directory, writing
+from fatpack.io.open import open_source
+from fatpack.io.pieces import PiecesSource
+from fatpack.packages.zip import directory, writer
+from fatpack.packages.zip.crosscheck import verify_zip_change
 from fatpack.packages.zip.deflating import PackedFile, pack_content
-from fatpack.packages.zip.proving import verify_zip_change
-from fatpack.packages.zip.writing import ZipChange, exchange_entries, read_zip_entries
+from fatpack.packages.zip.writer import ZipChange, exchange_entries, read_zip_entries
 
 FILES = {"a.txt": b"first\n" * 50, "lib/b.so": os.urandom(3000) + bytes(90000), "empty": b"", "c/ü.txt": b"last\n" * 9}
 NEW = b"other content " * 9000
@@ -184,7 +184,7 @@ def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> 
     # What is full at 4 GiB is full at 64 KiB here: the same branches without files of that size.
     data = build.zipped({"a": b"x", "b": b"y"})
     change = {0: ZipChange(pack_content([os.urandom(70000)], deflates=False))}
-    for module in (writing,):
+    for module in (writer,):
         monkeypatch.setattr(module, "FULL", 0xFFFF)
     pieces = exchange_entries(build.view_of(data), change)
     result = PiecesSource(pieces).read(0, sum(map(len, pieces)))
@@ -198,7 +198,7 @@ def test_other_numbers_of_threads_and_pieces_give_the_same_bytes(monkeypatch: py
     content = os.urandom(700_000) * 5
     whole = pack_content([content], deflates=True)
     monkeypatch.setattr("fatpack.packages.zip.deflating.thread_count", lambda: 1)
-    monkeypatch.setattr("fatpack.machine.parallel.thread_count", lambda: 1)
+    monkeypatch.setattr("fatpack.concurrency.threads.thread_count", lambda: 1)
     parts = pack_content([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
     assert whole.stored.tobytes() == parts.stored.tobytes()
     assert (whole.crc, whole.size, whole.digest) == (parts.crc, parts.size, hashlib.sha256(content).digest())

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from fatpack.budget import Budget
 from fatpack.errors import LimitExceeded
-from fatpack.io.budget import Budget
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.proof import containers, memory
-from fatpack.proof.containers.facts import ProofContainer
+from fatpack.proof.containers.model import ProofContainer
 from fatpack.proof.memory import LoadedRange, ProgramMemory
 
 zstandard = pytest.importorskip("zstandard")

@@ -9,11 +9,11 @@ import pytest
 from tests.builders import linked_pe
 from tests.builders.linked_elf import entry, fatbin
 
+from fatpack.binary import pe
+from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.hosts import pe
-from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.proof import prove
 from fatpack.proof.verdict import ProofResult
 from fatpack.testing.formats import flip_bits

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from fatpack import findings
+from fatpack.commands.inspect.record import make_file_record
+from fatpack.commands.inspect.text import render_inspect
 from fatpack.formats.offload_binary.layout import MAGIC
 from fatpack.io.source import Span
 from fatpack.model import Finding
-from fatpack.report import finding_list
-from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.report.finding_text import finding_lines
-from fatpack.report.inspect_text import render_inspect
-from fatpack.report.inspection import make_file_record
 from fatpack.testing.making import make_view
+from fatpack.text import finding_list
+from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.text.findings import finding_lines
 
 PLACE = ("lib.so", ".nv_fatbin")
 

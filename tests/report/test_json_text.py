@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
+from fatpack.commands.inspect.record import make_file_record
+from fatpack.io.open import open_source
 from fatpack.io.source import VirtualName
-from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import make_file_record
-from fatpack.report.json_text import PreparedJson, document_pieces, json_pieces, prepared_container
+from fatpack.text.json import PreparedJson, document_pieces, json_pieces, prepared_container
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),

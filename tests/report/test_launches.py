@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 
-from fatpack.cli import main
+from fatpack.main import main
 
 CONTAINER = """module attributes {cir.offload.container} {
   module @host attributes {cir.offload.bundle_id = "host-x86_64-unknown-linux-gnu", cir.offload.kind = #cir.offload<host>} {

@@ -10,7 +10,7 @@ from tests.laws.rooms import FIXTURES
 from tests.runtime.test_reference import LINKS
 
 import fatpack
-from fatpack.api.reading import scan
+from fatpack.library.file import scan
 from fatpack.scanner import FoundContainer
 
 pytestmark = pytest.mark.reference

@@ -12,14 +12,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.laws.rooms import FIXTURES
 
+from fatpack.commands.inspect.record import SCHEMA, make_file_record
 from fatpack.errors import BadValue, Unsupported
-from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import read_rows
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import SCHEMA, make_file_record
-from fatpack.report.schemas import schema_text
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_file import read_rows
+from fatpack.text.schemas import schema_text
 
 CACHE = FIXTURES / "triton"
 

@@ -6,9 +6,9 @@ import pytest
 from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io import limits
+from fatpack import limits
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import ContainerScan, FoundContainer, NotSearched, scan
 

@@ -14,9 +14,9 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.facts.options import RowOptions
-from fatpack.facts.reading import read_rows
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_file import read_rows
 
 Read = Callable[[Path], list[dict[str, Any]]]
 

@@ -9,9 +9,9 @@ import pytest
 from tests.builders import elf
 
 import fatpack
-from fatpack.facts.options import RowOptions
-from fatpack.io import limits
-from fatpack.survey.task import SurveyTask, TaskOptions, run_task
+from fatpack import limits
+from fatpack.commands.survey.worker import SurveyTask, TaskOptions, run_task
+from fatpack.tabular.options import RowOptions
 
 OPTIONS = TaskOptions(RowOptions(), "jsonl")
 

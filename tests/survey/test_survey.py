@@ -16,7 +16,7 @@ from tests.builders import packages as build
 from tests.survey.conftest import SAMPLES, Read, expected
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 
 def _survey(*arguments: str | Path) -> int:
@@ -61,7 +61,7 @@ def test_what_is_done_is_not_done_again_and_what_changed_is(
 
 def test_a_survey_that_is_killed_goes_on_where_it_was(many: Path, tmp_path: Path, read: Read) -> None:
     out = tmp_path / "out"
-    program = "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; from fatpack.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "survey", str(many), "-o", str(out), "--workers=1", "--part-files=5"]
     running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -86,7 +86,7 @@ def test_a_survey_that_is_stopped_keeps_what_it_read(many: Path, tmp_path: Path,
     program = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-from fatpack.survey.engines.local import Local
+from fatpack.commands.survey.engines import Local
 results = Local.results
 def stopped(self, tasks):
     for number, result in enumerate(results(self, tasks)):
@@ -95,7 +95,7 @@ def stopped(self, tasks):
         yield result
 Local.results = stopped
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
@@ -195,7 +195,7 @@ def test_other_options_and_other_folders_are_refused(
 def test_a_folder_is_for_one_survey_at_a_time_and_damage_to_its_list_is_said(
     many: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from fatpack.survey.manifest import DATABASE_NAME, SurveyManifest
+    from fatpack.commands.survey.manifest import DATABASE_NAME, SurveyManifest
 
     out = tmp_path / "out"
     with SurveyManifest(str(out), "x"):
@@ -233,7 +233,7 @@ def test_names_that_are_one_in_rows_do_not_lose_rows_of_each_other(format: str, 
 
 
 def test_a_part_is_rewritten_by_a_process_that_loaded_nothing_else(many: Path, tmp_path: Path, read: Read) -> None:
-    program = "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; from fatpack.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "survey", str(many), "-o", str(tmp_path / "out"), "--workers=1"]
     for _ in range(2):
         done = subprocess.run(command, capture_output=True, text=True)

@@ -10,7 +10,7 @@ from tests import reference
 from tests.builders.http_server import Server, serving
 from tests.survey.conftest import SAMPLES, Read
 
-from fatpack.cli import main
+from fatpack.main import main
 
 SECRET = "?X-Amz-Signature=0123456789"
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 from tests.builders.bitcode import ALIAS, ARRAY, BLOB, FUNCTION_RECORD, GLOBAL, MODULE, SECTION_NAME, VERSION, Stream
 
+from fatpack import limits
+from fatpack.binary.symbols_init import archive_symbols
 from fatpack.errors import LimitExceeded
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import archive_symbols
+from fatpack.io.memory import BytesSource
 
 DATA_LAYOUT, IFUNC, STRTAB, SYMTAB = 3, 15, 23, 25
 UNDEFINED, OMITTED, GLOBAL_FLAG, SPECIFIC = 1 << 3, 1 << 9, 1 << 10, 1 << 11

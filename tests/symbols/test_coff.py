@@ -8,10 +8,11 @@ import pytest
 from tests.builders import pe
 from tests.builders.coff import Section, Symbol, build, section_symbol
 
+from fatpack import limits
+from fatpack.binary import symbols
+from fatpack.binary.symbols_init import archive_symbols
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import archive_symbols, coff
+from fatpack.io.memory import BytesSource
 
 EXTERNAL, STATIC, FILE, SECTION, WEAK = 2, 3, 103, 104, 105
 UNDEFINED, ABSOLUTE = 0, -1
@@ -147,4 +148,4 @@ def test_many_symbols_with_one_long_name_are_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_the_machines_are_twenty_one() -> None:
-    assert len(coff._MACHINES) == 21
+    assert len(symbols._MACHINES) == 21

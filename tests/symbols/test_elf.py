@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.builders.device_elf import DYNSYM, device_elf
 
+from fatpack import limits
+from fatpack.binary.symbols_init import archive_symbols
 from fatpack.errors import FormatError, LimitExceeded, Truncated
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import archive_symbols
+from fatpack.io.memory import BytesSource
 
 GLOBAL, WEAK, LOCAL = 0x10, 0x20, 0x00
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fatpack.binary.symbols_init import archive_symbols
 from fatpack.errors import Unsupported
-from fatpack.io.sources.memory import BytesSource
-from fatpack.symbols import archive_symbols
+from fatpack.io.memory import BytesSource
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.model import Target
-from fatpack.target.compatibility import (
+from fatpack.targets.compatibility import (
     can_serve,
     can_serve_hip,
     find_conflicts,

@@ -6,9 +6,9 @@ import pytest
 
 from fatpack.errors import TargetError
 from fatpack.model import Target
-from fatpack.target.compatibility import can_serve
-from fatpack.target.coverage import Coverage, run_coverage
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.targets.compatibility import can_serve
+from fatpack.targets.coverage import Coverage, run_coverage
+from fatpack.targets.vocabulary import load_vocabulary
 
 
 def by_form(name: str) -> dict[str, Coverage]:

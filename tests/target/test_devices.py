@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import TargetError
-from fatpack.target.devices import device_by_driver_name, device_names, parse_device
-from fatpack.target.machine import parse_devices
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.targets.devices import device_by_driver_name, device_names, parse_device
+from fatpack.targets.local_devices import parse_devices
+from fatpack.targets.vocabulary import load_vocabulary
 
 
 @pytest.mark.parametrize(

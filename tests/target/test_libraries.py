@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.target.libraries import find_name_based_library
+from fatpack.targets.name_based_libraries import find_name_based_library
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fatpack.commands.targets.lookup import explain_name
+from fatpack.commands.targets.run import Explanation
 from fatpack.errors import TargetError
-from fatpack.target.explanation import Explanation
-from fatpack.target.lookup import explain_name
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.targets.vocabulary import load_vocabulary
 
 
 def fact(explanation: Explanation, label: str) -> str:

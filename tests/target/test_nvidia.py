@@ -1,4 +1,4 @@
-"""NVIDIA names and the CUDA loader's rules: the table in ``fatpack.target.nvidia``."""
+"""NVIDIA names and the CUDA loader's rules: the table in ``fatpack.targets.nvidia``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.target.nvidia import NvidiaArch, can_load, first_cuda_for_ptx, parse_nvidia
+from fatpack.targets.nvidia import NvidiaArch, can_load, first_cuda_for_ptx, parse_nvidia
 
 ARCHES = st.builds(NvidiaArch, st.integers(20, 130), st.sampled_from(["", "a", "f"]), st.booleans())
 

@@ -14,8 +14,8 @@ from tests.reference import library, run, tool
 
 from fatpack.errors import TargetError
 from fatpack.model import Target
-from fatpack.target.compatibility import find_conflicts, is_compatible_llvm22
-from fatpack.target.vocabulary import check_target_id, load_vocabulary
+from fatpack.targets.compatibility import find_conflicts, is_compatible_llvm22
+from fatpack.targets.vocabulary import check_target_id, load_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

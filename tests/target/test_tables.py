@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.target.tables import target_tables
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.commands.targets.tables import target_tables
+from fatpack.targets.vocabulary import load_vocabulary
 
 
 def test_every_row_has_a_cell_for_every_column() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.target.triple import (
+from fatpack.targets.triple import (
     Triple,
     as_llvm22,
     is_amdgpu,
@@ -19,7 +19,7 @@ from fatpack.target.triple import (
     triple_spellings,
     without_sub_architecture,
 )
-from fatpack.target.vocabulary import AmdName, load_vocabulary
+from fatpack.targets.vocabulary import AmdName, load_vocabulary
 
 WORDS = st.sampled_from(["", "unknown", "amdgcn", "amdgpu9.0a", "amd", "amdhsa", "nvptx64", "linux", "gnu", "a-b", "x"])
 TRIPLES = st.lists(WORDS, max_size=6).map("-".join)

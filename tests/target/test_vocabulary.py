@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fatpack.target
+import fatpack.targets
 from fatpack.errors import TargetError
 from fatpack.model import Target
-from fatpack.target.nvidia import RENAMED, TEGRA_ARCHS, parse_nvidia
-from fatpack.target.triple import triple_processor
-from fatpack.target.vocabulary import (
+from fatpack.targets.nvidia import RENAMED, TEGRA_ARCHS, parse_nvidia
+from fatpack.targets.triple import triple_processor
+from fatpack.targets.vocabulary import (
     VENDORS,
     Vocabulary,
     check_target_id,
@@ -30,7 +30,7 @@ from fatpack.target.vocabulary import (
     without_prefix,
 )
 
-DATA = Path(fatpack.target.__file__).parent / "data"
+DATA = Path(fatpack.targets.__file__).parent / "data"
 TABLES: dict[str, dict[str, Any]] = {
     name: tomllib.loads((DATA / f"{name}.toml").read_text()) for name in (*VENDORS, "triples")
 }
@@ -216,18 +216,18 @@ def test_the_prefix_of_dpcpp_is_taken_off_gpus_of_that_vendor_only() -> None:
 
 
 def test_every_public_name_of_the_package_can_be_imported() -> None:
-    for name in fatpack.target.__all__:
-        assert getattr(fatpack.target, name) is not None
-    assert fatpack.target.__all__ == sorted(fatpack.target.__all__)
+    for name in fatpack.targets.__all__:
+        assert getattr(fatpack.targets, name) is not None
+    assert fatpack.targets.__all__ == sorted(fatpack.targets.__all__)
     with pytest.raises(AttributeError):
-        _ = fatpack.target.nothing
+        _ = fatpack.targets.nothing
 
 
 def test_parsing_and_comparing_common_targets_reads_no_data() -> None:
     script = (
         "import sys\n"
         "from fatpack.model import Target\n"
-        "from fatpack.target import same, parse_target_id, parse_nvidia, triple_processor, compatible_llvm22\n"
+        "from fatpack.targets import same, parse_target_id, parse_nvidia, triple_processor, compatible_llvm22\n"
         "a, b = Target('amdgcn-amd-amdhsa', 'gfx90a:xnack+'), Target('nvptx64-nvidia-cuda', 'sm_80')\n"
         "same(a, b); same(a, a); compatible_llvm22(a, b); parse_target_id(a.arch); triple_processor('amdgpu9.0a')\n"
         "heavy = {'tomllib', 're', 'typing', 'difflib', 'dataclasses', 'json', 'pathlib'} & set(sys.modules)\n"

@@ -11,7 +11,7 @@ import pytest
 from tests import reference
 from tests.builders.policy_files import library
 
-from fatpack.cli.commands.answering.check import command
+from fatpack.commands.check.check import command
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ def fatpack(tmp_path: Path) -> Path:
     """The command, as a program of its own."""
     path = tmp_path / "bin" / "fatpack"
     path.parent.mkdir()
-    code = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.cli import main; sys.exit(main())"
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.main import main; sys.exit(main())"
     path.write_text(f"#!{sys.executable} -I\n{code}\n")
     path.chmod(0o755)
     return path

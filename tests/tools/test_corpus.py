@@ -19,8 +19,8 @@ from tools.corpus.fetch import Fetcher, FetchError, debian_mirror, file_sha256
 
 import fatpack
 from fatpack import formats
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OBJECT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"

@@ -17,8 +17,8 @@ from tools.fuzz.plain import fuzz
 from tools.fuzz.targets import TARGETS, Target
 from tools.fuzz.watch import Watch
 
-from fatpack import formats, hosts
-from fatpack.cli.tools import TOOLS
+from fatpack import binary, formats
+from fatpack.tools import TOOLS
 
 ROOT = Path(__file__).parents[2]
 FOUND = sorted(path for path in seeds.FOUND.rglob("*") if path.is_file())
@@ -26,7 +26,7 @@ each_target = pytest.mark.parametrize("name", TARGETS)
 
 
 def test_every_room_and_every_stand_in_is_a_target() -> None:
-    rooms = {*formats.MODULES, *hosts.MODULES} - {"cir-offload-container"} | {"cir-text", "cir-bytecode"}
+    rooms = {*formats.MODULES, *binary.MODULES} - {"cir-offload-container"} | {"cir-text", "cir-bytecode"}
     assert rooms <= TARGETS.keys()
     first_of = {module: name for name, module in reversed(TOOLS.items())}  # others are names of the same
     assert {f"tool-{name}" for name in first_of.values()} <= TARGETS.keys()

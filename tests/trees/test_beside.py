@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.inputs.beside import PackageSidecars
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.opening import open_source
+from fatpack.main import main
 from fatpack.packages import PackageMember
 from fatpack.packages import zip as zip_room
-from fatpack.trees.beside import PackageSidecars
 
 CACHE = FIXTURES / "triton"
 

@@ -14,7 +14,7 @@ import pytest
 from tests.builders import archive
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 FILES = {
     f"library/{path.parent.name}/{path.name}": path

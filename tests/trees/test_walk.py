@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.trees.walk import TreeWalk
+from fatpack.inputs.walk import TreeWalk
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.answers.policy import limits
-from fatpack.cli.grammar.param_types import SizeType
-from fatpack.cli.limiting import _parsed
+from fatpack.command_line.limiting import _parsed
+from fatpack.command_line.param_types import SizeType
+from fatpack.commands.check import limits
 from fatpack.errors import UsageError
-from fatpack.words.sizes import format_size, format_size_exactly, parse_size
+from fatpack.printable import format_size, format_size_exactly, parse_size
 
 
 def test_sizes_for_people() -> None:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from tools.bench.measure import need
 
+from fatpack.edit.write_containers import write_all
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.stored import CompressedBundle
-from fatpack.io.sink import write_file
+from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
+from fatpack.io.atomic_write import write_file
+from fatpack.io.open import open_source
 from fatpack.io.source import Span
-from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Target
-from fatpack.ops.writing import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,9 +14,9 @@ from tools.bench.bundle_inputs import Padding
 from tools.bench.measure import need
 
 from fatpack import formats
-from fatpack.io.sink import write_file
+from fatpack.io.atomic_write import write_file
+from fatpack.io.open import open_source
 from fatpack.io.source import Span
-from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fatpack.words.literals import CompressMode
+    from fatpack.literals import CompressMode
 
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
 

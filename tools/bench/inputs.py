@@ -13,9 +13,9 @@ from tools.bench.measure import FIXTURES, need
 
 import fatpack
 from fatpack import formats
-from fatpack.io.sink import write_file
+from fatpack.io.atomic_write import write_file
+from fatpack.io.open import open_source
 from fatpack.io.source import Span
-from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Target
 
 if TYPE_CHECKING:

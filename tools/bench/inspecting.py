@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tools.bench import inputs
 from tools.bench.measure import Figure, Sample, against, command, fatpack, measure, memory, milliseconds, peer
 
-from fatpack import magics
+from fatpack import magic_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _smallest() -> bytes:
     """Return a fat binary of 112 bytes: a header, and an entry with the first lines of PTX."""
     image = b".version 8.0\n.target sm_90\n\0".ljust(32, b"\0")
     entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x101, 64, len(image), 0, 0, 0, 8, 90, 0, 0, 0x11, 0, 0) + image
-    return magics.FATBIN + struct.pack("<HHQ", 1, 16, len(entry)) + entry
+    return magic_numbers.FATBIN + struct.pack("<HHQ", 1, 16, len(entry)) + entry
 
 
 def _sections(scratch: Path) -> Iterator[Figure]:

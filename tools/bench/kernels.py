@@ -25,7 +25,7 @@ CUBINS, TABLE, ENTRIES, COUNT = 24, 480_000, 59, 20
 #: Inflates every image once, on one core, and reads nothing of it.
 INFLATING = """
 import sys
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.scanner import scan
 with open_source(sys.argv[1]) as source:

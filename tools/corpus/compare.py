@@ -17,9 +17,9 @@ from tools.corpus.digest import payload_digest, payload_line
 from tools.corpus.find import BUNDLE_PREFIX, Opened
 
 import fatpack
-from fatpack import formats, hosts
-from fatpack.elf.file import ElfFile
-from fatpack.formats.clang_bundle.stored import CompressedBundle
+from fatpack import binary, formats
+from fatpack.binary.elf.file import ElfFile
+from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
 from fatpack.formats.cuda_fatbin.stored import CudaEntry as FatbinEntry
 from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
 
@@ -107,7 +107,7 @@ def _file_type(opened: Opened, expected: str, outcome: Comparison) -> None:
         outcome.number("file_type", expected, found)
         return
     host, format = FILE_TYPES.get(expected, (expected, None))
-    if host != "raw" and host not in hosts.MODULES:
+    if host != "raw" and host not in binary.MODULES:
         outcome.unanswered[f"file_type ({host})"] += 1
         return
     outcome.number("file_type", host, opened.host)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fatpack import formats, hosts
-from fatpack.elf.file import ElfFile
-from fatpack.hosts import CodeSection
-from fatpack.hosts.coff.read import CoffObject
-from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
+from fatpack import binary, formats
+from fatpack.binary import CodeSection
+from fatpack.binary.coff.reader import CoffObject
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.pe.read import UNINITIALIZED, PeFile
 from fatpack.scanner import FoundContainer, detect_host, scan
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Opened:
         host = detect_host(view)
         if host == "raw":
             return
-        sites = [place for place in hosts.get_host(host).locate(view) if isinstance(place, CodeSection)]
+        sites = [place for place in binary.get_host(host).locate(view) if isinstance(place, CodeSection)]
         device = [site for site in sites if site.expects not in ("member", "table")]
         self.sites += device
         if host in TABLES:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fatpack.io.sources.opening import open_source
-from fatpack.report.bytes_text import file_labels
+from fatpack.commands.inspect.bytes import file_labels
+from fatpack.io.open import open_source
 
 if TYPE_CHECKING:
     from fatpack.model import Label

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, get_args
 from tools.docs.markdown import table
 
 import fatpack
+from fatpack import literals
 from fatpack.record import Record
-from fatpack.words import literals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ and `replace(field=…)` makes a changed copy.
 _WIDEST = 100
 
 #: The folders of those modules whose classes people read, and what they are called here; all others are the model.
-_RESULTS, _OPTIONS, _ERRORS = "fatpack.answers.", "fatpack.options", "fatpack.errors"
+_RESULTS, _OPTIONS, _ERRORS = "fatpack.commands.check.", "fatpack.options", "fatpack.errors"
 
 
 def render() -> str:

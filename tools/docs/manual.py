@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import click
 from tools.docs import stand_ins
 
-from fatpack.cli import commands
-from fatpack.cli.grammar.examples import EXAMPLES
-from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.versions import FOLLOWED
+from fatpack import commands
+from fatpack.command_line.examples import EXAMPLES
+from fatpack.tools import TOOLS
+from fatpack.tools.versions import FOLLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.cli.grammar.command import Command
+    from fatpack.command_line.command import Command
 
 #: When the words of this module were last changed; man pages have a date.
 DATE = "2026-11-23"
@@ -93,7 +93,7 @@ def _page(name: str, line: str, command: Command) -> str:
 
 def _stand_in(name: str) -> str:
     """Return the page of a stand-in."""
-    module = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"])
+    module = __import__(f"fatpack.tools.{TOOLS[name]}", fromlist=["main"])
     first = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
     does = first.partition(": ")[2].rstrip(".").replace("``", "")
     followed = FOLLOWED.get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fatpack.cli.tools import TOOLS
+from fatpack.tools import TOOLS
 
 PAGES = Path(__file__).parents[2] / "docs" / "tools"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fatpack.commands.targets.tables import target_tables
 from fatpack.model import Target
-from fatpack.target.compatibility import can_serve, is_compatible_llvm22, is_same_target
-from fatpack.target.tables import target_tables
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.targets.compatibility import can_serve, is_compatible_llvm22, is_same_target
+from fatpack.targets.vocabulary import load_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ Case matters in every name. An empty arch string, a missing one and `generic` al
 _RULES = """\
 ## When two targets match
 
-Four questions, four functions of `fatpack.target`:
+Four questions, four functions of `fatpack.targets`:
 
 | question | function | rule |
 |---|---|---|
@@ -71,7 +71,7 @@ Of several entries that fit, the driver takes a cubin before PTX, `a` before pla
 first of equals; if what it took then fails, it tries no other. CUDA 13 renamed the capability 10.1 to 11.0; the rules
 of families hold for the new number. Not known, and marked so: whether an Orin (8.7) under CUDA 13 takes cubins for 8.0
 and 8.6, whether a driver of CUDA 13 takes cubins for 10.1, and what 8.8 is. The rules are from NVIDIA's guides and from
-what a driver of CUDA 13.0 did on an H100 (9.0); `serves` applies them when asked to, and `fatpack.target.choice` says
+what a driver of CUDA 13.0 did on an H100 (9.0); `serves` applies them when asked to, and `fatpack.targets.selection` says
 which image of a container a runtime takes: CUDA's driver, HIP's runtime, and LLVM's plugins for OpenMP.
 
 """

@@ -17,24 +17,22 @@ from pathlib import Path
 from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
-from fatpack import formats, hosts, images, packages, rows
-from fatpack.deep import bare
+from fatpack import binary, formats, images, packages, rows
+from fatpack.binary.shrink import NewSectionContent, ShrinkRequest
+from fatpack.budget import Budget
+from fatpack.commands.inspect.bytes import file_labels
+from fatpack.commands.inspect.record import InspectOptions, make_file_record
+from fatpack.commands.slim.remove import remove_images
+from fatpack.edit.editor import verify_edited
+from fatpack.edit.embed import embed_container, replace_container
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported
-from fatpack.hosts.relaying import NewSectionContent, ShrinkRequest
-from fatpack.images import ImageInfo, sidecar
-from fatpack.images.kernel import KernelNeeds
-from fatpack.images.nvidia import tile_ir
-from fatpack.io.budget import Budget
+from fatpack.images import ImageInfo, sidecar, tile_ir
+from fatpack.images.images_kernel import KernelNeeds
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding, Label
-from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import verify_edited
-from fatpack.ops.edit.embed import embed_container, replace_container
-from fatpack.ops.slim.removal import remove_images
-from fatpack.report.bytes_text import file_labels
-from fatpack.report.inspection import InspectOptions, make_file_record
-from fatpack.scanner import detect_host
+from fatpack.scanner import bare_images, detect_host
+from fatpack.selectors.select import Selector
 
 _NO_WORDS = re.compile(r"[^A-Za-z ]+")
 
@@ -159,7 +157,7 @@ def read_sidecar(data: bytes) -> str:
 def search_all(data: bytes) -> str:
     """Search a file for images in no container: each lies inside, is whole, and is not found in itself."""
     view, reached, forms = _view(data), 0, []
-    for item in bare.find_bare_images(view, [(0, len(view))]):
+    for item in bare_images.find_bare_images(view, [(0, len(view))]):
         if isinstance(item, Finding):
             forms.append(item.code)
             continue
@@ -168,7 +166,7 @@ def search_all(data: bytes) -> str:
             raise Failure(f"an image at {stored.start} to {stored.end}, behind {reached}")
         reached = stored.end
         alone = _view(stored.tobytes())
-        if any(True for _ in bare.find_bare_images(alone, [(0, len(alone))])):
+        if any(True for _ in bare_images.find_bare_images(alone, [(0, len(alone))])):
             raise Failure(f"the image at {stored.start} is found in itself")
         forms.append(images.identify_image(alone).form)
     return " ".join(forms[:6])
@@ -239,7 +237,7 @@ def host_room(name: str) -> Callable[[bytes], str]:
     """Return what tries the door of a host, but for editing."""
 
     def run(data: bytes) -> str:
-        room, view = hosts.get_host(name), _view(data)
+        room, view = binary.get_host(name), _view(data)
         if not room.detect(view):
             return "not detected"
         words = []
@@ -252,7 +250,7 @@ def host_room(name: str) -> Callable[[bytes], str]:
             kinds = _check_cover(room.labels(view), 0, len(data))
         except FormatError as error:
             return f"{sorted(set(words))} {_words(error)}"
-        hosts.sections(name, view)
+        binary.sections(name, view)
         return f"{sorted(set(words))} {kinds}"
 
     return run
@@ -343,23 +341,23 @@ def relay_file(data: bytes) -> str:
     """Take device code out of a linked file; what is made is as long as it says, and can be edited again."""
     view = _view(data)
     host = detect_host(view)
-    relayer = hosts.get_shrinker(host) if host in hosts.MODULES else None
-    if relayer is None:
+    shrinker = binary.get_shrinker(host) if host in binary.MODULES else None
+    if shrinker is None:
         return f"{host} none"
     try:
-        sites = [site for site in hosts.get_host(host).locate(view) if not isinstance(site, Finding)]
+        sites = [site for site in binary.get_host(host).locate(view) if not isinstance(site, Finding)]
         contents = [
             NewSectionContent(site.index, [site.data.slice(0, min(len(site.data) // 4, 64))])
             for site in sites
-            if site.index is not None and site.expects != hosts.TABLE
+            if site.index is not None and site.expects != binary.TABLE
         ]
-        done = relayer.relay(view, ShrinkRequest(contents, [], {}))
+        done = shrinker.shrink(view, ShrinkRequest(contents, [], {}))
     except FatpackError as error:
         return f"{host} {_words(error)}"
     after = _joined(done.pieces)
     if len(after) != len(data) - sum(size for _, size in done.cuts):
         raise AssertionError(f"{len(after)} bytes are left of {len(data)} without {done.cuts}")
-    again = relayer.relay(_view(after), ShrinkRequest(contents, [], {}), mode="zero")
+    again = shrinker.shrink(_view(after), ShrinkRequest(contents, [], {}), mode="zero")
     if len(_joined(again.pieces)) != len(after):
         raise AssertionError("an edit without a cut changed the size")
     return f"{host} {done.mode} {len(done.cuts)} {_words(HostError(done.why))}"
@@ -383,7 +381,7 @@ def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
     """Return what runs command lines of a stand-in, for which the file is called ``in``."""
 
     def run(data: bytes) -> str:
-        from fatpack.cli.tools import run_stand_in
+        from fatpack.tools import run_stand_in
 
         fresh_folder(data)
         codes = []

@@ -7,11 +7,11 @@ import struct
 from tests.builders import elf
 from tools.fuzz import seeds
 
-from fatpack.io.sources.memory import BytesSource
+from fatpack.commands.inspect.registration import registration_record
+from fatpack.commands.inspect.texts import render_registration
+from fatpack.io.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.report.registration.records import registration_record
-from fatpack.report.registration.texts import render_registration
-from fatpack.runtime.evidence import functions, judging
+from fatpack.registration.analysis import analyze, functions
 from fatpack.scanner import detect_host
 
 #: Names by which files show what they register, as they stand in tables of strings.
@@ -39,14 +39,14 @@ def read_evidence(data: bytes) -> str:
     lines = list(render_registration(record))
     found = [
         item
-        for item in judging.registration_findings(view, host, lambda: {"sm_80": {"kernel"}, "sm_90": set()})
+        for item in analyze.registration_findings(view, host, lambda: {"sm_80": {"kernel"}, "sm_90": set()})
         if isinstance(item, Finding)
     ]
     for item in found:
         if not view.start <= item.span.start <= item.span.end <= view.end:
             raise AssertionError(f"{item.code} lies at {item.span.start:#x} to {item.span.end:#x}, outside the file")
     reached = view.start
-    for label in judging.registration_labels(view, host):
+    for label in analyze.registration_labels(view, host):
         if label.span.start < reached or label.span.end > view.end:
             raise AssertionError(f"{label.name} at {label.span.start:#x} lies over another, or behind the end")
         reached = label.span.end

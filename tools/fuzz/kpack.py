@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.builders import kpack, kpack_host
 
+from fatpack.commands.inspect import manifest as manifest_report
+from fatpack.commands.inspect.record import make_file_record
 from fatpack.errors import FormatError
 from fatpack.formats.kpack import manifest
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.report.answers import manifest as manifest_report
-from fatpack.report.inspection import make_file_record
-from fatpack.runtime.registration import hip
+from fatpack.registration import hip
 
 #: The keys of both, as they are stored.
 WORDS = [

@@ -70,7 +70,7 @@ def _written() -> dict[str, bytes]:
 
 
 def _stand_in(name: str, arguments: list[str]) -> tuple[int, bytes]:
-    from fatpack.cli.tools import run_stand_in
+    from fatpack.tools import run_stand_in
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):

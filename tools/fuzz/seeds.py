@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fatpack import magics
+from fatpack import magic_numbers
 
 FIXTURES = Path(__file__).parents[2] / "tests" / "fixtures"
 
@@ -63,7 +63,7 @@ def linked() -> list[bytes]:
 
 #: All magics, and what containers and sections are called: bytes that a reader looks for.
 WORDS = [
-    *sorted({value for name, value in vars(magics).items() if name.isupper() and isinstance(value, bytes)}),
+    *sorted({value for name, value in vars(magic_numbers).items() if name.isupper() and isinstance(value, bytes)}),
     b".llvm.offloading",
     b".hip_fatbin",
     b".nv_fatbin",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from tools.fuzz import checks, evidence, kpack, quick, reference, seeds
 from tools.fuzz.mutate import Field
 
-from fatpack import formats, hosts
-from fatpack.cli.tools import TOOLS
+from fatpack import binary, formats
+from fatpack.tools import TOOLS
 
 
 class Target(NamedTuple):
@@ -108,7 +108,7 @@ _ANY_TOOL = (("elf", "offload_binary", "clang_bundle", "cuda_fatbin"), [["in"]])
 
 def _targets() -> Iterator[Target]:
     fields = checks.file_fields
-    everything = (*_FORMATS.values(), *hosts.MODULES, "demo")
+    everything = (*_FORMATS.values(), *binary.MODULES, "demo")
     yield Target("inspect", checks.inspect_file, _files(*everything), fields)
     yield Target("rows", checks.rows_of_file, _files(*everything), fields)
     images = _files("cuda/cubin", "cuda/ptx", "kernels", "bitcode", "elf")
@@ -128,7 +128,7 @@ def _targets() -> Iterator[Target]:
             yield Target(name, checks.format_room(name), _files(_FORMATS[name]), checks.format_fields(name))
     for name in quick.NAMES:
         yield Target(f"quick-{name}", quick.both_ways(name), _files(_FORMATS[name]), checks.format_fields(name))
-    for name in hosts.MODULES:
+    for name in binary.MODULES:
         yield Target(name, checks.host_room(name), _files(*_HOSTS.get(name, (name,))), fields)
     yield Target("kpack-marker", kpack.read_marker, kpack.markers, _no_fields, kpack.WORDS)
     yield Target("kpack-manifest", kpack.read_manifest, kpack.manifests, _no_fields, kpack.WORDS)

@@ -50,7 +50,7 @@ _SCRIPT = """\
 #!{python}
 import sys
 sys.path.insert(0, {sources!r})
-from fatpack.cli import main
+from fatpack.main import main
 sys.exit(main(["tool", "--as={version}", *sys.argv]))
 """
 

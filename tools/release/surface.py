@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import click
 
 import fatpack
-from fatpack import outcomes
-from fatpack.cli.commands import COMMANDS, load_command
-from fatpack.cli.tools import TOOLS
-from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack import exit_codes
+from fatpack.commands import COMMANDS, load_command
 from fatpack.findings import CODES
 from fatpack.record import Record
-from fatpack.report import schemas
+from fatpack.tabular.columns import ImageRow, KernelRow
+from fatpack.text import schemas
+from fatpack.tools import TOOLS
 
 RECORDED = Path(__file__).with_name("surface.txt")
 
@@ -35,7 +35,7 @@ RECORDED = Path(__file__).with_name("surface.txt")
 _ASKS = " requires "
 
 #: Modules of records that callers make; of the others, which they only get, more fields break nobody.
-_MADE_BY_CALLERS = ("fatpack.api.packing", "fatpack.model", "fatpack.ops.choose.select", "fatpack.options")
+_MADE_BY_CALLERS = ("fatpack.commands.pack.request", "fatpack.model", "fatpack.selectors.select", "fatpack.options")
 
 
 class Broken(NamedTuple):
@@ -50,7 +50,7 @@ def lines() -> list[str]:
     found = [*_library(), *_commands(), *_outputs()]
     found += [f"tool {name}" for name in TOOLS]
     found += [f"finding {code}: {severity}" for code, (severity, _) in CODES.items()]
-    found += [f"exit code {name.lower()}: {getattr(outcomes, name)}" for name in _EXIT_CODES]
+    found += [f"exit code {name.lower()}: {getattr(exit_codes, name)}" for name in _EXIT_CODES]
     return sorted(set(found))
 
 

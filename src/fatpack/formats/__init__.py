@@ -17,7 +17,7 @@ A format knows no host. ``MAGICS`` lets :mod:`fatpack.scanner` recognise contain
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ MODULES = {
 #: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: what only
 #: reading all of its content tells, and listing it leaves out
 CONTENT_VERIFIERS = {
-    "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed.verify",
+    "clang-offload-bundle": "fatpack.formats.clang_bundle.verify",
     "llvm-offload-binary": "fatpack.formats.offload_binary.verify",
 }
 
@@ -71,17 +71,17 @@ CONTENT_VERIFIERS = {
 SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.symptoms"}
 
 #: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
-PSEUDO_FORMATS = {"bare-image": "fatpack.deep.bare"}
+PSEUDO_FORMATS = {"bare-image": "fatpack.scanner.bare_images"}
 
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
 MAGICS = {
-    magics.OFFLOAD_BINARY: "llvm-offload-binary",
-    magics.BUNDLE: "clang-offload-bundle",
-    magics.COMPRESSED_BUNDLE: "clang-offload-bundle",
-    magics.FATBIN: "cuda-fatbin",
-    magics.KPACK: "rocm-kpack",
-    magics.SYCLBIN: "syclbin",
-    magics.OLD_FATBIN: "cuda-fatbin-old",
+    magic_numbers.OFFLOAD_BINARY: "llvm-offload-binary",
+    magic_numbers.BUNDLE: "clang-offload-bundle",
+    magic_numbers.COMPRESSED_BUNDLE: "clang-offload-bundle",
+    magic_numbers.FATBIN: "cuda-fatbin",
+    magic_numbers.KPACK: "rocm-kpack",
+    magic_numbers.SYCLBIN: "syclbin",
+    magic_numbers.OLD_FATBIN: "cuda-fatbin-old",
 }
 
 
@@ -147,14 +147,14 @@ def format_at(view: View, at: int = 0) -> str | None:
 
 
 #: What the first marker line of a text bundle holds; it is preceded by a comment token that differs by language.
-_TEXT_MARKER = magics.BUNDLE + b"__START__ "
+_TEXT_MARKER = magic_numbers.BUNDLE + b"__START__ "
 
 #: LIMIT: where a text container must start to be noticed: bytes searched for its first marker.
 _TEXT_HEAD = 4096
 
 
 #: How MLIR starts, as text behind blanks and comments or as bytecode: what has to be looked at by the room for CIR.
-_MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", magics.MLIR_BYTECODE)
+_MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", magic_numbers.MLIR_BYTECODE)
 
 
 def find_text_format(view: View) -> str | None:

@@ -28,15 +28,15 @@ Images know no formats: an image that is a container itself is named by its magi
 
 from __future__ import annotations
 
-from fatpack import magics
-from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, ImageInfo
+from fatpack import magic_numbers
+from fatpack.images.identification import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Protocol
 
-    from fatpack.images.kernel import KernelInfo, KernelNeeds
+    from fatpack.images.images_kernel import KernelInfo, KernelNeeds
     from fatpack.io.source import View
 
     class KernelNameReader(Protocol):
@@ -69,34 +69,34 @@ HEAD_SIZE = 64
 #: first bytes → all that they say; forms that claim a target have modules of their own
 _MAGICS = (
     (
-        magics.OFFLOAD_BINARY,
+        magic_numbers.OFFLOAD_BINARY,
         ImageInfo("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary"),
     ),
-    (magics.SYCLBIN, ImageInfo("syclbin", detail="SYCLBIN", container="syclbin")),
+    (magic_numbers.SYCLBIN, ImageInfo("syclbin", detail="SYCLBIN", container="syclbin")),
     (
-        magics.BUNDLE,
+        magic_numbers.BUNDLE,
         ImageInfo("bundle", detail="clang offload bundle", container="clang-offload-bundle"),
     ),
     (
-        magics.COMPRESSED_BUNDLE,
+        magic_numbers.COMPRESSED_BUNDLE,
         ImageInfo("bundle", detail="compressed clang offload bundle", container="clang-offload-bundle"),
     ),
     (
-        magics.FATBIN,
+        magic_numbers.FATBIN,
         ImageInfo("fatbin", triple="nvptx64-nvidia-cuda", detail="CUDA fat binary", container="cuda-fatbin"),
     ),
-    (magics.LTO_IR, ImageInfo("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
-    (magics.ARCHIVE, ImageInfo("archive", detail="archive")),
-    (magics.THIN_ARCHIVE, ImageInfo("archive", detail="thin archive")),
-    (magics.ZSTD, ImageInfo("", detail="a zstd frame")),
+    (magic_numbers.LTO_IR, ImageInfo("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
+    (magic_numbers.ARCHIVE, ImageInfo("archive", detail="archive")),
+    (magic_numbers.THIN_ARCHIVE, ImageInfo("archive", detail="thin archive")),
+    (magic_numbers.ZSTD, ImageInfo("", detail="a zstd frame")),
 )
 #: first four bytes → module that recognises what starts so
 _RECOGNISERS = {
-    magics.BITCODE: "fatpack.images.bitcode",
-    magics.WRAPPED_BITCODE: "fatpack.images.bitcode",
-    magics.SPIRV: "fatpack.images.spirv",
-    magics.BIG_SPIRV: "fatpack.images.spirv",
-    magics.TILE_IR[:4]: "fatpack.images.nvidia.tile_ir",
+    magic_numbers.BITCODE: "fatpack.images.bitcode",
+    magic_numbers.WRAPPED_BITCODE: "fatpack.images.bitcode",
+    magic_numbers.SPIRV: "fatpack.images.spirv",
+    magic_numbers.BIG_SPIRV: "fatpack.images.spirv",
+    magic_numbers.TILE_IR[:4]: "fatpack.images.tile_ir",
 }
 
 #: the first four bytes, which all of them have → those that start so
@@ -113,19 +113,19 @@ def identify_image(view: View) -> ImageInfo:
     """
     head = view.head(0, HEAD_SIZE)
     magic = head[:4]
-    if magic == magics.ELF:
+    if magic == magic_numbers.ELF:
         return _identify_elf(view, head)
     if not head:
         return EMPTY
     if magic in _RECOGNISERS:
-        recognised: ImageInfo = _module(_RECOGNISERS, magic).recognise(view, head)
+        recognised: ImageInfo = _module(_RECOGNISERS, magic).identify(view, head)
         return recognised
     for start, recognised in _BY_START.get(magic, ()):
         if head.startswith(start):
             return recognised
-    from fatpack.images import machine, text
+    from fatpack.images import other, text
 
-    return machine.identify_host_object(view, head) or text.identify_text(view)
+    return other.identify_host_object(view, head) or text.identify_text(view)
 
 
 #: e_machine of the processors that run host programs: i386, POWER, s390x, Arm, x86-64, AArch64, RISC-V, LoongArch
@@ -145,23 +145,23 @@ def is_device_elf(view: View) -> bool:
 
 
 def _identify_elf(view: View, head: bytes) -> ImageInfo:
-    from fatpack.elf.header import AMDGPU, CUDA, read_quick_header
+    from fatpack.binary.elf.quick_header import AMDGPU, CUDA, read_quick_header
 
     elf = read_quick_header(view, head)
     if elf is None:
         # Not even the machine can be trusted; the size shows the caller that bytes are missing.
         return ImageInfo("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
     if elf.machine == CUDA:
-        from fatpack.images.nvidia.cubin import identify_elf
+        from fatpack.images.cubin import identify_elf
 
         return identify_elf(elf)
     if elf.machine == AMDGPU:
-        from fatpack.images.amd.amdgpu import identify_elf
+        from fatpack.images.amdgpu import identify_elf
 
         return identify_elf(elf)
-    from fatpack.images import machine
+    from fatpack.images import other
 
-    claimed = machine.identify_host_elf(elf)
+    claimed = other.identify_host_elf(elf)
     if claimed.triple:
         return claimed
     from fatpack.images import fpga
@@ -171,11 +171,11 @@ def _identify_elf(view: View, head: bytes) -> ImageInfo:
 
 #: form → module that names the kernels of such an image
 _KERNELS = {
-    "cubin": "fatpack.images.nvidia.cubin",
-    "ptx": "fatpack.images.nvidia.ptx",
-    "code-object": "fatpack.images.amd.amdgpu",
+    "cubin": "fatpack.images.cubin",
+    "ptx": "fatpack.images.ptx",
+    "code-object": "fatpack.images.amdgpu",
     "spirv": "fatpack.images.spirv",
-    "tileir": "fatpack.images.nvidia.tile_ir",
+    "tileir": "fatpack.images.tile_ir",
 }
 
 #: forms whose images show their kernels, so that none means that there is none
@@ -183,17 +183,17 @@ WITH_KERNELS = frozenset((*_KERNELS, "cir"))
 
 #: form → module that reads what the kernels need, and what made the image
 _FACTS = {
-    "cubin": "fatpack.images.nvidia.cubin_kernel",
-    "ptx": "fatpack.images.nvidia.ptx_kernel",
-    "code-object": "fatpack.images.amd.amdgpu_kernel",
-    "tileir": "fatpack.images.nvidia.tile_ir",
+    "cubin": "fatpack.images.cubin_kernels",
+    "ptx": "fatpack.images.ptx_kernel",
+    "code-object": "fatpack.images.amdgpu_kernel",
+    "tileir": "fatpack.images.tile_ir",
 }
 
 #: form → module that makes digests of the code of its kernels
 _CODES = {
-    "cubin": "fatpack.images.nvidia.cubin_code",
-    "ptx": "fatpack.images.nvidia.ptx_digest",
-    "code-object": "fatpack.images.amd.amdgpu_code",
+    "cubin": "fatpack.images.cubin_digest",
+    "ptx": "fatpack.images.ptx_kernels",
+    "code-object": "fatpack.images.amdgpu_kernels",
 }
 
 #: forms beside cubins that say how large the code of a kernel is
@@ -222,7 +222,7 @@ def facts(view: View, form: str) -> KernelInfo:
     reader: FactsReader | None = _module(_FACTS, form)
     if reader:
         return reader.facts(view)
-    from fatpack.images.kernel import KernelInfo, KernelNeeds
+    from fatpack.images.images_kernel import KernelInfo, KernelNeeds
 
     return KernelInfo(tuple(map(KernelNeeds, kernels(view, form))))
 
@@ -233,7 +233,7 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
     The names are those of :func:`kernels`. Reads no more than that takes, and raises as :func:`facts` does.
     """
     if form == "cubin":
-        from fatpack.images.nvidia import cubin
+        from fatpack.images import cubin
 
         return cubin.code_sizes(view)
     if form in _WITH_SIZES:
@@ -244,14 +244,14 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
 def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple[dict[str, str], str | None]:
     """Return the SHA-256 of what each of the kernels of an image does, by its name, and that of the image's variables.
 
-    ``kernels`` are those of :func:`facts`, digests are in hexadecimal. :mod:`fatpack.images.code` says what is covered;
-    ({}, None) for forms of which that is not known. Reads all code. Raises FormatError when tables are damaged,
-    LimitExceeded when they are out of proportion.
+    ``kernels`` are those of :func:`facts`, digests are in hexadecimal. :mod:`fatpack.images.kernel` says what is
+    covered; ({}, None) for forms of which that is not known. Reads all code. Raises FormatError when tables are
+    damaged, LimitExceeded when they are out of proportion.
     """
     reader = _module(_CODES, form)
     if reader is None:
         return {}, None
-    from fatpack.images.code import digest_with_needs
+    from fatpack.images.kernel import digest_with_needs
 
     made: dict[str, bytes]
     made, data = reader.codes(view)

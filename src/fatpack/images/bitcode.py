@@ -15,8 +15,8 @@ before it defines any abbreviation of the module's own.
 
 from __future__ import annotations
 
-from fatpack.images.recognised import ImageInfo
-from fatpack.magics import BITCODE
+from fatpack.images.identification import ImageInfo
+from fatpack.magic_numbers import BITCODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ targets fpga_aoco, fpga_aocr and fpga_aocx. No sample was at hand: what is known
 
 from __future__ import annotations
 
-from fatpack.elf.sections import DeviceElfSections
+from fatpack.binary.elf.device_elf import DeviceElfSections
 from fatpack.errors import FormatError
-from fatpack.images.recognised import ImageInfo
+from fatpack.images.identification import ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.elf.header import QuickHeader
+    from fatpack.binary.elf.quick_header import QuickHeader
 
 _PREFIX, _HARDWARE = ".acl.", ".acl.fpga.bin"
 

@@ -1,94 +1,151 @@
-"""What a kernel needs of the device that runs it: one model for the images of all vendors.
+"""Digests of what a kernel does, by which two builds of it are told apart: what goes in, and how it is put together.
 
-========================  =========================================  ===========================================
-field                     cubin, PTX                                 code object, by the keys of its metadata
-========================  =========================================  ===========================================
-``registers``             registers of a thread                      ``.vgpr_count``: vector registers; where
-                                                                     accumulators share their file, with them
-``sgprs``, ``agprs``                                                 ``.sgpr_count``, ``.agpr_count``
-``vgpr_spills``,                                                     ``.vgpr_spill_count``, ``.sgpr_spill_count``:
-``sgpr_spills``                                                      stores the register allocator had to add
-``shared``                static shared memory, with what the        ``.group_segment_fixed_size``: LDS
-                          system reserves of it (1 kB since sm_90)
-``local``                 stack and local memory of a thread         ``.private_segment_fixed_size``: scratch
-``has_dynamic_stack``     recursion: ``local`` is not known          ``.uses_dynamic_stack``: ``local`` is a least
-``params``                parameters of the kernel                   ``.kernarg_segment_size``, hidden ones too
-``constants``             (bank, size) of its constant banks
-``max_threads``           ``.maxntid``, as a product                 ``.max_flat_workgroup_size``
-``required_threads``      ``.reqntid``                               ``.reqd_workgroup_size``
-``min_blocks``            ``.minnctapersm`` (in PTX only)
-``cluster``               ``.reqnctapercluster``                     ``.cluster_dims``
-``wavefront``                                                        ``.wavefront_size``
-``barriers``              barriers of a block
-``size``                  its machine code                           the same
-========================  =========================================  ===========================================
+=============  =====================================================================================================
+form           what the digest of a kernel covers
+=============  =====================================================================================================
+cubin          the machine code of its section, its constant banks, the relocations of both with the names of their
+               symbols, its attributes in ``.nv.info`` (where each parameter lies, bounds, stack, registers) but the
+               version of CUDA's API, and the same of each function that it is known to call
+code-object    the machine code of its symbol, its descriptor without the place of the code, relocations in it, all
+               code of the section that is no kernel's, and its metadata without names of parameters and of source
+               languages: where each parameter lies and what it is, hidden ones too
+ptx            its header and body without comments, strings, blanks and directives of lines, numbered labels and
+               depots without the number of the function; and the same of each function of the text that it calls
+variables      of an image, not of a kernel, what all functions share: names, sizes and initial values of variables,
+               with what is relocated in them; flags and ABI of the ELF header. Sections ``.nv.global*`` and
+               ``.nv.constant*`` of no function; what is loaded of a code object beside code and descriptors, and what
+               its metadata says of the image; the text of PTX outside of functions, with its version and target
+any of these   what :class:`~fatpack.images.images_kernel.KernelNeeds` says that it needs: registers, memory, bounds,
+parameters =============
+=====================================================================================================
 
-Memory is in bytes: shared memory of a block (work-group), local memory of a thread (work-item).
+Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels and
+of sections, and the second form of the code in cubins since sm_100, which holds numbers of lines.
+Names that compilers make of a unit's path or contents go in without that part (:func:`without_unit`). Code objects that
+were linked hold distances to data in their code: there a kernel counts as changed too when the data of its neighbours
+moved. SPIR-V, LLVM bitcode, LTO-IR and Tile IR have no digests.
 """
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, pluralize
-from fatpack.io import limits
-from fatpack.record import Record
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.io.source import View
+    from fatpack.images.images_kernel import KernelNeeds
+
+#: what nvcc makes of a unit: _GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8, a process behind it before CUDA 11.5; in mangled
+#: names its length is in front
+_NVCC_UNIT = re.compile(
+    r"(?<!\d)\d*(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_|\d|[A-Z]|\b)"
+)
+
+#: the same ahead of static names, where objects for the device link are made: __nv_static_43__HASH_17_k_cu_HASH_641_t
+_NVCC_STATIC = re.compile(r"__nv_static_\d{1,5}__[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_)")
+
+#: the same where a name of the unit takes the place of the second number: _GLOBAL__N__22fe00ac_4_a_cu_table. Objects
+#: for the device link say it twice: __nv_static_22__22fe00ac_4_a_cu_table__ZN33_GLOBAL__N_…
+_NVCC_NAMED = re.compile(r"(_GLOBAL__N_|_INTERNAL|__nv_static_\d{1,5}_)_[0-9a-f]{8}(?=_\d)")
+
+#: what clang puts behind the name of a kernel or variable that other units do not see
+_CLANG_UNIT = re.compile(r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$")
+#: so many digits it puts there at least: looking at these first is quicker, for names have thousands of bytes
+_CLANG_DIGITS = 16
+
+#: what ptxas calls static memory of a function, with a number of its own: $___ZZ3onePfi1PE1s__62, _Z3onePfi1P$229
+_PTXAS_LOCAL = re.compile(r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$")
+
+#: what clang adds to each unit of HIP, with a digest of its path
+_HIP_UNIT = "__hip_cuid_"
+
+#: fields of a kernel that its digest covers: all but its name, and its size, which is that of the code
+_NEEDS = tuple(
+    "registers sgprs agprs vgpr_spills sgpr_spills shared local has_dynamic_stack params constants max_threads "
+    "required_threads min_blocks cluster wavefront barriers".split()
+)
+
+#: LIMIT: steps from kernels to the functions that they call, for each function and call of an image. With more, all
+#: functions count for every kernel.
+_STEPS = 16
 
 
-class KernelNeeds(Record):
-    """A kernel by its stored (mangled) name, and what is known of it; None for what is not.
+#: parts of more bytes are not copied to be hashed
+_SMALL = 4096
 
-    The module's docstring says what each field is to the vendors.
+
+def strip_unit_suffix(name: str) -> str:
+    """Return a mangled name without what a compiler made of the path or contents of its unit."""
+    if "_GLOBAL__N_" in name or "_INTERNAL" in name or "__nv_static_" in name:
+        if "__nv_static_" in name:
+            name = _NVCC_STATIC.sub(r"__nv_static_\1", name)
+        name = _NVCC_NAMED.sub(r"\1", _NVCC_UNIT.sub(r"\1_\2", name))
+    if name.startswith(_HIP_UNIT):
+        return _HIP_UNIT
+    if "$" in name:
+        name = _PTXAS_LOCAL.sub(r"\1\2", name)
+    if not name[-_CLANG_DIGITS:].strip("0123456789abcdef"):
+        name = _CLANG_UNIT.sub(r"\1\2", name)
+    return name
+
+
+def header_digest_text(osabi: int, abi_version: int, flags: int) -> bytes:
+    """Return what the header of a device ELF says that decides whether, and how, a driver loads it."""
+    return b"abi %d.%d flags %#x" % (osabi, abi_version, flags)
+
+
+def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
+    """Return the SHA-256 of parts, each with its size before it: no two lists of parts have the same bytes."""
+    from hashlib import sha256
+
+    made = sha256()
+    small: list[bytes | memoryview] = []  # an image has a thousand relocations, of which each is a part
+    for part in parts:
+        small += b"%d:" % len(part), part
+        if len(part) > _SMALL:
+            made.update(b"".join(small[:-1]))
+            made.update(part)
+            small = []
+    made.update(b"".join(small))
+    return made.digest()
+
+
+def digest_with_calls(
+    own: Mapping[str, bytes], calls: Mapping[str, Sequence[str]], kernels: Iterable[str]
+) -> dict[str, bytes]:
+    """Return the digest of each kernel that has one of its own, with those of all functions that it leads to.
+
+    ``calls`` are names of functions by that of their caller; functions without a digest count by their names.
     """
-
-    name: str
-    registers: int | None = None
-    sgprs: int | None = None
-    agprs: int | None = None
-    vgpr_spills: int | None = None
-    sgpr_spills: int | None = None
-    shared: int | None = None
-    local: int | None = None
-    has_dynamic_stack: bool | None = None
-    params: int | None = None
-    constants: tuple[tuple[int, int], ...] | None = None
-    max_threads: int | None = None
-    required_threads: tuple[int, ...] | None = None
-    min_blocks: int | None = None
-    cluster: tuple[int, ...] | None = None
-    wavefront: int | None = None
-    barriers: int | None = None
-    size: int | None = None
-
-
-class KernelInfo(Record):
-    """All that an image says of itself beyond what it is for: its kernels in stored order, and the tools that made it.
-
-    ``contradictions`` are sentences about parts of the image that do not agree.
-    """
-
-    kernels: tuple[KernelNeeds, ...] = ()
-    made_by: tuple[str, ...] = ()
-    contradictions: tuple[str, ...] = ()
+    made: dict[str, bytes] = {}
+    left = _STEPS * (len(own) + sum(map(len, calls.values()))) + 1000
+    everything = b""
+    for kernel in kernels:
+        if kernel not in own or kernel in made:
+            continue
+        seen, waiting = {kernel}, [kernel]
+        while waiting and left > 0:
+            for name in calls.get(waiting.pop(), ()):
+                left -= 1
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(name)
+        seen.discard(kernel)
+        if left <= 0:
+            everything = everything or digest_parts(own[name] for name in sorted(own))
+            made[kernel] = digest_parts((own[kernel], everything))
+        elif seen:
+            named = sorted((strip_unit_suffix(name), own.get(name, b"")) for name in seen)
+            made[kernel] = digest_parts(
+                (own[kernel], *(part for name, code in named for part in (name.encode(), code)))
+            )
+        else:
+            made[kernel] = own[kernel]
+    return made
 
 
-def check_count(view: View, count: int) -> None:
-    """Raise LimitExceeded when an image has more kernels, or functions, than are described."""
-    if count > limits.KERNELS:
-        raise LimitExceeded(
-            f"more than {pluralize(limits.KERNELS, 'kernel')}",
-            format="elf",
-            offset=view.offset(0),
-            field="symbol table",
-            hint=limits.advice("KERNELS"),
-            chain=view.chain,
-        )
-
-
-def and_others_words(names: Sequence[str]) -> str:
-    """Return how a sentence about the first of some kernels counts the others; "" for one."""
-    return f"(and {len(names) - 1} more like it) " if len(names) > 1 else ""
+def digest_with_needs(code: bytes, kernel: KernelNeeds) -> str:
+    """Return the digest of a kernel from that of its code, in hexadecimal."""
+    needs = [f"{name}={value}" for name in _NEEDS if (value := getattr(kernel, name)) is not None]
+    return digest_parts((code, *(text.encode() for text in needs))).hex()

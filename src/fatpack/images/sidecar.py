@@ -20,23 +20,23 @@ How we know: ``triton/compiler/compiler.py`` of Triton 2.1, 2.2, 3.0 and 3.9, an
 three SMs and two processors of AMD; ``get_device_information`` in ``torch/_inductor/codecache.py`` of PyTorch in 2025.
 
 Nobody compares the two when an image is loaded: a wrong one is refused by the driver, or launched with too few threads.
-Silence is the rule, as for labels of containers (:mod:`fatpack.images.agreement`): what is not stated contradicts
-nothing.
+Silence is the rule, as for labels of containers (:mod:`fatpack.images.container_mismatch`): what is not stated
+contradicts nothing.
 """
 
 from __future__ import annotations
 
 from fatpack.errors import BadValue, LimitExceeded
-from fatpack.images import agreement
-from fatpack.images.recognised import EXTENSIONS
+from fatpack.images import container_mismatch
+from fatpack.images.identification import EXTENSIONS
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.images.kernel import KernelNeeds
-    from fatpack.images.recognised import ImageInfo
+    from fatpack.images.identification import ImageInfo
+    from fatpack.images.images_kernel import KernelNeeds
 
 #: LIMIT: bytes of a metadata file that are read. Triton's have one to four thousand.
 MAX_SIDECAR_SIZE = 256 << 10
@@ -151,12 +151,15 @@ def _arch(value: object) -> str:
 
 def target_problems(claimed: SidecarClaims, recognised: ImageInfo) -> Iterator[tuple[str, str]]:
     """Yield code and sentence of what metadata says of the target, and the image contradicts."""
-    if claimed.triple and agreement.triple_contradiction(claimed.triple, recognised):
-        yield "FP1111", f"says {claimed.arch or claimed.triple}, and the image is {agreement.image_words(recognised)}"
+    if claimed.triple and container_mismatch.triple_contradiction(claimed.triple, recognised):
+        yield (
+            "FP1111",
+            f"says {claimed.arch or claimed.triple}, and the image is {container_mismatch.image_words(recognised)}",
+        )
     elif claimed.arch:
         choices = [claimed.arch, *(f"{claimed.arch}{variant}" for variant in "af" if claimed.arch.startswith("sm_"))]
-        if all(agreement.arch_contradiction(arch, claimed.triple, recognised) for arch in choices):
-            yield "FP1111", f"says {claimed.arch}, and the image is {agreement.image_words(recognised)}"
+        if all(container_mismatch.arch_contradiction(arch, claimed.triple, recognised) for arch in choices):
+            yield "FP1111", f"says {claimed.arch}, and the image is {container_mismatch.image_words(recognised)}"
 
 
 def kernel_problems(

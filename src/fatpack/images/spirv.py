@@ -12,10 +12,10 @@ one among other bytes, the last function is the end, and what may follow it (2.4
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import BadMagic, BadValue
-from fatpack.images.recognised import ImageInfo
-from fatpack.io import limits
-from fatpack.magics import SPIRV
+from fatpack.images.identification import ImageInfo
+from fatpack.magic_numbers import SPIRV
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

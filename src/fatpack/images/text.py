@@ -7,8 +7,8 @@ target, preprocessed sources with a line marker.
 
 from __future__ import annotations
 
-from fatpack.images.recognised import UNKNOWN, ImageInfo
-from fatpack.magics import BUNDLE, MLIR_BYTECODE
+from fatpack.images.identification import UNKNOWN, ImageInfo
+from fatpack.magic_numbers import BUNDLE, MLIR_BYTECODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def _nvidia(text: bytes) -> ImageInfo:
     sass = _sass(text)
     if sass is not None:
         return sass
-    from fatpack.images.nvidia import ptx
+    from fatpack.images import ptx
 
     quick = ptx.identify_ptx_fast(text)
     if quick is not None:
         return quick
-    from fatpack.images.nvidia.ptx_code import strip_comments
+    from fatpack.images.ptx_code import strip_comments
 
     return ptx.identify_ptx(b"".join(strip_comments([text])))
 

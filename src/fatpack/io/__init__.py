@@ -1,1 +1,1 @@
-"""Where bytes come from and go to: the only package that opens inputs and writes outputs."""
+"""Kinds of sources: files, memory, ranges of objects and URLs, inflated and streamed content."""

@@ -9,7 +9,7 @@ import os
 import stat
 import time
 
-from fatpack.io.sink import TEMPORARY
+from fatpack.io.atomic_write import TEMPORARY
 
 #: A file that nobody has written to for so many seconds belongs to no command that still runs: writing goes on all the
 #: time, and checking what was written reads tables only.

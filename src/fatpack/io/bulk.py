@@ -6,10 +6,10 @@ run. What lies in a file as it is goes from file to file, whatever its size.
 
 from __future__ import annotations
 
-from fatpack.io.sink import write_file
+from fatpack.concurrency.threads import ThreadTasks, thread_count
+from fatpack.io.atomic_write import write_file
+from fatpack.io.inflated import InflatedSource
 from fatpack.io.source import View
-from fatpack.io.sources.inflated import InflatedSource
-from fatpack.machine.parallel import ThreadTasks, thread_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fatpack.io.source import Piece
-    from fatpack.io.writing import Progress
+    from fatpack.io.write import Progress
 
 #: LIMIT: bytes that are inflated at a time for all files together. A file that needs more is written alone.
 WINDOW = 128 << 20
@@ -46,7 +46,7 @@ def write_files(
     threads: int | None = None,
     is_checked: bool = False,
 ) -> ThreadTasks[int]:
-    """Write files, each as :func:`~fatpack.io.sink.write_file` does; iterating yields their sizes in order.
+    """Write files, each as :func:`~fatpack.io.atomic_write.write_file` does; iterating yields their sizes in order.
 
     Writing starts at once. An error is raised in the place of its file; those behind it are written all the same, for
     as long as somebody iterates. Use as a context: leaving it waits for the files that are being written.

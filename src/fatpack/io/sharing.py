@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import Unsupported
-from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

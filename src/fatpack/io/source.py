@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
 
+from fatpack import limits
+from fatpack.budget import UNCOUNTED
+from fatpack.concurrency.threads import is_reading_ahead
 from fatpack.errors import Truncated, format_hex
-from fatpack.io import limits
-from fatpack.io.budget import UNCOUNTED
-from fatpack.machine.parallel import is_reading_ahead
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Protocol, Self, TypeAlias
 
-    from fatpack.io.budget import Budget
+    from fatpack.budget import Budget
 
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""

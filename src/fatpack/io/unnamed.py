@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.machine import system
+from fatpack.concurrency import system
 
 _TMPFILE = getattr(os, "O_TMPFILE", 0)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.packages.growing import LazyInflatedMember
+    from fatpack.packages.members import LazyInflatedMember
 
 __all__ = ["DOC", "LAYOUTS", "detect", "members"]
 
@@ -92,7 +92,7 @@ class _CompressedOpener:
         self._method = method
 
     def __call__(self) -> LazyInflatedMember:
-        from fatpack.packages.growing import LazyInflatedMember
+        from fatpack.packages.members import LazyInflatedMember
         from fatpack.packages.streams import InflatedStream
 
         view = self._view

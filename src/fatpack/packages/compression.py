@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def detect_compression(view: View) -> str | None:
     LZMA of before xz has no magic: that what it inflates to makes sense is for the caller to see.
     """
     head = view.head(0, 16)
-    if head.startswith(magics.GZIP) and len(head) > 9 and not head[3] & _RESERVED:
+    if head.startswith(magic_numbers.GZIP) and len(head) > 9 and not head[3] & _RESERVED:
         return "gzip"
-    if head.startswith(magics.XZ):
+    if head.startswith(magic_numbers.XZ):
         return "xz"
-    is_bzip2 = head.startswith(magics.BZIP2) and head[3:4] in _LEVELS and len(head) > 4
-    if is_bzip2 and head.startswith((magics.BZIP2_BLOCK, magics.BZIP2_END), 4):
+    is_bzip2 = head.startswith(magic_numbers.BZIP2) and head[3:4] in _LEVELS and len(head) > 4
+    if is_bzip2 and head.startswith((magic_numbers.BZIP2_BLOCK, magic_numbers.BZIP2_END), 4):
         return "bzip2"
     if method := _framed(view):
         return method
@@ -48,11 +48,11 @@ def _framed(view: View) -> str | None:
     at = 0
     for _ in range(_PASSED):
         head = view.head(at, 8)
-        if head.startswith(magics.ZSTD):
+        if head.startswith(magic_numbers.ZSTD):
             return "zstd"
-        if head.startswith(magics.LZ4):
+        if head.startswith(magic_numbers.LZ4):
             return "lz4"
-        if len(head) < 8 or head[0] & 0xF0 != 0x50 or head[1:4] != magics.SKIPPABLE:
+        if len(head) < 8 or head[0] & 0xF0 != 0x50 or head[1:4] != magic_numbers.SKIPPABLE:
             return None
         at += 8 + int.from_bytes(head[4:8], "little")
     return None

@@ -8,16 +8,16 @@
 
 Its members are packages in turn (:mod:`fatpack.packages.tar`), so a library in it is ``x.deb!data.tar.xz!usr/lib/…``.
 
-How we know: deb(5) of dpkg 1.21; headers are read as those of archives of objects are (:mod:`fatpack.hosts.archive`).
+How we know: deb(5) of dpkg 1.21; headers are read as those of archives of objects are (:mod:`fatpack.binary.archive`).
 """
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
+from fatpack.binary.archive.archive_layout import HEADER, MAGIC_SIZE
 from fatpack.doc import FormatInfo
 from fatpack.errors import FormatError
 from fatpack.findings import code_for_error, finding
-from fatpack.hosts.archive.layout import HEADER, MAGIC_SIZE
 from fatpack.packages import PackageMember
 from fatpack.packages.names import NameChecker
 from fatpack.packages.within import SubRangeSource
@@ -56,12 +56,12 @@ LAYOUTS = (HEADER,)
 def detect(view: View) -> bool:
     """Say whether the bytes are an archive that starts with the version of Debian's packages."""
     head = view.head(0, MAGIC_SIZE + 16)
-    return head.startswith(magics.ARCHIVE) and head[MAGIC_SIZE:].rstrip(b" ").rstrip(b"/") == magics.DEB
+    return head.startswith(magic_numbers.ARCHIVE) and head[MAGIC_SIZE:].rstrip(b" ").rstrip(b"/") == magic_numbers.DEB
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every member in stored order, and damage to their headers; those behind it are found if they can be."""
-    from fatpack.hosts.archive.members import DamagedMember, read_intact_members
+    from fatpack.binary.archive.reader import DamagedMember, read_intact_members
 
     outer = view.chain[-1] if view.chain else view.source.name
     names = NameChecker()

@@ -9,11 +9,10 @@ bzip2 and the older .lzma are what their programs write.
 
 from __future__ import annotations
 
-from fatpack import magics
-from fatpack.codec import inflation_limit_error, is_no_memory
+from fatpack import limits, magic_numbers
+from fatpack.codecs import inflation_limit_error, is_no_memory
 from fatpack.errors import BadValue, FatpackError, LimitExceeded
 from fatpack.findings import finding
-from fatpack.io import limits
 from fatpack.packages.feed import InputBuffer
 
 TYPE_CHECKING = False
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-    StreamMethod: TypeAlias = Callable[[InputBuffer, "int | None"], Iterator[bytes]]
+    StreamMethod: TypeAlias = "Callable[[InputBuffer, int | None], Iterator[bytes]]"
 
 #: Bytes inflated at a time, at first and at most: who looks at the beginning inflates little more than that.
 _LEAST, _MOST = 16 << 10, 256 << 10
@@ -138,7 +137,7 @@ def _deflate(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
 
 def _gzip(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     yield from _zlib(feed, 31)
-    while feed.starts_with(magics.GZIP):
+    while feed.starts_with(magic_numbers.GZIP):
         yield from _zlib(feed, 31)
 
 
@@ -207,7 +206,7 @@ def _bzip2(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     import bz2
 
     yield from _pushed(feed, bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
-    while feed.starts_with(magics.BZIP2):
+    while feed.starts_with(magic_numbers.BZIP2):
         yield from _pushed(feed, bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
 
 
@@ -219,7 +218,7 @@ def _xz(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=limits.WINDOW + _BESIDE)
 
     yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
-    while feed.starts_with(magics.XZ, behind_zeros=True):
+    while feed.starts_with(magic_numbers.XZ, behind_zeros=True):
         yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
 
 
@@ -275,19 +274,19 @@ def _zstd(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
     decompressor = zstandard.ZstdDecompressor(max_window_size=limits.WINDOW)
     while True:
         magic = feed.exactly(4)
-        if magic != magics.ZSTD:
+        if magic != magic_numbers.ZSTD:
             if not _is_skippable(magic):
                 raise StreamError(_EARLY if len(magic) < 4 else "has no frame")
             feed.skip(int.from_bytes(feed.exactly(4), "little"))
         else:
             yield from _zstd_frame(feed, decompressor)
-        if not feed.starts_with(magics.ZSTD) and not _is_skippable(feed.peek(4)):
+        if not feed.starts_with(magic_numbers.ZSTD) and not _is_skippable(feed.peek(4)):
             return
 
 
 def _is_skippable(magic: bytes) -> bool:
     """Return whether a frame is one that readers pass over, of zstd or LZ4 (RFC 8878, 3.1.2)."""
-    return len(magic) == 4 and magic[0] & 0xF0 == 0x50 and magic[1:] == magics.SKIPPABLE
+    return len(magic) == 4 and magic[0] & 0xF0 == 0x50 and magic[1:] == magic_numbers.SKIPPABLE
 
 
 def _zstd_frame(feed: InputBuffer, decompressor: zstandard.ZstdDecompressor) -> Iterator[bytes]:
@@ -297,7 +296,7 @@ def _zstd_frame(feed: InputBuffer, decompressor: zstandard.ZstdDecompressor) -> 
     flags = descriptor[0] if descriptor else 0
     is_single = flags >> 5 & 1
     size = 1 - is_single + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
-    block = magics.ZSTD + descriptor + feed.exactly(size)
+    block = magic_numbers.ZSTD + descriptor + feed.exactly(size)
     try:
         stream = decompressor.decompressobj()
         is_last = False
@@ -334,7 +333,7 @@ def _lz4(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
             feed.skip(int.from_bytes(feed.exactly(4), "little"))
         else:
             yield from _pushed(feed, lz4.frame.LZ4FrameDecompressor, (RuntimeError,))
-        if not feed.starts_with(magics.LZ4) and not _is_skippable(feed.peek(4)):
+        if not feed.starts_with(magic_numbers.LZ4) and not _is_skippable(feed.peek(4)):
             return
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from fatpack.errors import FormatError, Truncated, UsageError
-from fatpack.packages.growing import LazyInflatedMember
+from fatpack.packages.members import LazyInflatedMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ rules of its own: containers, images, pointers, headers. Nothing that an editor 
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.errors import Unsupported
 from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.verdict import ProofResult, ProvedFile
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from fatpack.io.source import View
-    from fatpack.proof.device import DeviceCodeComparison
+    from fatpack.proof.device_code import DeviceCodeComparison
     from fatpack.proof.verdict import ChangedRange
 
     class _ProofModule(Protocol):
@@ -69,9 +69,9 @@ def _room(host: str) -> _ProofModule:
 
 def _host(view: View) -> str:
     head = view.head(0, 4)
-    if head.startswith(magics.ELF):
+    if head.startswith(magic_numbers.ELF):
         return "elf"
-    if head.startswith(magics.DOS):
+    if head.startswith(magic_numbers.DOS):
         return "pe"
     raise Unsupported(
         "only linked programs and libraries are proved: ELF and PE",

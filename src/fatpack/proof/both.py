@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.proof.ledger import DifferenceLog
     from fatpack.proof.memory import ProgramMemory
-    from fatpack.proof.records import PointerResolver
+    from fatpack.proof.proof_records import PointerResolver
     from fatpack.proof.stale import PointerFinder
 
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.proof.containers.facts import ProofContainer, ProofImage
+    from fatpack.proof.containers.model import ProofContainer, ProofImage
     from fatpack.proof.ledger import DifferenceLog
     from fatpack.proof.verdict import ContainerFate
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from fatpack.proof.containers.facts import ProofContainer
+    from fatpack.proof.containers.model import ProofContainer
     from fatpack.proof.ledger import DifferenceLog, Range
     from fatpack.proof.memory import ProgramMemory
 

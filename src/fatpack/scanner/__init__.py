@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import sys
 
+from fatpack import limits
 from fatpack.findings import finding
-from fatpack.io import limits
 from fatpack.model import Finding
-from fatpack.scanner.found import FoundContainer, FoundImage, LazyImages, bytes_to_inflate, inflate_image
-from fatpack.scanner.visit import (
+from fatpack.scanner.context import (
     SEARCH_ALL,
     SEARCH_ANYWHERE,
     SEARCH_DATA,
@@ -35,14 +34,15 @@ from fatpack.scanner.visit import (
     detect_host,
     start_scan,
 )
-from fatpack.scanner.walk import scan_limited, starts_as_container
+from fatpack.scanner.results import FoundContainer, FoundImage, LazyImages, bytes_to_inflate, inflate_image
+from fatpack.scanner.scan_host import scan_limited, starts_as_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.units import RegistrationCounts
+    from fatpack.registration.analysis.counts import RegistrationCounts
 
 __all__ = [
     "ContainerScan",
@@ -70,17 +70,19 @@ def scan(
 
     Sections whose names say nothing are searched for containers too, and the data of programs and libraries also for
     device images in no container. If nothing is found, the data of objects is searched like that, and a file that no
-    host reads to its last byte (``limits.SEARCHED``). ``deep`` searches all of every file (:mod:`fatpack.deep`), and
+    host reads to its last byte (``limits.SEARCHED``). ``deep`` searches all of every file
+    (:mod:`fatpack.scanner.carve`), and
     ``is_thorough`` all of one in which nothing is found; what that finds comes behind the others of its host. A member
     of an archive in which something was found is searched for more only if no room reads it (``is_member`` says that
     the view is one).
     Without ``judges`` it is not asked whether hosts register what they launch. Without ``recognises`` images are not
     looked at: each is what its container says, of the form ``unknown``, and nothing is inside.
 
-    Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
-    those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
-    compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
-    an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
+    Order is that of the bytes within a host; containers that only records lead to
+    (:mod:`fatpack.registration.analysis`) come behind those of its sections. Nothing is read but headers, unless
+    something is compressed or searched; of a large compressed bundle its table is inflated, and the rest when its
+    images are looked at. Never raises for damaged input: an unreadable host is a finding as well. Raises ``OSError``
+    when reading fails.
     """
     return ContainerScan(view, deep, is_member, is_thorough, judges=judges, recognises=recognises)
 

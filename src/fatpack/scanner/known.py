@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
-from fatpack import images
-from fatpack.elf.header import DYNSYM, SYMTAB
-from fatpack.elf.symbols import ElfSymbolTable
+from fatpack import images, limits
+from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
+from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
-from fatpack.io import limits
-from fatpack.scanner.found import FoundContainer, LazyImages
+from fatpack.scanner.results import FoundContainer, LazyImages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.io.source import View
-    from fatpack.scanner.found import FoundImage
+    from fatpack.scanner.results import FoundImage
 
 #: forms that name their kernels, of those of which a runtime takes kernels
 _NAMING = ("cubin", "ptx", "code-object")

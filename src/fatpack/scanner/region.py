@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.elf import header
+from fatpack.binary.elf import quick_header
 from fatpack.errors import FormatError, Unsupported, cli_or_api
 from fatpack.findings import finding
 from fatpack.model import Finding
-from fatpack.scanner.found import FoundContainer, finding_from_error, identify_images
+from fatpack.scanner.results import FoundContainer, finding_from_error, identify_images
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.deep import MagicSearcher
-    from fatpack.hosts import CodeSection
+    from fatpack.binary import CodeSection
     from fatpack.io.source import View
     from fatpack.model import Container
-    from fatpack.scanner.found import EnterCallback
-    from fatpack.scanner.visit import ScanContext
+    from fatpack.scanner.carve import MagicSearcher
+    from fatpack.scanner.context import ScanContext
+    from fatpack.scanner.results import EnterCallback
 
 
 _OFFLOAD_BINARY = "llvm-offload-binary"
@@ -49,7 +49,7 @@ def _is_offloading(site: CodeSection, visit: ScanContext) -> bool:
     if not (site.section or "").startswith(".llvm.offloading") or any(item.code == "FP2001" for item in site.findings):
         return False
     return visit.host in ("coff", "bitcode") or (
-        visit.host == "elf" and header.read_file_type(visit.view) == _RELOCATABLE
+        visit.host == "elf" and quick_header.read_file_type(visit.view) == _RELOCATABLE
     )
 
 
@@ -121,13 +121,13 @@ def _containers(site: CodeSection, visit: ScanContext, enter: EnterCallback) -> 
 
 
 def _next_magic(view: View) -> MagicSearcher:
-    from fatpack.deep import MagicSearcher  # nearly all regions hold containers and nothing else
+    from fatpack.scanner.carve import MagicSearcher  # nearly all regions hold containers and nothing else
 
     return MagicSearcher(view)
 
 
 def _end_of(view: View, container: Container) -> int:
-    from fatpack.deep import resume_position
+    from fatpack.scanner.carve import resume_position
 
     return resume_position(view, container)
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fatpack import formats, hosts
+from fatpack import binary, formats
 from fatpack.model import Container
 from fatpack.options import Options
 from fatpack.testing import formats as of_formats
 from fatpack.testing import hosts as of_hosts
-from fatpack.testing.damage import damage_places, number_starts, sample
+from fatpack.testing.helpers import damage_places, number_starts, sample
 from fatpack.testing.making import join_pieces
 
 _RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -117,8 +117,8 @@ class HostLaws:
 
     @pytest.fixture(autouse=True)
     def _joined(self) -> None:
-        hosts.add_plugins()
-        assert self.name in hosts.MODULES, f"{self.name} is no host: install the package with its entry point"
+        binary.add_plugins()
+        assert self.name in binary.MODULES, f"{self.name} is no host: install the package with its entry point"
         assert self.fixtures, "fixtures names no files"
 
     def test_the_door_is_what_it_states(self) -> None:

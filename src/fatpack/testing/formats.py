@@ -1,6 +1,7 @@
 """The laws of formats, one function each. A law that does not hold fails an assertion that says what to do.
 
-``name`` is the JSON name of a format, whose room :func:`fatpack.formats.get_format` returns; ``data`` a file of containers.
+``name`` is the JSON name of a format, whose room :func:`fatpack.formats.get_format` returns; ``data`` a file of
+containers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fatpack.model import Container, Finding, Label
 from fatpack.options import Options
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing import memory
-from fatpack.testing.damage import HUGE
+from fatpack.testing.helpers import HUGE
 from fatpack.testing.making import join_pieces, make_view
 
 #: Bits that are inverted: a number becomes odd or even, negative, or another altogether.

@@ -1,16 +1,16 @@
 """The laws of hosts, one function each. A law that does not hold fails an assertion that says what to do.
 
-``name`` is the JSON name of a host, whose room :func:`fatpack.hosts.get_host` returns; ``data`` a file of that kind.
+``name`` is the JSON name of a host, whose room :func:`fatpack.binary.get_host` returns; ``data`` a file of that kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fatpack import hosts
+from fatpack import binary
+from fatpack.commands.inspect.bytes import file_labels
 from fatpack.errors import FatpackError
 from fatpack.model import Label
-from fatpack.report.bytes_text import file_labels
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.testing import memory
 from fatpack.testing.making import make_view
@@ -29,21 +29,21 @@ PARTS = {
 
 def assert_interface_matches(name: str) -> None:
     """Hold that a room has every part that all have, and those that ``hosts.ROOMS`` states of it, and no other."""
-    room = hosts.get_host(name)
+    room = binary.get_host(name)
     for part in ("DOC", "detect", "locate", "labels"):
-        assert hasattr(room, part), f"the room of {name} lacks {part}; hosts/__init__.py lists what a door must have"
-    door = hosts.MODULES[name]
+        assert hasattr(room, part), f"the room of {name} lacks {part}; binary/__init__.py lists what a door must have"
+    door = binary.MODULES[name]
     for stated, parts in PARTS.items():
         for part in parts:
             assert hasattr(room, part) == getattr(door, stated), (
                 f"hosts.ROOMS says {stated}={getattr(door, stated)} of {name}, and the room of {name} "
-                f"{'has' if hasattr(room, part) else 'lacks'} {part}; see hosts/__init__.py"
+                f"{'has' if hasattr(room, part) else 'lacks'} {part}; see binary/__init__.py"
             )
 
 
 def assert_host_info_complete(name: str) -> None:
     """Hold that a room's card has its name, limitations and references."""
-    doc = hosts.get_host(name).DOC
+    doc = binary.get_host(name).DOC
     assert doc.name == name, f"DOC.name is {doc.name!r}, and the room is called {name!r}"
     assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
     assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
@@ -51,7 +51,7 @@ def assert_host_info_complete(name: str) -> None:
 
 def assert_detected_as_this_host_alone(name: str, data: bytes, file: str = "the file") -> None:
     """Hold that a fixture is taken for the host that it is of."""
-    starts = hosts.MODULES[name].starts
+    starts = binary.MODULES[name].starts
     assert not starts or data.startswith(starts), f"{file} does not start as the door of {name} says"
     host = detect_host(make_view(data))
     assert host == name, f"{file}, a fixture of {name}, is taken for {host}: see detect, and the order of ROOMS"
@@ -64,7 +64,7 @@ def all_labels(data: bytes) -> list[Label]:
 
 def assert_host_labels_cover_every_byte_once(name: str, data: bytes) -> None:
     """Hold that labels follow each other from the first byte to the last: the room's, and with its containers'."""
-    for source in (hosts.get_host(name).labels(make_view(data)), file_labels(make_view(data))):
+    for source in (binary.get_host(name).labels(make_view(data)), file_labels(make_view(data))):
         reached = 0
         for label in source:
             assert label.span.start == reached, f"the label {label} must start at {reached:#x}: one label per byte"

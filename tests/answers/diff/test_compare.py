@@ -18,12 +18,12 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.answers.diff.facts import ArchDiff, CodeSizes, DiffResult, KernelDiff, LibraryDiff
-from fatpack.answers.diff.matching import match_libraries
-from fatpack.answers.diff.reading import ImageFacts, LibraryFacts
-from fatpack.cli import main
-from fatpack.report.answers.diff import render_diff
-from fatpack.report.schemas import schema_text
+from fatpack.commands.diff.matching import match_libraries
+from fatpack.commands.diff.model import ArchDiff, CodeSizes, DiffResult, KernelDiff, LibraryDiff
+from fatpack.commands.diff.release import ImageFacts, LibraryFacts
+from fatpack.commands.diff.text import render_diff
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 PTX = """
 .version 8.0
@@ -284,7 +284,7 @@ def test_results_can_be_pickled_and_compared() -> None:
 
 
 def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fatpack.words import demangling
+    from fatpack import demangling
 
     monkeypatch.setattr(demangling, "_by_package", lambda names: None)
     assert demangling.demangle(["_Z5scalePfi", "plain", "_Z"]) == {"_Z5scalePfi": "scale(float*, int)"}

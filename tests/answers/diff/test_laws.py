@@ -10,9 +10,9 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.diff.compare import compare_releases
-from fatpack.answers.diff.facts import ArchDiff, DiffResult, LibraryDiff
-from fatpack.answers.diff.reading import Release
+from fatpack.commands.diff.model import ArchDiff, DiffResult, LibraryDiff
+from fatpack.commands.diff.release import Release
+from fatpack.commands.diff.run import compare_releases
 
 FILES = sorted(
     path

@@ -17,15 +17,15 @@ from tests.laws.rooms import FIXTURES
 from tests.runtime.evidence.test_verdicts import evidence
 
 import fatpack
-from fatpack import hosts
-from fatpack.answers.doctor import known
-from fatpack.answers.doctor.reach import measure_extent, overflow_findings
+from fatpack import binary
+from fatpack.commands.doctor import known
+from fatpack.commands.doctor.reach import measure_extent, overflow_findings
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle import symptoms
-from fatpack.formats.clang_bundle.compressed.digest import new_digest
+from fatpack.formats.clang_bundle.digest import new_digest
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.runtime.evidence import verdicts
+from fatpack.registration.analysis import findings
 from fatpack.testing.making import join_pieces, make_view
 
 BUNDLES = FIXTURES / "clang_bundle"
@@ -150,7 +150,7 @@ def test_a_bug_of_packages_is_named_for_their_folder(name: str, tmp_path: Path) 
 
 
 def test_folded_stubs_are_named_by_the_verdict_on_them() -> None:
-    found = list(verdicts.registration_problems(evidence(0, is_linked=True)))
+    found = list(findings.registration_problems(evidence(0, is_linked=True)))
     assert _row("folded-stubs").evidence(found, ()) == ("FP3048",)
 
 
@@ -164,7 +164,7 @@ def test_an_object_whose_device_code_is_too_large_to_link(size: int, code: str |
     path.write_bytes(build.with_section(elf.build(), 1, size=size))
     os.truncate(path, size + 4096)
     with fatpack.open(path) as file:
-        assert hosts.detect_host(file.view) == "elf"
+        assert binary.detect_host(file.view) == "elf"
         found = measure_extent(file.view, "elf", {1})
         assert found is not None
         assert (found.is_linked, found.device, found.reached) == (False, size, size + 16)

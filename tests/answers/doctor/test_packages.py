@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.answers.doctor.facts import DoctorResult
+from fatpack.commands.doctor.model import DoctorResult
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin").read_bytes()
 FILES = {"usr/lib/x.fatbin": FATBIN, "usr/share/readme.md": b"text that nobody reads\n"}

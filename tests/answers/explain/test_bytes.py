@@ -14,7 +14,7 @@ from tests.builders.policy_files import container, cubin
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.answers.explain.records import ImageSetAnswer
+from fatpack.commands.explain.model import ImageSetAnswer
 
 AMD, NVIDIA = "amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"
 

@@ -9,8 +9,8 @@ import pytest
 from tests.builders import offered
 
 import fatpack
-from fatpack.answers.explain.records import DeviceAnswer, ExplainResult, ImageSetAnswer
-from fatpack.target.choice.rules import all_rules
+from fatpack.commands.explain.model import DeviceAnswer, ExplainResult, ImageSetAnswer
+from fatpack.targets.selection.rules import all_rules
 
 TABLES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
 CASES = [

@@ -10,14 +10,14 @@ from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, ptx
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.explain.explain import ExplainQuery, explain_rows
-from fatpack.answers.explain.records import DeviceAnswer, ImageSetAnswer
-from fatpack.answers.explain.wording import device_verdict
-from fatpack.facts.units import ImageSetLocation
+from fatpack.commands.explain.model import DeviceAnswer, ImageSetAnswer
+from fatpack.commands.explain.run import ExplainQuery, explain_rows
+from fatpack.commands.explain.wording import device_verdict
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
-from fatpack.target.choice.drivers import driver_cuda
-from fatpack.target.choice.settings import RuntimeSettings
-from fatpack.target.devices import parse_device
+from fatpack.tabular.image_sets import ImageSetLocation
+from fatpack.targets.devices import parse_device
+from fatpack.targets.selection.choice_settings import RuntimeSettings
+from fatpack.targets.selection.settings import driver_cuda
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import kpack_host
 from tests.builders.kpack_site import Site, code, sound
 
-from fatpack.answers.kpack.check import KpackReport, LoaderSettings, check_folder
+from fatpack.commands.check_kpack.check import KpackReport, LoaderSettings, check_folder
 from fatpack.errors import TargetError
 
 
@@ -102,12 +102,12 @@ def test_a_folder_that_is_closed_fails_the_check(site: Site) -> None:
 
 
 def test_a_file_that_vanishes_fails_the_check(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fatpack.answers.kpack import folder
+    from fatpack.commands.check_kpack import run
 
     def gone(path: str, name: str) -> None:
         raise FileNotFoundError(2, "No such file or directory", path)
 
-    monkeypatch.setattr(folder, "open_source", gone)
+    monkeypatch.setattr(run, "open_source", gone)
     found = checked(site)
     assert set(codes(found)) == {"FP3109", "FP3110"}
     assert found.findings[0].message == "cannot be read: No such file or directory"

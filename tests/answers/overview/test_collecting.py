@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.answers.explain.explain import ExplainQuery, explain_rows
-from fatpack.answers.overview import collecting, coverage
-from fatpack.answers.overview.bytes import arch_sort_key
-from fatpack.answers.overview.collecting import build_overview
-from fatpack.answers.overview.records import ReportResult
-from fatpack.answers.overview.twice import repeated_sizes
-from fatpack.facts.columns import ImageRow, KernelRow
-from fatpack.facts.gathering import read_paths
-from fatpack.facts.options import RowOptions
-from fatpack.report.html.sections.head import page_summary
-from fatpack.target.choice.settings import RuntimeSettings
-from fatpack.target.devices import parse_device
+from fatpack.commands.explain.run import ExplainQuery, explain_rows
+from fatpack.commands.report import coverage
+from fatpack.commands.report import overview as report_overview
+from fatpack.commands.report.model import ReportResult
+from fatpack.commands.report.overview import build_overview
+from fatpack.commands.report.page import page_summary
+from fatpack.commands.report.sizes import arch_sort_key
+from fatpack.commands.report.twice import repeated_sizes
+from fatpack.tabular.columns import ImageRow, KernelRow
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_many import read_paths
+from fatpack.targets.devices import parse_device
+from fatpack.targets.selection.choice_settings import RuntimeSettings
 
 READ = RowOptions(digests=True, kernels=True, each_kernel=True)
 
@@ -246,8 +247,8 @@ def test_findings_are_counted_by_code_with_what_they_mean() -> None:
 
 
 def test_what_is_not_listed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "MAX_IMAGES", 2)
-    monkeypatch.setattr(collecting, "MAX_FILES", 1)
+    monkeypatch.setattr(report_overview, "MAX_IMAGES", 2)
+    monkeypatch.setattr(report_overview, "MAX_FILES", 1)
     rows = [*image("sm_90", {}, size=8), *image("sm_80", {}, size=800), *image("sm_70", {}, size=80), end()]
     overview = build_overview([*rows, *image("sm_90", {}, path="b.so", size=4), end("b.so")])
     assert [line.label for line in overview.images] == ["sm_80", "sm_70"], "the largest, in the order of the file"

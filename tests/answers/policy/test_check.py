@@ -17,15 +17,15 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.answers.policy import kernels
-from fatpack.answers.policy.check import check_policy
-from fatpack.answers.policy.config import all_presets
-from fatpack.answers.policy.outcome import CheckResult
-from fatpack.answers.policy.policy import Policy
-from fatpack.answers.policy.requirements import parse_requirements
-from fatpack.io.budget import Budget, current_budget
-from fatpack.report.answers.policy.words import check_headline
-from fatpack.report.schemas import schema_text
+from fatpack.budget import Budget, current_budget
+from fatpack.commands.check import kernels
+from fatpack.commands.check.config import all_presets
+from fatpack.commands.check.model import CheckResult
+from fatpack.commands.check.policy import parse_requirements
+from fatpack.commands.check.policy_check import check_policy
+from fatpack.commands.check.policy_policy import Policy
+from fatpack.commands.check.text import check_headline
+from fatpack.text.schemas import schema_text
 
 SCHEMA = json.loads(schema_text("check"))
 
@@ -405,7 +405,7 @@ def test_python_takes_lists_with_commas_and_refuses_what_forbids_nothing(folder:
 
 
 def test_names_that_are_no_text_stand_in_sarif(folder: Path) -> None:
-    from fatpack.report.answers.policy.sarif import sarif_document
+    from fatpack.commands.check.sarif import sarif_document
 
     name = b"\xff.so".decode("utf-8", "surrogateescape")
     Path(name).write_bytes(library("80"))

@@ -9,11 +9,11 @@ from tests.builders import fatbin, linked_elf
 from tests.builders.packages import COMPRESSORS, SUFFIXES, tarred, zipped
 from tests.builders.policy_files import cubin, library
 
-from fatpack.answers.policy import reopening
-from fatpack.answers.policy.check import check_policy
-from fatpack.answers.policy.policy import Policy
-from fatpack.answers.policy.requirements import parse_requirements
-from fatpack.io.budget import Budget
+from fatpack.budget import Budget
+from fatpack.commands.check import reopening
+from fatpack.commands.check.policy import parse_requirements
+from fatpack.commands.check.policy_check import check_policy
+from fatpack.commands.check.policy_policy import Policy
 
 
 @pytest.fixture

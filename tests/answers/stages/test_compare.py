@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
-from fatpack.answers.stages import compare as compare_module
-from fatpack.answers.stages import facts
-from fatpack.answers.stages.check import compare_stage_files
-from fatpack.answers.stages.compare import compare_stages
-from fatpack.answers.stages.facts import HostSide, StageFile, StageImage, group_into_stages
-from fatpack.answers.stages.reading import read_stage_file
-from fatpack.io.sources.opening import open_source
+from fatpack.commands.check_stages import facts
+from fatpack.commands.check_stages import run as compare_module
+from fatpack.commands.check_stages.check import compare_stage_files
+from fatpack.commands.check_stages.facts import HostSide, StageFile, StageImage, group_into_stages
+from fatpack.commands.check_stages.run import compare_stages
+from fatpack.commands.check_stages.stage import read_stage_file
+from fatpack.io.open import open_source
 from fatpack.model import Target
 
 SAMPLES = FIXTURES / "cir" / "samples"

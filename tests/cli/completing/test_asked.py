@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli.app import click_group
-from fatpack.cli.commands import COMMANDS, load_command
-from fatpack.cli.completing.shells import Zsh
-from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.versions import FOLLOWED
+from fatpack.commands import COMMANDS, load_command
+from fatpack.main.click_app import click_group
+from fatpack.main.completion import Zsh
+from fatpack.tools import TOOLS
+from fatpack.tools.versions import FOLLOWED
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with files and a folder, and a `fatpack` to run in ``bin``."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "fatpack"
-    program.write_text(f"#!{sys.executable}\nimport sys\nfrom fatpack.cli import main\nsys.exit(main())\n")
+    program.write_text(f"#!{sys.executable}\nimport sys\nfrom fatpack.main import main\nsys.exit(main())\n")
     program.chmod(0o755)
     for name in ("one.o", "one.a", "two words.o"):
         (tmp_path / name).write_bytes(b"")

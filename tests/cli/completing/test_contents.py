@@ -9,9 +9,9 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli.app import click_group
-from fatpack.cli.completing.shells import Zsh
-from fatpack.cli.grammar.contents import values_in_files
+from fatpack.command_line.file_values import values_in_files
+from fatpack.main.click_app import click_group
+from fatpack.main.completion import Zsh
 
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 CUBINS = FIXTURES / "cuda" / "cubin"

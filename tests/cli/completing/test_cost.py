@@ -10,7 +10,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import tool
 
-from fatpack.cli.commands import COMMANDS
+from fatpack.commands import COMMANDS
 
 CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
 
@@ -18,9 +18,15 @@ CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
 MOST = 6
 
 #: Parts of fatpack that do the work of commands: none is loaded to declare options.
-WORK = ("fatpack.codec", "fatpack.packages.", "fatpack.hosts.", "fatpack.answers.policy.check", "fatpack.api.")
+WORK = (
+    "fatpack.codecs",
+    "fatpack.packages.",
+    "fatpack.binary.",
+    "fatpack.commands.check.policy_check",
+    "fatpack.library.",
+)
 
-ASK = "import sys; sys.argv[0] = 'fatpack'; from fatpack.cli import main; sys.exit(main())"
+ASK = "import sys; sys.argv[0] = 'fatpack'; from fatpack.main import main; sys.exit(main())"
 
 
 def instructions(*words: str, asks: bool = False) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli.completing.line import parse_bash_line, unquote
+from fatpack.main.line import parse_bash_line, unquote
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran, fatpack
 
-from fatpack.cli.placing import links
-from fatpack.cli.placing.changes import FolderTransaction
-from fatpack.cli.tools import TOOLS
 from fatpack.errors import UsageError
+from fatpack.tools import TOOLS
+from fatpack.tools.install import links
+from fatpack.tools.install.changes import FolderTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,8 +201,8 @@ def _ahead(call: Callable[..., None]) -> Callable[..., None]:
 
 STOPPED = """
 import os, signal, sys
-from fatpack.cli import main
-from fatpack.cli.placing import links
+from fatpack.main import main
+from fatpack.tools.install import links
 real, calls = os.{call}, []
 def run(*arguments):
     calls.append(arguments)

@@ -11,11 +11,11 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import tool
 
-from fatpack.cli import _called_as
-from fatpack.cli.placing import links
-from fatpack.cli.placing.clients import ToolCallers
-from fatpack.cli.tools import TOOLS
 from fatpack.errors import UsageError
+from fatpack.main import _called_as
+from fatpack.tools import TOOLS
+from fatpack.tools.install import links
+from fatpack.tools.install.clients import ToolCallers
 
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
@@ -26,7 +26,7 @@ def program(tmp_path: Path) -> Path:
     path = tmp_path / "a venv" / "fatpack"
     path.parent.mkdir()
     path.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom fatpack.cli import main\nsys.exit(main())\n"
+        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom fatpack.main import main\nsys.exit(main())\n"
     )
     path.chmod(0o755)
     return path
@@ -92,7 +92,7 @@ def test_what_is_not_ours_stays_and_nothing_is_placed(program: Path, tmp_path: P
 
 def test_scripts_that_call_fatpack_are_their_authors(program: Path, tmp_path: Path) -> None:
     script = tmp_path / "fatbinary"
-    script.write_text("#!/usr/bin/env python3\nfrom fatpack.cli import main  # mine, with settings\n")
+    script.write_text("#!/usr/bin/env python3\nfrom fatpack.main import main  # mine, with settings\n")
     with pytest.raises(UsageError, match="is not fatpack"):
         links.place_stand_ins(str(tmp_path), ["fatbinary"], str(program))
     with pytest.raises(UsageError, match="fatbinary: not placed by fatpack"):
@@ -223,7 +223,7 @@ class TestWindows:
         monkeypatch.setattr(links, "_IS_WINDOWS", True)
         path = tmp_path / "Scripts" / "fatpack.exe"
         path.parent.mkdir()
-        path.write_bytes(b"MZ" + bytes(1000) + b"#!C:\\python.exe\r\nPK\x03\x04from fatpack.cli import main\r\n")
+        path.write_bytes(b"MZ" + bytes(1000) + b"#!C:\\python.exe\r\nPK\x03\x04from fatpack.main import main\r\n")
         return path
 
     def test_launchers_are_copied_and_recognised(self, launcher: Path, tmp_path: Path) -> None:

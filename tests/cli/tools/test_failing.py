@@ -12,7 +12,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool
 
-from fatpack.cli.tools import TOOLS
+from fatpack.tools import TOOLS
 
 #: Copied: llvm-objdump writes beside what it reads.
 HIP = "clang-22-hip.o"

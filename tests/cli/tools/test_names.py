@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli.tools import run_stand_in
 from fatpack.errors import UsageError
+from fatpack.tools import run_stand_in
 
 
 @pytest.mark.parametrize(

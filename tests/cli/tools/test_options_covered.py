@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.reference import llvm_tool, tool
 
-from fatpack.cli.tools import TOOLS
+from fatpack.tools import TOOLS
 
 RECORDED = Path(__file__).parent / "options"
 PAGES = Path(__file__).parents[3] / "docs" / "tools"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli import main
-from fatpack.cli.tools.versions import FOLLOWED, choose_version
 from fatpack.errors import UsageError
+from fatpack.main import main
+from fatpack.tools.versions import FOLLOWED, choose_version
 
 TOOL = "llvm-offload-binary"
 

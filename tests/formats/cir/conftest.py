@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.formats.cir.text import window
+from fatpack.formats.cir.text import lexer
 
 
-@pytest.fixture(params=[0, window.MIN_COMPILED_SIZE], ids=["as-long", "as-short"])
+@pytest.fixture(params=[0, lexer.MIN_COMPILED_SIZE], ids=["as-long", "as-short"])
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "MIN_COMPILED_SIZE", request.param)
+    monkeypatch.setattr(lexer, "MIN_COMPILED_SIZE", request.param)

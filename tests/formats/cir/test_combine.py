@@ -12,7 +12,7 @@ from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.files.aliases import AliasTable, find_needs
-from fatpack.formats.cir.modules.stored import TextModuleRecord
+from fatpack.formats.cir.modules.model import TextModuleRecord
 from fatpack.model import Image, Target
 from fatpack.testing.making import join_pieces
 

@@ -7,9 +7,9 @@ from tests.builders.cir import HOST, SM_80, SM_90, combined, parsed
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir, find_text_format
-from fatpack.formats.cir.modules.stored import TextModuleRecord
-from fatpack.formats.cir.words import FORMS
-from fatpack.io.sources.memory import BytesSource
+from fatpack.formats.cir.modules.model import TextModuleRecord
+from fatpack.formats.cir.vocabulary import FORMS
+from fatpack.io.memory import BytesSource
 from fatpack.testing.making import join_pieces
 
 MODULES = {

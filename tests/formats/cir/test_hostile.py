@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.builders.cir import HOST, SM_80, combined, parsed, splits
 
+from fatpack import limits
 from fatpack.errors import FatpackError, LimitExceeded
 from fatpack.formats import cir, find_text_format
-from fatpack.io import limits
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Source, View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.testing.making import join_pieces
 from fatpack.testing.memory import TracedMemory
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.builders.cir import Builder
 
+from fatpack import limits
 from fatpack.errors import FormatError
 from fatpack.formats.cir.files import uses
 from fatpack.formats.cir.files.aliases import AliasTable, find_needs
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.text import body, window
+from fatpack.formats.cir.text import lexer, region
 from fatpack.formats.cir.text.definitions import definition_at, read_definitions, run_end
+from fatpack.formats.cir.text.lexer import Lexer
 from fatpack.formats.cir.text.strings import escape_string, long_string_end, unescape, unescape_view
-from fatpack.formats.cir.text.window import Lexer
-from fatpack.io import limits
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -244,6 +244,6 @@ def test_the_size_of_the_window_changes_nothing(seed: int, monkeypatch: pytest.M
     expected = _outline(data)
     for extra in (0, 1, 37, 1000):
         with monkeypatch.context() as patch:
-            patch.setattr(window, "WINDOW", 3 * window.MARGIN + extra)
+            patch.setattr(lexer, "WINDOW", 3 * lexer.MARGIN + extra)
             assert _outline(data) == expected
-    assert body.MARGIN == window.MARGIN
+    assert region.MARGIN == lexer.MARGIN

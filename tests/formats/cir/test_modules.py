@@ -10,10 +10,10 @@ from tests import reference
 from tests.builders.cir import HOST, SM_80, combined, parsed
 
 import fatpack
-from fatpack.cli import main
 from fatpack.formats import cir, offload_binary
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.memory import BytesSource
+from fatpack.main import main
 from fatpack.model import Container, Finding, Image, Target
 
 STUB = '  cir.func @s() attributes {cu.kernel_name = #cir.cu.kernel_name<"k">} {\n    cir.return\n  }\n'

@@ -10,12 +10,12 @@ from tests.builders.cir import HOST, SM_80, combined, parsed, splits
 from fatpack.errors import FormatError
 from fatpack.formats import cir
 from fatpack.formats.cir.bytecode.functions import read_functions
-from fatpack.formats.cir.gpu_binary.embedded import text_binaries
+from fatpack.formats.cir.embedded import text_binaries
+from fatpack.formats.cir.modules.model import BytecodeModuleRecord, LaunchStub, TextModuleRecord
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, LaunchStub, TextModuleRecord
 from fatpack.formats.cir.modules.symbols import list_functions as defined
 from fatpack.formats.cir.modules.symbols import list_symbols
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.model import Container
 from fatpack.testing.making import join_pieces
 

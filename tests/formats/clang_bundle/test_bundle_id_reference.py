@@ -11,8 +11,8 @@ from tests import reference
 from tests.builders import archive
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.ids import llvm_words
-from fatpack.formats.clang_bundle.ids.bundle_id import (
+from fatpack.formats.clang_bundle import llvm_words
+from fatpack.formats.clang_bundle.bundle_id import (
     conflict_llvm22,
     is_compatible_id_llvm22,
     refusal_llvm22,

@@ -10,15 +10,15 @@ import pytest
 import zstandard
 from tests.formats.clang_bundle.compressed.test_read import ALL, V3, edited, many, plain, wrapped
 
+from fatpack import limits
 from fatpack.errors import BadValue, FormatError, LimitExceeded
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.compressed import read
-from fatpack.formats.clang_bundle.compressed.verify import is_unchecked, verify
+from fatpack.formats.clang_bundle import compressed
+from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
-from fatpack.formats.clang_bundle.stored import CompressedBundle
-from fatpack.io import limits
+from fatpack.formats.clang_bundle.verify import is_unchecked, verify
 from fatpack.io.source import Span, View
-from fatpack.io.sources.streamed import StreamedSource
+from fatpack.io.streamed import StreamedSource
 from fatpack.model import Container, Image
 from fatpack.testing.making import join_pieces, make_image, make_view
 from fatpack.testing.memory import TracedMemory
@@ -61,14 +61,14 @@ def findings(data: bytes) -> list[tuple[str, Span, str]]:
 
 def test_the_table_is_inflated_and_little_more(monkeypatch: pytest.MonkeyPatch) -> None:
     inflated: list[int] = []
-    real = read.inflate_pieces
+    real = compressed.inflate_pieces
 
     def counting(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
         for piece in real(data, method, expected, format=format):
             inflated.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(read, "inflate_pieces", counting)
+    monkeypatch.setattr(compressed, "inflate_pieces", counting)
     container = clang_bundle.parse(make_view(large()), strict=True)
     assert 0 < sum(inflated) <= 16384
     assert [item.size for item in container.images] == [0, *SIZES]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from tests.builders import elf as build
 
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
+from fatpack import limits
+from fatpack.io.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 
@@ -46,7 +46,7 @@ def test_an_entry_with_a_long_id_is_left_out_alone(write: Callable[..., bytes], 
     # The table really is longer than what the HIP runtime looks at.
     (found,) = [item for item in findings if item.code != "FP1310"]
     assert found.code == "FP1005"
-    assert "(expected at most 4096 bytes); if you trust the file, raise fatpack.io.limits.BUNDLE_ID" in found.text
+    assert "(expected at most 4096 bytes); if you trust the file, raise fatpack.limits.BUNDLE_ID" in found.text
     assert len(found.text) < 200
 
 

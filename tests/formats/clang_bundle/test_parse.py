@@ -12,8 +12,8 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.formats import clang_bundle
+from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, MAGIC
-from fatpack.formats.clang_bundle.stored import BundleEntry
 from fatpack.io.source import Span
 from fatpack.model import Container, Finding, Target
 from fatpack.scanner import FoundContainer, scan

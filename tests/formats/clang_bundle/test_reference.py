@@ -12,9 +12,9 @@ import zstandard
 from tests import reference
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.ids.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
+from fatpack.formats.clang_bundle.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
+from fatpack.formats.clang_bundle.hash_order import positions_in_llvm_order
 from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS
-from fatpack.formats.clang_bundle.plain.hash_order import positions_in_llvm_order
 from fatpack.io.source import Span
 from fatpack.model import Container
 from fatpack.options import BundleOptions

@@ -8,8 +8,8 @@ from tests.laws.rooms import FIXTURES
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle, offload_binary
 from fatpack.formats.clang_bundle.writer import compressed_header, entry_id
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Source, Span, View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Target
 from fatpack.options import BundleOptions
 from fatpack.testing.making import join_pieces, make_image, make_view

@@ -15,7 +15,7 @@ from tests import cuobjdump, reference
 
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin import parse, write
-from fatpack.formats.cuda_fatbin.writing.ptx_text import minify_ptx
+from fatpack.formats.cuda_fatbin.ptx_text import minify_ptx
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions

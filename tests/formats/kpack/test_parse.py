@@ -10,14 +10,14 @@ from tests.builders.device_elf import device_elf
 from tests.builders.kpack import archive
 from tests.laws.rooms import FIXTURES
 
+from fatpack import limits
+from fatpack.budget import Budget
+from fatpack.commands.inspect.record import InspectOptions, make_file_record
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import kpack
 from fatpack.formats.kpack import toc
 from fatpack.formats.kpack.layout import HEADER
-from fatpack.io import limits
-from fatpack.io.budget import Budget
 from fatpack.model import Container, Finding, Target
-from fatpack.report.inspection import InspectOptions, make_file_record
 from fatpack.scanner import FoundContainer, inflate_image, scan
 from fatpack.testing.making import make_view
 

@@ -11,9 +11,9 @@ from tests.builders.spirv import KERNEL, module
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run
 
-from fatpack.cli import main
 from fatpack.formats import offload_binary
 from fatpack.io.source import Span
+from fatpack.main import main
 from fatpack.model import Container, Target
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.making import join_pieces, make_image, make_view

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fatpack.codecs.city_hash import hash_key
 from fatpack.errors import UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import string_table
-from fatpack.formats.offload_binary.city_hash import hash_key
 from fatpack.formats.offload_binary.key_order import llvm_key_order
 from fatpack.io.source import Span
 from fatpack.model import Container, Target

@@ -11,12 +11,11 @@ from tests.builders.spirv import KERNEL, module
 from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, of_runtime, sets, state, v1, v2
 from tests.laws.rooms import FIXTURES
 
-from fatpack import formats
-from fatpack.cli import main
+from fatpack import formats, limits
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import syclbin
-from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE
-from fatpack.io import limits
+from fatpack.formats.syclbin.syclbin_layout import ABSTRACT, HEADER, IR_MODULE
+from fatpack.main import main
 from fatpack.model import Container, Finding, Target
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.making import make_view

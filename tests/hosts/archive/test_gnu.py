@@ -10,11 +10,11 @@ from tests.builders.archive import GNU, header, member
 from tests.builders.device_elf import device_elf
 from tests.laws.rooms import FIXTURES
 
+from fatpack.binary import CodeSection, archive
+from fatpack.binary.archive import gnu
 from fatpack.errors import FatpackError, HostError, UsageError
-from fatpack.hosts import CodeSection, archive
-from fatpack.hosts.archive import gnu
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.testing.making import join_pieces
 
 

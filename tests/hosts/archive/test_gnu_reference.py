@@ -14,10 +14,10 @@ from tests.effort import some
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
+from fatpack.binary import CodeSection, archive
+from fatpack.binary.archive import gnu
 from fatpack.errors import FormatError
-from fatpack.hosts import CodeSection, archive
-from fatpack.hosts.archive import gnu
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
 from fatpack.testing.making import join_pieces
 
 pytestmark = pytest.mark.reference

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbols, header, member, microsoft_symbols
 
+from fatpack import limits
+from fatpack.binary import CodeSection, archive
 from fatpack.errors import FatpackError, Truncated
-from fatpack.hosts import CodeSection, archive
-from fatpack.io import limits
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.reference import run, tool
 
+from fatpack.binary import CodeSection, archive
 from fatpack.errors import HostError
-from fatpack.hosts import CodeSection, archive
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.scanner import scan
 from fatpack.testing.making import join_pieces

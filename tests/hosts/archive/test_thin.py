@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.builders.archive import GNU, THIN, header, member
 
-from fatpack.hosts import CodeSection, archive
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.binary import CodeSection, archive
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.model import Finding
 
 

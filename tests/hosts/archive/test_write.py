@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbols, header, member, microsoft_symbols
 
+from fatpack.binary import CodeSection, archive
 from fatpack.errors import BadValue, FormatError, HostError, UsageError
-from fatpack.hosts import CodeSection, archive
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.testing.making import join_pieces
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from tests.builders.bitcode import (
     module,
 )
 
+from fatpack.binary import CodeSection, bitcode
 from fatpack.errors import BadValue, HostError
-from fatpack.hosts import CodeSection, bitcode
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 CONTAINER = b"\x10\xff\x10\xad" + bytes(range(256))

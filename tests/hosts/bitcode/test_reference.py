@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.reference import run, tool
 
-from fatpack.hosts import CodeSection, bitcode
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.binary import CodeSection, bitcode
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.testing.memory import TracedMemory
 
 pytestmark = pytest.mark.reference

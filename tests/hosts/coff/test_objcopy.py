@@ -15,12 +15,12 @@ from tests.builders.bulk import Untouchable, edited_sparse
 from tests.builders.coff import Section, Symbol, build, section_symbol
 from tests.objcopy import BUNDLES, PREFIX, joined
 
-from fatpack import hosts
+from fatpack import binary
+from fatpack.binary.coff.objcopy import add_sections, remove_sections
+from fatpack.binary.coff.reader import CoffObject
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, LimitExceeded, UsageError
-from fatpack.hosts.coff.objcopy import add_sections, remove_sections
-from fatpack.hosts.coff.read import CoffObject
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 
 TEXT = Section(b".text", b"\x90" * 7, 0x60000020, [(1, 3, 4), (3, 4, 4)])
 DATA = Section(b".data", b"d" * 8, 0xC0000040)
@@ -62,7 +62,7 @@ def records(data: bytes) -> list[bytes]:
 
 def test_the_rooms_offer_both_functions() -> None:
     data = build([TEXT._replace(relocations=())])
-    assert joined(hosts.get_objcopy("coff").add_sections(view(data), [("x", [b"1"])])) == added(data, ("x", b"1"))
+    assert joined(binary.get_objcopy("coff").add_sections(view(data), [("x", [b"1"])])) == added(data, ("x", b"1"))
 
 
 @pytest.mark.parametrize("big", [False, True])

@@ -13,9 +13,9 @@ from tests.builders.coff import Section, Symbol, build, section_symbol
 from tests.objcopy import BUNDLES, PREFIX, added, every_name, fat_and_slim, removed
 from tests.reference import run, tool
 
+from fatpack.binary.coff.reader import CoffObject
 from fatpack.errors import FatpackError, HostError
-from fatpack.hosts.coff.read import CoffObject
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 pytestmark = pytest.mark.reference
 

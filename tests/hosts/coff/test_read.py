@@ -8,10 +8,10 @@ import struct
 import pytest
 from tests.builders.coff import AMD64, BASE64, OFFLOADING, Section, Symbol, build, section_symbol
 
+from fatpack.binary import CodeSection, coff
 from fatpack.errors import FatpackError
-from fatpack.hosts import CodeSection, coff
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 DEVICE = Section(b".llvm.offloading", b"device code", OFFLOADING)
@@ -258,7 +258,7 @@ def test_every_flipped_byte_gives_a_result_or_a_fatpack_error(data: bytes) -> No
 
 
 def test_base64_digits_are_microsofts() -> None:
-    from fatpack.hosts.coff_records import name_offset, name_reference
+    from fatpack.binary.coff.layout import name_offset, name_reference
 
     assert name_reference(9_999_999) == b"/9999999"
     assert name_reference(10_000_000) == b"//AAmJaA"

@@ -11,11 +11,11 @@ import pytest
 from tests.builders.coff import Section, Symbol, build
 from tests.reference import run, tool
 
-from fatpack.hosts import CodeSection, coff
-from fatpack.io.sink import write_file
+from fatpack.binary import CodeSection, coff
+from fatpack.io.atomic_write import write_file
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

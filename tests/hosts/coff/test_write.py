@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.builders.coff import OFFLOADING, Section, Symbol, build, section_symbol
 
+from fatpack.binary import CodeSection, coff
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError
-from fatpack.hosts import CodeSection, coff
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.testing.making import join_pieces
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.builders import elf as build
 
-from fatpack.hosts import elf
+from fatpack.binary import elf
 from fatpack.model import Label
 
 FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "elf").glob("*.o"))

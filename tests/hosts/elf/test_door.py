@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.builders import elf as build
 
-from fatpack import hosts
-from fatpack.hosts import elf
+from fatpack import binary
+from fatpack.binary import elf
 
 OBJECT = Path(__file__).parents[2] / "fixtures" / "elf" / "clang-22-hip.o"
 
@@ -35,7 +35,7 @@ def test_the_door_is_that_of_an_editable_host(name: str, parameters: list[str]) 
 
 
 def test_the_room_is_registered_under_its_name() -> None:
-    assert hosts.get_host("elf") is elf
+    assert binary.get_host("elf") is elf
     assert elf.DOC.name == "elf"
     assert elf.DOC.limitations
 
@@ -57,12 +57,12 @@ def test_functions_stay_functions_after_their_modules_were_loaded() -> None:
 def test_looking_for_device_code_loads_no_editor() -> None:
     program = (
         "import sys; sys.path[:0] = {path!r}\n"
-        "from fatpack.hosts import elf\nfrom fatpack.io.sources.opening import open_source\n"
+        "from fatpack.binary import elf\nfrom fatpack.io.open import open_source\n"
         "assert list(elf.locate(open_source({file!r}).view()))\nprint('\\n'.join(sys.modules))"
     )
     command = [sys.executable, "-I", "-c", program.format(path=sys.path, file=str(OBJECT))]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
-    assert "fatpack.hosts.elf.sites" in loaded
-    assert not {name for name in loaded if name.startswith(("fatpack.hosts.elf.editing", "fatpack.hosts.elf.objcopy"))}
-    assert "fatpack.hosts.elf.byte_map" not in loaded
+    assert "fatpack.binary.elf.device_sections" in loaded
+    assert not {name for name in loaded if name.startswith(("fatpack.binary.elf.editor", "fatpack.binary.elf.objcopy"))}
+    assert "fatpack.binary.elf.byte_labels" not in loaded
     assert not {"enum", "re", "typing", "dataclasses", "pathlib", "elftools", "lief"} & loaded

@@ -11,12 +11,12 @@ import pytest
 from tests.builders import elf as build
 from tests.effort import some
 
-from fatpack.elf.file import ElfFile
+from fatpack.binary import CodeSection, elf
+from fatpack.binary.elf import objcopy
+from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import FatpackError
-from fatpack.hosts import CodeSection, elf
-from fatpack.hosts.elf import objcopy
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.testing.memory import TracedMemory
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]

@@ -15,16 +15,16 @@ from tests.builders import elf as build
 from tests.builders.bulk import Untouchable, edited_sparse
 from tests.objcopy import BUNDLES, PREFIX
 
-from fatpack import hosts
-from fatpack.elf.file import ElfFile, ElfSection
+from fatpack import binary
+from fatpack.binary.elf.file import ElfFile, ElfSection
+from fatpack.binary.elf.objcopy import add_sections, crel, remove_sections
+from fatpack.binary.elf.objcopy.model import ElfModel
+from fatpack.binary.elf.objcopy.overlay import Layer, flatten
+from fatpack.binary.elf.objcopy.writer import write_model as written
 from fatpack.errors import BadValue, FormatError, HostError, LimitExceeded, UsageError
-from fatpack.hosts.elf.objcopy import add_sections, crel, remove_sections
-from fatpack.hosts.elf.objcopy.model import ElfModel
-from fatpack.hosts.elf.objcopy.overlay import Layer, flatten
-from fatpack.hosts.elf.objcopy.write import write_model as written
-from fatpack.io.sink import write_file
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.io.atomic_write import write_file
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 each_kind = pytest.mark.parametrize(
     ("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")], ids=["32", "32be", "64", "64be"]
@@ -67,7 +67,7 @@ def grouped(bits: int = 64, order: str = "little") -> build.Elf:
 
 def test_the_rooms_offer_both_functions() -> None:
     data = build.device_object().build()
-    pieces = hosts.get_objcopy("elf").add_sections(build.as_view(data), [("x", [b"1"])])
+    pieces = binary.get_objcopy("elf").add_sections(build.as_view(data), [("x", [b"1"])])
     assert build.as_bytes(pieces) == added(data, ("x", b"1"))
 
 

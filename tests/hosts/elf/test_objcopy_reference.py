@@ -13,9 +13,9 @@ from tests.builders import elf as build
 from tests.objcopy import BUNDLES, PREFIX, added, every_name, fat_and_slim, removed
 from tests.reference import run, tool
 
-from fatpack.elf.file import ElfFile
+from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import HostError
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 pytestmark = pytest.mark.reference
 

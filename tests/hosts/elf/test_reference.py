@@ -16,11 +16,11 @@ import pytest
 from tests.builders import elf as build
 from tests.reference import run, tool
 
-from fatpack.elf.file import ElfFile
-from fatpack.hosts import CodeSection, elf
-from fatpack.hosts.elf.editing.append import NewSection, embed_sections
-from fatpack.io.sink import file_mode, write_file
-from fatpack.io.sources.opening import open_source
+from fatpack.binary import CodeSection, elf
+from fatpack.binary.elf.editor.append import NewSection, embed_sections
+from fatpack.binary.elf.file import ElfFile
+from fatpack.io.atomic_write import file_mode, write_file
+from fatpack.io.open import open_source
 
 pytestmark = pytest.mark.reference
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.elf.file import ElfFile
-from fatpack.hosts.elf.segments import needed_libraries, shared_object_name
-from fatpack.io.sources.memory import BytesSource
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.segments import needed_libraries, shared_object_name
+from fatpack.io.memory import BytesSource
 
 PROGRAMS = [Path(os.path.realpath(sys.executable)), FIXTURES / "elf" / "lld-22-sycl.so"]
 

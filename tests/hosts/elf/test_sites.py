@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.builders import elf as build
 
+from fatpack.binary import CodeSection
+from fatpack.binary.elf import locate
+from fatpack.binary.elf.device_sections import is_device_name, is_table_name
 from fatpack.errors import BadValue, Truncated
 from fatpack.findings import CODES
-from fatpack.hosts import CodeSection
-from fatpack.hosts.elf import locate
-from fatpack.hosts.elf.sites import is_device_name, is_table_name
 from fatpack.model import Finding
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "elf"
@@ -195,7 +195,7 @@ def test_a_truncated_file_raises() -> None:
 
 
 def test_names_across_the_blocks_of_a_long_table_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.hosts.elf.sites._BLOCK", 32)
+    monkeypatch.setattr("fatpack.binary.elf.device_sections._BLOCK", 32)
     elf = build.Elf()
     for length in range(40):
         elf.add("x" * length, b"")

@@ -7,9 +7,9 @@ import struct
 import pytest
 from tests.builders.macho import ARM64, POWERPC, SYMTAB, ZEROFILL, Section, build
 
-from fatpack.hosts import CodeSection, divided_sections, macho
+from fatpack.binary import CodeSection, divided_sections, macho
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 FATBIN = b"\x50\xed\x55\xba" + bytes(12)
@@ -173,7 +173,7 @@ def test_a_cut_file_says_where_and_every_byte_has_a_label(size: int) -> None:
 
 
 def test_load_commands_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.hosts.macho.read._COMMANDS", 100)
+    monkeypatch.setattr("fatpack.binary.macho.reader._COMMANDS", 100)
     assert only_finding(build([CUDA]))[0] == "FP1005"
 
 
@@ -197,7 +197,7 @@ def test_symbols_and_names_are_no_appended_data() -> None:
 
 
 def test_the_processor_is_named_as_lipo_does() -> None:
-    from fatpack.hosts.macho_machines import architecture_name
+    from fatpack.binary.macho.macho_machines import architecture_name
 
     assert architecture_name(ARM64, 0x80000002) == "arm64e"
     assert architecture_name(0x01000007, 8) == "x86_64h"

@@ -9,8 +9,8 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, package, run, tool
 
-from fatpack.hosts import CodeSection, macho
-from fatpack.io.sources.opening import open_source
+from fatpack.binary import CodeSection, macho
+from fatpack.io.open import open_source
 from fatpack.scanner import FoundContainer, scan
 
 pytestmark = pytest.mark.reference

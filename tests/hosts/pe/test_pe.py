@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from tests.builders.pe import Section, build
 
+from fatpack.binary import CodeSection, pe
 from fatpack.errors import HostError
-from fatpack.hosts import CodeSection, pe
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 CONTAINER = b"\x10\xff\x10\xad" + b"the rest of it"

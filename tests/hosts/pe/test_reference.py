@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.reference import run, tool
 
-from fatpack.hosts import CodeSection, pe
-from fatpack.io.sources.opening import open_source
+from fatpack.binary import CodeSection, pe
+from fatpack.io.open import open_source
 
 pytestmark = pytest.mark.reference
 

@@ -6,14 +6,14 @@ import pytest
 from tests.builders import archive
 from tests.builders.macho import ARM64, I386, POWERPC, X86_64, Section, build, universal
 
+from fatpack.binary import CodeSection, detect_host
+from fatpack.binary.macho import universal_init as room
 from fatpack.errors import HostError, UsageError
-from fatpack.hosts import CodeSection, detect_host
-from fatpack.hosts import universal as room
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.address import Address, Location, find_location
 from fatpack.scanner import FoundContainer, scan
+from fatpack.selectors.address import Address, Location, find_location
 from fatpack.testing.hosts import assert_host_labels_cover_every_byte_once
 
 FATBIN = b"\x50\xed\x55\xba\x01\0\x10\0" + bytes(8)
@@ -149,7 +149,7 @@ def test_a_slice_over_another_or_over_the_table_is_not_read() -> None:
 
 
 def test_more_slices_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.hosts.universal.slices._MOST", 2)
+    monkeypatch.setattr("fatpack.binary.macho.universal._MOST", 2)
     data = universal([(X86_64, 3, b"1"), (ARM64, 0, b"2"), (I386, 0, b"3")])
     assert [site.member for site in sites(data)] == ["x86_64", "arm64"]
     (item,) = findings(data)

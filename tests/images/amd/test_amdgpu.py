@@ -10,9 +10,9 @@ from tests.builders.device_elf import DYNSYM, device_elf
 from tests.reference import run
 
 from fatpack import images
-from fatpack.images.amd.amdgpu import PROCESSORS
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.images.amdgpu import PROCESSORS
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 HSA = 64
 V3, V4, V5, V6 = 1, 2, 3, 4

@@ -11,10 +11,10 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import BadValue, FormatError
-from fatpack.images.amd.amdgpu import PROCESSORS
-from fatpack.images.kernel import KernelInfo, KernelNeeds
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.images.amdgpu import PROCESSORS
+from fatpack.images.images_kernel import KernelInfo, KernelNeeds
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 NEEDS = Path(__file__).parents[2] / "fixtures" / "kernels"
 OBJECTS = sorted([*NEEDS.glob("*.hsaco"), *NEEDS.glob("*.o")])
@@ -167,8 +167,8 @@ def test_a_wrong_number_in_the_yaml_is_named_with_its_line() -> None:
 def test_a_descriptor_outside_its_section_is_named() -> None:
     data = bytearray(V6.read_bytes())
     with open_source(V6) as source:
-        from fatpack.elf.header import DYNSYM
-        from fatpack.elf.symbols import ElfSymbolTable
+        from fatpack.binary.elf.quick_header import DYNSYM
+        from fatpack.binary.elf.symbols import ElfSymbolTable
 
         symbols = ElfSymbolTable(source.view(), (DYNSYM,))
         (index,) = (number for number, (at, *_) in enumerate(symbols) if symbols.name(at) == b"lds.kd")

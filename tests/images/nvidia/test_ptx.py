@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import run
 
-from fatpack import images
+from fatpack import images, limits
 from fatpack.errors import LimitExceeded
-from fatpack.images.nvidia import ptx
-from fatpack.images.nvidia.ptx_code import strip_comments
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack.images import ptx
+from fatpack.images.ptx_code import strip_comments
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 TEXTS = sorted((Path(__file__).parents[2] / "fixtures" / "cuda" / "ptx").glob("*.ptx"))
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from tests.reference import run
 
-from fatpack import images
-from fatpack.images.kernel import KernelNeeds
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
+from fatpack import images, limits
+from fatpack.images.images_kernel import KernelNeeds
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 
 SOURCES = Path(__file__).parents[2] / "fixtures" / "kernels" / "src"
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

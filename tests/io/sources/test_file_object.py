@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.io.sources.file import FileSource
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.ranged import RangedSource
+from fatpack.io.file import FileSource
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
+from fatpack.io.ranges import RangedSource
 
 DATA = os.urandom(100_000)
 

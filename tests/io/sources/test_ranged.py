@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.builders.large_library import LARGE, SIZE, SMALL, write_large_library
 
 import fatpack
-from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.ranged import AHEAD, BULK, CACHE_SIZE, PAGE, PIECE, RangedSource
+from fatpack.io.open import open_source
+from fatpack.io.ranges import AHEAD, BULK, CACHE_SIZE, PAGE, PIECE, RangedSource
 
 DATA = bytes(range(251)) * 4000
 

@@ -17,10 +17,10 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.errors import Unsupported, UsageError
+from fatpack.io import remote
+from fatpack.io.open import open_source, resolve_url
 from fatpack.io.source import Source
-from fatpack.io.sources import remote
-from fatpack.io.sources.opening import open_source, resolve_url
-from fatpack.io.sources.url import redact_message, redact_url
+from fatpack.io.url import redact_message, redact_url
 
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")

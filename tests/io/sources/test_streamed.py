@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fatpack import limits
 from fatpack.errors import BadValue
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.streamed import StreamedSource
+from fatpack.io.memory import BytesSource
+from fatpack.io.streamed import StreamedSource
 
 DATA = random.Random(2).randbytes(1000)
 
@@ -41,9 +41,9 @@ def streamed(stream: Stream, size: int = len(DATA), origin: BytesSource | None =
 @pytest.fixture
 def _in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inflate ahead after three pieces, however many cores there are."""
-    monkeypatch.setattr("fatpack.io.sources.window.thread_count", lambda: 2)
-    monkeypatch.setattr("fatpack.io.sources.window._ALONE", 30)
-    monkeypatch.setattr("fatpack.io.sources.window._AHEAD", 4)
+    monkeypatch.setattr("fatpack.io.inflated_buffer.thread_count", lambda: 2)
+    monkeypatch.setattr("fatpack.io.inflated_buffer._ALONE", 30)
+    monkeypatch.setattr("fatpack.io.inflated_buffer._AHEAD", 4)
 
 
 def kept(source: StreamedSource) -> int:

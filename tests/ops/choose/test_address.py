@@ -8,10 +8,10 @@ import pytest
 from tests.builders.archive import GNU, THIN, header, member
 
 from fatpack.errors import HostError, UsageError
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.address import Address, Location, find_location, parse_address
+from fatpack.selectors.address import Address, Location, find_location, parse_address
 from fatpack.testing.making import join_pieces
 
 

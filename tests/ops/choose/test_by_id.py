@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fatpack.images import ImageInfo
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Image, Target
-from fatpack.ops.choose.by_id import choose_by_id, missing_ids, no_match_reason
-from fatpack.ops.choose.select import Selector
 from fatpack.scanner import FoundImage
+from fatpack.selectors.bundle_id_match import choose_by_id, missing_ids, no_match_reason
+from fatpack.selectors.select import Selector
 
 CUDA = "cuda-nvptx64-nvidia-cuda--"
 OPENMP = "openmp-nvptx64-nvidia-cuda--"

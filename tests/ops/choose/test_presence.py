@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.choose.presence import available_values
-from fatpack.ops.choose.select import Selector
+from fatpack.io.memory import BytesSource
 from fatpack.scanner import scan
+from fatpack.selectors.no_match import available_values
+from fatpack.selectors.select import Selector
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes()
 FOUR = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()

@@ -10,8 +10,8 @@ from tests.builders.cir import HOST, combined
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.cli import main
-from fatpack.ops.choose.select import Selector, ids_in_file, select_images
+from fatpack.main import main
+from fatpack.selectors.select import Selector, ids_in_file, select_images
 
 Run = Callable[..., tuple[int, str]]
 

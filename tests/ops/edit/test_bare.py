@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 from tests.laws.rooms import FIXTURES
 
+from fatpack.binary import archive
+from fatpack.commands.slim.remove import ImageRemoval, remove_images
+from fatpack.edit.editor import verify_edited
 from fatpack.errors import HostError, Unsupported, UsageError
-from fatpack.hosts import archive
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import verify_edited
-from fatpack.ops.slim.removal import ImageRemoval, remove_images
 from fatpack.scanner import FoundContainer, scan
+from fatpack.selectors.select import Selector
 from fatpack.testing.making import join_pieces
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()

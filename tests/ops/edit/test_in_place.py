@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.edit import in_place
+from fatpack.edit.embed import embed_container
+from fatpack.edit.in_place import InPlaceResult, write_in_place
 from fatpack.errors import HostError, UsageError
-from fatpack.io import growth, identity, sink
+from fatpack.io import append_in_place, atomic_write, identity
+from fatpack.io.file import FileSource
 from fatpack.io.identity import read_file_metadata
-from fatpack.io.sources.file import FileSource
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.edit import in_place
-from fatpack.ops.edit.embed import embed_container
-from fatpack.ops.edit.in_place import InPlaceResult, write_in_place
+from fatpack.io.open import open_source
+from fatpack.main import main
 
 CONTAINER = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
 OBJECT = (FIXTURES / "demo" / "host.o").read_bytes()
@@ -303,7 +303,7 @@ def test_whatever_cuts_it_the_file_is_the_old_or_the_new_one(
 
 def readable_as_before(state: bytes) -> bool:
     """Return whether a reader sees the sections of the old object."""
-    from fatpack.hosts import elf
+    from fatpack.binary import elf
 
     views = [open_source(data).view() for data in (OBJECT, state)]
     old, new = ([(start, end, name) for start, end, name, _ in elf.sections(view)] for view in views)
@@ -339,7 +339,7 @@ def test_what_is_taken_back_was_read_before_it_was_replaced(
     """After the patch is on the disk, a page that is no longer in memory has the new header."""
     with open_source(host) as source:
         pieces = list(embed_container(source.view(), [CONTAINER], format="llvm-offload-binary", only_growing=True))
-        change = growth.plan_append(source.view(), pieces)
+        change = append_in_place.plan_append(source.view(), pieces)
         assert change is not None
 
         def fail(_fd: int, _like: object, _path: str) -> None:
@@ -367,13 +367,13 @@ def test_what_verification_refuses_is_taken_back(host: Path, growing: None, monk
 def test_only_what_grows_by_one_small_patch_grows() -> None:
     view = open_source(OBJECT).view()
     end = len(view)
-    assert growth.plan_append(view, [b"12", view.slice(2, end - 2), b"more"]) == growth.AppendPlan(
+    assert append_in_place.plan_append(view, [b"12", view.slice(2, end - 2), b"more"]) == append_in_place.AppendPlan(
         0, b"\x7fE", b"12", (b"more",)
     )
-    assert growth.plan_append(view, [view.slice(0, end - 1), b"12"]) is None  # the patch reaches over the end
-    assert growth.plan_append(view, [b"12", view.slice(2, end - 2)]) is None  # nothing is added
-    assert growth.plan_append(view, [view.slice(0, end), b"more"]) is None  # nothing leads to it
-    assert growth.plan_append(view, [b"1", view.slice(1, 9), b"2", view.slice(11, end - 11), b"more"]) is None
-    assert growth.plan_append(view, [view.slice(0, 511), b"12", view.slice(513, end - 513), b"more"]) is None
-    assert growth.plan_append(view, [b"12", view.slice(3, end - 3), b"more"]) is None  # the rest moves
-    assert sink.TEMPORARY == (".fatpack.", ".part")
+    assert append_in_place.plan_append(view, [view.slice(0, end - 1), b"12"]) is None  # the patch reaches over the end
+    assert append_in_place.plan_append(view, [b"12", view.slice(2, end - 2)]) is None  # nothing is added
+    assert append_in_place.plan_append(view, [view.slice(0, end), b"more"]) is None  # nothing leads to it
+    assert append_in_place.plan_append(view, [b"1", view.slice(1, 9), b"2", view.slice(11, end - 11), b"more"]) is None
+    assert append_in_place.plan_append(view, [view.slice(0, 511), b"12", view.slice(513, end - 513), b"more"]) is None
+    assert append_in_place.plan_append(view, [b"12", view.slice(3, end - 3), b"more"]) is None  # the rest moves
+    assert atomic_write.TEMPORARY == (".fatpack.", ".part")

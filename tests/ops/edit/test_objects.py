@@ -11,17 +11,17 @@ from tests.builders import coff as build_coff
 from tests.builders import elf as build
 from tests.laws.rooms import FIXTURES
 
-from fatpack import hosts
+from fatpack import binary
+from fatpack.commands.slim.remove import remove_images
+from fatpack.edit.editor import verify_edited
+from fatpack.edit.selection import rewrite, select_for_edit
 from fatpack.errors import HostError
 from fatpack.formats import clang_bundle
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import verify_edited
-from fatpack.ops.edit.meant import rewrite, select_for_edit
-from fatpack.ops.slim.removal import remove_images
 from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.selectors.select import Selector
 from fatpack.testing.making import join_pieces
 
 GEN, CPU = "sycl-spir64_gen-unknown-unknown", "sycl-spir64_x86_64-unknown-unknown"
@@ -61,7 +61,7 @@ def without(whole: View, selector: Selector) -> tuple[dict[str, bytes], FoundCon
     """Return the sections of device code that are left, by name, and the fat object, if it still is one."""
     after = BytesSource(join_pieces(remove_images(whole, selector).pieces), "after").view()
     verify_edited(whole, after)
-    sites = [site for site in hosts.get_host(detect_host(after)).locate(after) if not isinstance(site, Finding)]
+    sites = [site for site in binary.get_host(detect_host(after)).locate(after) if not isinstance(site, Finding)]
     found = [item for item in scan(after) if isinstance(item, FoundContainer)]
     left = {site.section or "": site.data.tobytes() for site in sites if len(site.data)}
     return left, found[0] if found else None

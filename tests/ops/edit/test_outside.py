@@ -6,12 +6,12 @@ import pytest
 from tests.builders import archive, elf, sycl
 from tests.laws.rooms import FIXTURES
 
+from fatpack.commands.slim.remove import remove_images
+from fatpack.edit.embed import embed_container, replace_container
 from fatpack.errors import HostError
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.embed import embed_container, replace_container
-from fatpack.ops.slim.removal import remove_images
+from fatpack.io.memory import BytesSource
 from fatpack.scanner import FoundContainer, scan
+from fatpack.selectors.select import Selector
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
 OFFLOAD = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()

@@ -6,19 +6,18 @@ import pytest
 from tests.builders.archive import GNU, member
 from tests.laws.rooms import FIXTURES
 
-from fatpack import hosts
+from fatpack import binary, limits
+from fatpack.binary import CodeSection, archive, elf
+from fatpack.commands.slim.remove import remove_images
+from fatpack.edit.editor import editor_for, verify_edited
+from fatpack.edit.embed import embed_container, replace_container
 from fatpack.errors import FormatError, HostError, LimitExceeded, UsageError
-from fatpack.formats.clang_bundle.sections.stored import FatObjectEntry
-from fatpack.hosts import CodeSection, archive, elf
-from fatpack.io import limits
+from fatpack.formats.clang_bundle.stored import FatObjectEntry
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.choose.presence import NothingSelected
-from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit.editor import editor_for, verify_edited
-from fatpack.ops.edit.embed import embed_container, replace_container
-from fatpack.ops.slim.removal import remove_images
 from fatpack.scanner import FoundContainer, scan
+from fatpack.selectors.no_match import NothingSelected
+from fatpack.selectors.select import Selector
 from fatpack.testing.making import join_pieces
 
 HOST = (FIXTURES / "demo" / "host.o").read_bytes()
@@ -190,10 +189,10 @@ def test_images_of_a_fat_object_are_looked_at_once_each(
             Counted.count += 1
             return isinstance(item, FatObjectEntry)
 
-    monkeypatch.setattr("fatpack.ops.edit.objects.FatObjectEntry", Counted("SectionEntry", (), {}))
+    monkeypatch.setattr("fatpack.edit.objects.FatObjectEntry", Counted("SectionEntry", (), {}))
     additions: list[tuple[str, list[View]]] = [
         (f"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx{number}", [view(b"x")]) for number in range(100)
     ]
-    whole = view(join_pieces(hosts.get_objcopy("elf").add_sections(view(HOST), additions)))
+    whole = view(join_pieces(binary.get_objcopy("elf").add_sections(view(HOST), additions)))
     assert archs(view(join_pieces(remove_images(whole, Selector(arch="gfx1*")).pieces)))[0][1][0] == "gfx0"
     assert Counted.count == 100

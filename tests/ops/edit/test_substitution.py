@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
+from fatpack.binary import archive
+from fatpack.edit.replace_images import ImageSubstitution, image_as_file, replace_image
+from fatpack.edit.selection import all_items, scan_tree
 from fatpack.errors import FatpackError, FormatError, HostError, UsageError
-from fatpack.hosts import archive
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.ops.choose.address import Location
-from fatpack.ops.choose.presence import NothingSelected
-from fatpack.ops.choose.select import Selector, with_positions
-from fatpack.ops.edit.meant import all_items, scan_tree
-from fatpack.ops.edit.substitution import ImageSubstitution, image_as_file, replace_image
 from fatpack.scanner import FoundContainer, FoundImage
+from fatpack.selectors.address import Location
+from fatpack.selectors.no_match import NothingSelected
+from fatpack.selectors.select import Selector, with_positions
 from fatpack.testing.making import join_pieces
 
 CUBIN = (FIXTURES / "cuda" / "cubin" / "tiny.cuda11.8.sm_80.cubin").read_bytes()
@@ -206,7 +206,7 @@ def test_a_result_that_lost_the_member_is_refused(monkeypatch: pytest.MonkeyPatc
     whole = library("elf/clang-22-hip.o", "elf/clang-22-openmp-gfx90a.o")
     inner = next(site for site in archive.locate(whole) if not isinstance(site, Finding))
     plan = replace_image(inner.data, image_as_file(*images(inner.data)[0][1:]), Selector(index=0))
-    monkeypatch.setattr("fatpack.ops.edit.substitution.verify_edited", lambda *_, **__: None)
+    monkeypatch.setattr("fatpack.edit.replace_images.verify_edited", lambda *_, **__: None)
     place = Location(whole, "", archives=((whole, 7),))
     with pytest.raises(HostError, match="it has no member 7"):
         plan.check_in(place)(whole, whole)

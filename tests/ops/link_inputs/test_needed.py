@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from fatpack.binary.linking import LinkSymbol
+from fatpack.commands.link_inputs import needed
+from fatpack.commands.link_inputs.grouping import group_images
+from fatpack.commands.link_inputs.input_files import LinkImage
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Image, Target
-from fatpack.ops.link_inputs import needed
-from fatpack.ops.link_inputs.grouping import group_images
-from fatpack.ops.link_inputs.inputs import LinkImage
-from fatpack.symbols.linking import LinkSymbol
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from tests.builders import link_lines
 from tests.reference import llvm_tool, run
 
 import fatpack
-from fatpack.ops.link_inputs.inputs import LinkInputFiles
-from fatpack.ops.link_inputs.plan import plan_link
-from fatpack.ops.link_inputs.words import parse_link_line
+from fatpack.commands.link_inputs.input_files import LinkInputFiles
+from fatpack.commands.link_inputs.link_line import parse_link_line
+from fatpack.commands.link_inputs.plan import plan_link
 
 #: what the device link of a target is called by its driver: triple, architecture, and the files that it links
 Link = tuple[str, str, list[tuple[str, bytes]]]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fatpack.commands.link_inputs.link_line import LinkWord, find_link_file, parse_link_line
 from fatpack.errors import UsageError
-from fatpack.ops.link_inputs.words import LinkWord, find_link_file, parse_link_line
 
 
 def test_whole_archive_counts_for_what_follows_it() -> None:

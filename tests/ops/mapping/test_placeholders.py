@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fatpack.commands.map.placeholders import PLACEHOLDERS, parse_template, placeholder_values
 from fatpack.errors import UsageError
 from fatpack.images import UNKNOWN
 from fatpack.model import Target
-from fatpack.ops.mapping.placeholders import PLACEHOLDERS, parse_template, placeholder_values
 from fatpack.scanner import FoundImage
 from fatpack.testing.making import make_image
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.ops.mapping.repeated import RunningPrograms, create_output, substitute
+from fatpack.tools.intel.repeated import RunningPrograms, create_output, substitute
 
 
 @pytest.mark.parametrize(

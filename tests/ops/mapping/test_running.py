@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fatpack.commands.map.running import ProcessPool
 from fatpack.errors import CommandFailed
-from fatpack.ops.mapping.running import ProcessPool
 
 
 def python(text: str) -> list[str]:

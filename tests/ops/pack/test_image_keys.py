@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fatpack.commands.pack.image_keys import id_from
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.model import Target
-from fatpack.ops.pack.image_keys import id_from
 
 KINDS = {"host": "host", "gpu": "cuda"}
 

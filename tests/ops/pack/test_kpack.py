@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.builders.kpack_site import code
 
-from fatpack.cli import main
+from fatpack.main import main
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 
 from fatpack import proof
+from fatpack.commands.slim import folders
+from fatpack.commands.slim.facts import SlimmedFile, plan_with_digests
+from fatpack.commands.slim.folders import FolderJob
+from fatpack.commands.slim.members import PackageLibrary
+from fatpack.commands.slim.wishes import SlimOptions
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.io.source import View
-from fatpack.ops.slim import folders
-from fatpack.ops.slim.facts import SlimmedFile, plan_with_digests
-from fatpack.ops.slim.folders import FolderJob
-from fatpack.ops.slim.members import PackageLibrary
-from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.record import Record
-from fatpack.target.machine import parse_devices as devices_named
+from fatpack.targets.local_devices import parse_devices as devices_named
 
 LIBRARY = b"\x7fELF" + b"code" * 9 + bytes(3000)
 FILES = {

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.reference import package, run, tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.reference]
 

@@ -8,11 +8,11 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
+from fatpack.commands.slim.plan import plan_slim
+from fatpack.commands.slim.result import verifier_for
+from fatpack.commands.slim.wishes import SlimOptions
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import verifier_for
-from fatpack.ops.slim.plan import plan_slim
-from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.making import join_pieces
 

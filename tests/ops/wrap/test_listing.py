@@ -12,13 +12,13 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from tests.reference import package, run
 
-from fatpack.ops.wrap.code.eh_frame import eh_frame
-from fatpack.ops.wrap.code.listing import FUNCTIONS, LinkerFixup, assemble
-from fatpack.ops.wrap.code.program import RegistrationCode, binary_program, descriptor_program, fatbin_program
-from fatpack.ops.wrap.code.windows_unwind import windows_unwind
-from fatpack.ops.wrap.objects.coff import _RELOCATIONS
-from fatpack.ops.wrap.objects.elf import _BEFORE_END, MACHINES
-from fatpack.ops.wrap.registration import entry_layout
+from fatpack.commands.wrap.code.program import RegistrationCode, binary_program, descriptor_program, fatbin_program
+from fatpack.commands.wrap.code.template import FUNCTIONS, LinkerFixup, assemble
+from fatpack.commands.wrap.code.unwinding import eh_frame
+from fatpack.commands.wrap.code.windows_unwind import windows_unwind
+from fatpack.commands.wrap.objects.coff import _RELOCATIONS
+from fatpack.commands.wrap.objects.elf import _BEFORE_END, MACHINES
+from fatpack.commands.wrap.registration import entry_layout
 
 TRIPLES = {
     "x86_64": "x86_64-unknown-linux-gnu",

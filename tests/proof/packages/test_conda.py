@@ -19,12 +19,12 @@ from tests.builders import wheels
 from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
 from fatpack.errors import BadValue, LimitExceeded, Unsupported
+from fatpack.main import main
 from fatpack.proof import packages
 from fatpack.proof.packages import conda
 from fatpack.proof.packages.verdict import PackageProofResult
-from fatpack.report.schemas import schema_text
+from fatpack.text.schemas import schema_text
 
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
 FILES = {"lib/libtwo.so.1": LIBRARY, "site-packages/a.py": b"value = 1\n", "lib/plain.so": b"plain"}

@@ -13,9 +13,9 @@ from tests.builders import wheels as build
 from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.commands.slim import headers
 from fatpack.errors import BadValue, LimitExceeded
-from fatpack.ops.slim.wheels import headers
+from fatpack.main import main
 from fatpack.proof import packages
 from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.packages import describing, wheels

@@ -9,11 +9,11 @@ import jsonschema
 from tests.builders import linked_elf
 from tests.builders.linked_elf import entry, fatbin
 
-from fatpack.io.sources.memory import BytesSource
+from fatpack.commands.slim.certificate import certificate_record, render_certificate
+from fatpack.io.memory import BytesSource
 from fatpack.proof import prove
 from fatpack.proof.verdict import Difference, ProofResult
-from fatpack.report.answers.certificate import certificate_record, render_certificate
-from fatpack.report.schemas import schema_text
+from fatpack.text.schemas import schema_text
 
 SM80, SM90 = entry(2, 80, b"\x7fELF" + bytes(600)), entry(2, 90, b"\x7fELF" + bytes(80))
 LIBRARY = linked_elf.build([fatbin(SM80, SM90), fatbin(SM80)])

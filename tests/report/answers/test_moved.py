@@ -13,10 +13,10 @@ from tests.builders import archive as build_archive
 from tests.builders import kpack_host
 from tests.builders.kpack_site import Site, sound
 
-from fatpack.cli import main
-from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import make_file_record
-from fatpack.report.schemas import schema_text
+from fatpack.commands.inspect.record import make_file_record
+from fatpack.io.open import open_source
+from fatpack.main import main
+from fatpack.text.schemas import schema_text
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_why_nothing_is_beside_a_program(site: Site, path: str, words: str) -> N
 
 
 def test_no_more_archives_are_read_than_the_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.answers.kpack.neighbours._MOST_ARCHIVES", 1)
+    monkeypatch.setattr("fatpack.commands.check_kpack.neighbours._MOST_ARCHIVES", 1)
     beside = kpack(site.root / "core/lib/libx.so")["beside"]
     assert len(beside["archives"]) == 1
     assert [row["problem"] for row in beside["problems"]] == ["only 1 archives are read"]

@@ -13,11 +13,11 @@ from tests.report.html.test_page import HOSTILE as HOSTILE_NAMES
 from tests.report.html.test_page import hostile_map, hostile_overview
 
 import fatpack
-from fatpack.answers.overview.collecting import build_overview
-from fatpack.facts.columns import ImageRow, KernelRow
-from fatpack.io.sources.opening import open_source
-from fatpack.report.bytes_text import file_labels
-from fatpack.report.html.page import render_page
+from fatpack.commands.inspect.bytes import file_labels
+from fatpack.commands.report.html_page import render_page
+from fatpack.commands.report.overview import build_overview
+from fatpack.io.open import open_source
+from fatpack.tabular.columns import ImageRow, KernelRow
 
 pytestmark = [pytest.mark.slow, pytest.mark.reference]
 

@@ -13,21 +13,21 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.overview.collecting import build_overview
-from fatpack.answers.overview.records import ReportResult
-from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.commands.report import byte_regions
+from fatpack.commands.report.byte_grid import draw_byte_grid
+from fatpack.commands.report.byte_regions import ByteRegion, FileRegions, file_regions
+from fatpack.commands.report.colours import FAMILIES
+from fatpack.commands.report.drawing import standalone_svg
+from fatpack.commands.report.html_page import render_page
+from fatpack.commands.report.markdown import escape_markdown, markdown_code, render_markdown
+from fatpack.commands.report.model import ReportResult
+from fatpack.commands.report.overview import build_overview
+from fatpack.commands.report.pictures import draw_coverage
+from fatpack.commands.report.treemap import draw_treemap
+from fatpack.io.open import open_source
 from fatpack.io.source import Span
-from fatpack.io.sources.opening import open_source
 from fatpack.model import Label
-from fatpack.report.answers.overview import escape_markdown, markdown_code, render_markdown
-from fatpack.report.html.page import render_page
-from fatpack.report.pictures import regions
-from fatpack.report.pictures.byte_grid import draw_byte_grid
-from fatpack.report.pictures.colours import FAMILIES
-from fatpack.report.pictures.coverage import draw_coverage
-from fatpack.report.pictures.drawing import standalone_svg
-from fatpack.report.pictures.regions import ByteRegion, FileRegions, file_regions
-from fatpack.report.pictures.treemap import draw_treemap
+from fatpack.tabular.columns import ImageRow, KernelRow
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -242,12 +242,12 @@ def test_regions_cover_each_byte_once(name: str) -> None:
         assert region.start == at
         at += region.size
     assert at == found.size == (FIXTURES / name).stat().st_size
-    assert found.level == "fields" or found.labels > regions.MAX_REGIONS
+    assert found.level == "fields" or found.labels > byte_regions.MAX_REGIONS
 
 
 def test_a_large_file_has_coarser_regions(monkeypatch: pytest.MonkeyPatch) -> None:
     path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
-    monkeypatch.setattr(regions, "MAX_REGIONS", 12)
+    monkeypatch.setattr(byte_regions, "MAX_REGIONS", 12)
     with open_source(str(path)) as source:
         found = file_regions(source.view(), {})
     assert found.level != "fields"
@@ -257,8 +257,8 @@ def test_a_large_file_has_coarser_regions(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_regions_beyond_every_level_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [Label(Span(n, n + 1, ("x",)), f"part {n}") for n in range(100)]
-    monkeypatch.setattr(regions, "MAX_REGIONS", 12)
-    monkeypatch.setattr(regions, "file_labels", lambda view: made)
+    monkeypatch.setattr(byte_regions, "MAX_REGIONS", 12)
+    monkeypatch.setattr(byte_regions, "file_labels", lambda view: made)
     path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
     with open_source(str(path)) as source:
         found = file_regions(source.view(), {})

@@ -11,14 +11,14 @@ import pytest
 from tests import reference
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
-from fatpack.io.sources.memory import BytesSource
-from fatpack.io.sources.opening import open_source
-from fatpack.report.inspection import make_file_record
-from fatpack.report.registration.units import has_registration, registration_lines
-from fatpack.report.schemas import schema_text
-from fatpack.runtime.evidence.memory import HostMemory, MemorySection
-from fatpack.runtime.evidence.strings import names_in_strings
+from fatpack.binary.memory import HostMemory, MemorySection
+from fatpack.commands.inspect.record import make_file_record
+from fatpack.commands.inspect.units import has_registration, registration_lines
+from fatpack.io.memory import BytesSource
+from fatpack.io.open import open_source
+from fatpack.main import main
+from fatpack.registration.analysis.strings import names_in_strings
+from fatpack.text.schemas import schema_text
 
 
 def shown(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:

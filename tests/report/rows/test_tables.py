@@ -13,9 +13,9 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.facts.columns import ImageRow, KernelRow, json_schema, list_columns
-from fatpack.report.rows.texts import csv_lines, json_lines
-from fatpack.report.schemas import schema_text
+from fatpack.tabular.columns import ImageRow, KernelRow, json_schema, list_columns
+from fatpack.tabular.text import csv_lines, json_lines
+from fatpack.text.schemas import schema_text
 
 FATBIN = FIXTURES / "cuda_fatbin" / "recorded" / "v130_default.fatbin"
 
@@ -76,7 +76,7 @@ def test_no_cell_of_a_csv_is_a_formula() -> None:
 
 def test_parquet_gives_back_the_rows(tmp_path: Path) -> None:
     pq = reference.package("pyarrow.parquet")
-    from fatpack.report.rows.parquet import parquet_from_values, parquet_pieces, parquet_without
+    from fatpack.tabular.parquet import parquet_from_values, parquet_pieces, parquet_without
 
     images = list(fatpack.rows(FATBIN, kernels=True, digests=True))
     path = tmp_path / "x.parquet"
@@ -99,7 +99,7 @@ def test_parquet_gives_back_the_rows(tmp_path: Path) -> None:
 
 def test_parquet_holds_one_row_group_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pq = reference.package("pyarrow.parquet")
-    from fatpack.report.rows import parquet
+    from fatpack.tabular import parquet
 
     monkeypatch.setattr(parquet, "_GROUP_ROWS", 2048)
     taken = 0

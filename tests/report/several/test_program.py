@@ -11,8 +11,8 @@ import pytest
 from tests import reference
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
-from fatpack.report.several.program import add_differences
+from fatpack.commands.inspect.program import add_differences
+from fatpack.main import main
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 Run = Callable[..., tuple[int, str]]

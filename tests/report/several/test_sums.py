@@ -12,15 +12,15 @@ import pytest
 from tests.builders import elf
 from tests.laws.rooms import FIXTURES
 
-from fatpack import codec
-from fatpack.cli import main
-from fatpack.formats.cuda_fatbin.reading import inflate
-from fatpack.hosts import archive
-from fatpack.io.sources.pieces import PiecesSource
-from fatpack.report.inspection import make_file_record
-from fatpack.report.schemas import schema_text
-from fatpack.report.several.sums import KEYS, compute_totals, totals_table
+from fatpack import codecs
+from fatpack.binary import archive
+from fatpack.commands.inspect.record import make_file_record
+from fatpack.commands.inspect.totals import KEYS, compute_totals, totals_table
+from fatpack.formats.cuda_fatbin import entry
+from fatpack.io.pieces import PiecesSource
+from fatpack.main import main
 from fatpack.testing.making import make_view
+from fatpack.text.schemas import schema_text
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 COMPRESSED = FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle"
@@ -236,7 +236,7 @@ def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run
 def inflations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was inflated of fat binaries since the test began, a name for each time."""
     seen: list[str] = []
-    for module, name in ((inflate, "decompress"), (inflate, "pieces_inflated"), (codec, "beginning")):
+    for module, name in ((entry, "decompress"), (entry, "pieces_inflated"), (codecs, "beginning")):
         real = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *words, _real=real, _name=name, **more: seen.append(_name) or _real(*words, **more)

@@ -11,10 +11,10 @@ from tests.builders import registration
 from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
-from fatpack.cli import main
-from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration_record as record_of
-from fatpack.runtime.evidence.compared import missing_kernels
+from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.io.open import open_source
+from fatpack.main import main
+from fatpack.registration.analysis.compared import missing_kernels
 
 pytestmark = pytest.mark.reference
 

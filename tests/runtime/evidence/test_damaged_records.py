@@ -10,11 +10,11 @@ from tests.effort import some
 from tests.runtime.evidence.test_hostile import Reading
 from tools.fuzz.evidence import all_records, read_evidence
 
-from fatpack.elf.file import ElfFile
-from fatpack.io.sources.memory import BytesSource
+from fatpack.binary.elf.file import ElfFile
+from fatpack.io.memory import BytesSource
 from fatpack.model import Finding
-from fatpack.runtime.evidence import judging
-from fatpack.runtime.evidence.facts import RegistrationEvidence
+from fatpack.registration.analysis import analyze
+from fatpack.registration.analysis.model import RegistrationEvidence
 
 NEW = struct.pack("<QHHI5Q", 0, 1, 1, 0, 1, 1, 0, 0, 0)
 NAMES = ("__tgt_register_lib", "__cudaRegisterFatBinary")
@@ -32,11 +32,11 @@ def built(*sections: tuple[str, bytes], type: int = elf.RELOCATABLE) -> bytes:
 
 def findings(data: bytes, host: str = "elf") -> list[Finding]:
     view = BytesSource(data).view()
-    return [item for item in judging.registration_findings(view, host, lambda: None) if isinstance(item, Finding)]
+    return [item for item in analyze.registration_findings(view, host, lambda: None) if isinstance(item, Finding)]
 
 
 def evidence(data: bytes) -> RegistrationEvidence:
-    found, _ = judging.read_evidence(BytesSource(data).view(), "elf")
+    found, _ = analyze.read_evidence(BytesSource(data).view(), "elf")
     assert found is not None
     return found
 
@@ -66,7 +66,7 @@ def test_descriptors_that_point_into_each_other_end() -> None:
     data = built((".data", rows), ("llvm_offload_entries", NEW), (".llvm.offloading", bytes(64)), type=elf.SHARED)
     pytest.importorskip("capstone")
     source = Reading(data)
-    found, _ = judging.read_evidence(source.view(), "elf")
+    found, _ = analyze.read_evidence(source.view(), "elf")
     assert found is not None
     assert len(found.descriptors) <= 64
     assert sum(len(each.images) for each in found.descriptors) <= 1 << 12
@@ -114,7 +114,7 @@ def test_headers_of_coff_sections_that_share_a_table_are_read_once() -> None:
         data[at + 24 : at + 28] = table
         data[at + 32 : at + 34] = (4000).to_bytes(2, "little")
     source = Reading(bytes(data))
-    found, way = judging.read_evidence(source.view(), "coff")
+    found, way = analyze.read_evidence(source.view(), "coff")
     assert way == "relocations"
     assert found is not None
     assert source.count < 16 * len(data)

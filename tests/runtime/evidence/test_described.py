@@ -9,11 +9,11 @@ import pytest
 from tests import reference
 
 import fatpack
-from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration_record as record_of
-from fatpack.runtime.evidence import judging
-from fatpack.runtime.evidence.facts import RegistrationEvidence
-from fatpack.scanner.visit import detect_host
+from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.io.open import open_source
+from fatpack.registration.analysis import analyze
+from fatpack.registration.analysis.model import RegistrationEvidence
+from fatpack.scanner.context import detect_host
 
 pytestmark = pytest.mark.reference
 
@@ -69,7 +69,7 @@ declare void @__sycl_register_lib(ptr)
 def evidence_of(path: Path) -> RegistrationEvidence:
     with open_source(str(path)) as source:
         view = source.view()
-        evidence, _ = judging.read_evidence(view, detect_host(view))
+        evidence, _ = analyze.read_evidence(view, detect_host(view))
     assert evidence is not None
     return evidence
 

@@ -9,15 +9,14 @@ from functools import lru_cache
 import pytest
 from tests import reference
 
-from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.evidence.memory import MemorySection
-from fatpack.runtime.evidence.programs import unwinding
-from fatpack.runtime.evidence.programs.code import search
-from fatpack.runtime.evidence.programs.code.a64 import Aarch64Follower
-from fatpack.runtime.evidence.programs.code.program import LinkedProgram
-from fatpack.runtime.evidence.programs.code.sites import ProgramCalls
-from fatpack.runtime.evidence.programs.code.state import STACK, RegisterState
-from fatpack.runtime.evidence.programs.code.x86_runs import InstructionRuns
+from fatpack.binary.memory import MemorySection
+from fatpack.io.memory import BytesSource
+from fatpack.registration.analysis import references, unwinding
+from fatpack.registration.analysis.aarch64 import Aarch64Follower
+from fatpack.registration.analysis.calls import ProgramCalls
+from fatpack.registration.analysis.registers import LinkedProgram
+from fatpack.registration.analysis.state import STACK, RegisterState
+from fatpack.registration.analysis.x86_runs import InstructionRuns
 
 CODE, DATA = 0x10000, 0x900000
 FUNCTION = CODE + 0x4000
@@ -143,7 +142,7 @@ def test_runs_are_read_as_they_are_followed() -> None:
     runs = InstructionRuns(code, CODE, (7, 6, 2, 1), lambda _: None)
     section = program(code).sections[0]
     start, found = 0, []
-    for at, after, _ in search.find_calls(program(code), section, 0, len(code), [FUNCTION]):
+    for at, after, _ in references.find_calls(program(code), section, 0, len(code), [FUNCTION]):
         found.append(runs.values(start, at - CODE))
         start = after - CODE
     assert found == [list(each[:4]) for each in called(program(code))]
@@ -182,7 +181,7 @@ def test_the_search_finds_every_call(machine: str) -> None:
             continue
         expected |= {(CODE + at, to)} if to in targets else set()
     made = program(bytes(code), machine)
-    found = search.find_calls(made, made.sections[0], 0, len(code), targets)
+    found = references.find_calls(made, made.sections[0], 0, len(code), targets)
     assert {(at, to) for at, _, to in found} == expected
     assert len(expected) > 100
 
@@ -195,7 +194,7 @@ def test_the_search_finds_addresses_that_are_made_of_two_instructions(distance: 
     adrp = 0x90000008 | (page & 3) << 29 | page >> 2 << 5
     code[at : at + 8] = struct.pack("<II", adrp, 0x91000108 | (target & 0xFFF) << 10)
     made = program(bytes(code), "aarch64")
-    assert (CODE + at, target) in set(search.find_code_references(made, [target]))
+    assert (CODE + at, target) in set(references.find_code_references(made, [target]))
 
 
 def test_ways_that_meet_hold_what_they_agree_on() -> None:

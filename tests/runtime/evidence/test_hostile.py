@@ -8,16 +8,15 @@ import pytest
 from tests.builders import elf
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
-from fatpack.elf.file import ElfFile
+from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import FormatError
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
+from fatpack.main import main
 from fatpack.model import Finding
-from fatpack.runtime.evidence import judging
-from fatpack.runtime.evidence.programs.code import sites
-from fatpack.runtime.evidence.programs.code.state import STACK, RegisterState
-from fatpack.runtime.evidence.units import RegistrationCounts
-from fatpack.scanner.visit import detect_host
+from fatpack.registration.analysis import analyze, calls
+from fatpack.registration.analysis.counts import RegistrationCounts
+from fatpack.registration.analysis.state import STACK, RegisterState
+from fatpack.scanner.context import detect_host
 
 HOSTS = ("single.o", "clang_win.obj", "clang_win.dll", "libtwo.so", "libtwo.stripped.so", "k1.rdc.o", "dlink.o")
 
@@ -38,16 +37,16 @@ def test_any_damage_gives_an_answer(name: str) -> None:
         if host in ("elf", "coff"):
             assert all(
                 isinstance(item, Finding | RegistrationCounts)
-                for item in judging.registration_findings(view, host, lambda: {"": {"kernel"}})
+                for item in analyze.registration_findings(view, host, lambda: {"": {"kernel"}})
             )
         if host in ("elf", "coff", "pe"):
             assert all(
                 isinstance(item, Finding | RegistrationCounts)
-                for item in judging.registration_findings(view, host, lambda: {"": {"kernel"}})
+                for item in analyze.registration_findings(view, host, lambda: {"": {"kernel"}})
             )
-            evidence, _ = judging.read_evidence(view, host)
+            evidence, _ = analyze.read_evidence(view, host)
             if evidence is not None:
-                assert all(item.code for item in judging.findings_from_evidence(evidence, {"": {"kernel"}}))
+                assert all(item.code for item in analyze.findings_from_evidence(evidence, {"": {"kernel"}}))
 
 
 def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> None:
@@ -58,7 +57,7 @@ def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> N
     at = host.section_field(section.index, "size")
     data[at : at + 8] = (1 << 62).to_bytes(8, "little")
     try:
-        evidence, _ = judging.read_evidence(BytesSource(bytes(data)).view(), "elf")
+        evidence, _ = analyze.read_evidence(BytesSource(bytes(data)).view(), "elf")
     except FormatError:  # pragma: no cover
         pytest.fail("what is damaged raises nothing here")
     assert evidence is not None
@@ -100,11 +99,11 @@ def test_headers_that_share_their_bytes_are_read_once(elf_type: int, kind: int, 
     pytest.importorskip("capstone")
     data = shared(200, elf_type, kind)
     source = Reading(data)
-    found = list(judging.registration_findings(source.view(), "elf", lambda: {"": {"kernel"}}))
+    found = list(analyze.registration_findings(source.view(), "elf", lambda: {"": {"kernel"}}))
     assert source.count < 16 * len(data)
     assert [item.code for item in found] == codes
     source = Reading(data)
-    judging.read_evidence(source.view(), "elf")
+    analyze.read_evidence(source.view(), "elf")
     assert source.count < 16 * len(data)
 
 
@@ -118,7 +117,7 @@ def test_sections_that_lie_over_each_other_are_kept_once() -> None:
         )
     data = over_each_other(built.build(), 3, 100)
     source = Reading(data)
-    assert [item.code for item in judging.registration_findings(source.view(), "elf", lambda: None)] == ["FP3041"]
+    assert [item.code for item in analyze.registration_findings(source.view(), "elf", lambda: None)] == ["FP3041"]
     assert source.count < 16 * len(data)
 
 
@@ -129,14 +128,14 @@ def test_what_limits_leave_out_is_said(monkeypatch: pytest.MonkeyPatch, capsys: 
     whole = capsys.readouterr().out
     assert "registered: 5 kernels" in whole
     assert "not followed" not in whole
-    monkeypatch.setattr(sites, "FOLLOWED", 0)
-    monkeypatch.setattr(sites, "FOLLOWED_LAUNCHES", 0)
+    monkeypatch.setattr(calls, "FOLLOWED", 0)
+    monkeypatch.setattr(calls, "FOLLOWED_LAUNCHES", 0)
     assert main(["inspect", "--runtime", path]) == 0
     cut = capsys.readouterr().out
     assert "not read: what registers 5 more kernels" in cut
     assert "not followed: 9 functions that launch or register" in cut
-    monkeypatch.setattr(sites, "_MOST", 0)
-    monkeypatch.setattr(sites, "_PART", 64)
+    monkeypatch.setattr(calls, "_MOST", 0)
+    monkeypatch.setattr(calls, "_PART", 64)
     assert main(["inspect", "--runtime", path]) == 0
     assert "not followed: " in capsys.readouterr().out
 

@@ -15,11 +15,11 @@ from tests.builders import registration
 from tests.runtime.evidence.test_described import ARM, LINUX, WINDOWS, openmp_host, without
 
 import fatpack
-from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration_record as record_of
-from fatpack.runtime.evidence.entries import OffloadEntry
-from fatpack.runtime.evidence.objects import reading
-from fatpack.scanner.visit import detect_host
+from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.io.open import open_source
+from fatpack.registration.analysis import reading
+from fatpack.registration.analysis.entries import OffloadEntry
+from fatpack.scanner.context import detect_host
 
 pytestmark = pytest.mark.reference
 

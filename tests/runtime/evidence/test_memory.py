@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.evidence.memory import HostMemory, MemorySection, MemorySymbol
+from fatpack.binary.memory import HostMemory, MemorySection, MemorySymbol
+from fatpack.io.memory import BytesSource
 
 
 def test_no_function_lies_over_another_however_many_names_it_has() -> None:

@@ -11,11 +11,11 @@ import pytest
 from tests import reference
 from tests.builders import registration
 
-from fatpack.cli import main
-from fatpack.io.sources.opening import open_source
-from fatpack.report.registration.records import registration_record as record_of
-from fatpack.report.schemas import schema_text
-from fatpack.runtime.evidence.programs.code import x86
+from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.io.open import open_source
+from fatpack.main import main
+from fatpack.registration.analysis import x86
+from fatpack.text.schemas import schema_text
 
 pytestmark = pytest.mark.reference
 

@@ -10,9 +10,9 @@ from tests import reference
 from tests.builders import registration
 
 import fatpack
-from fatpack.io.sources.opening import open_source
-from fatpack.runtime.evidence.objects import reading
-from fatpack.scanner.visit import detect_host
+from fatpack.io.open import open_source
+from fatpack.registration.analysis import reading
+from fatpack.scanner.context import detect_host
 
 pytestmark = pytest.mark.reference
 

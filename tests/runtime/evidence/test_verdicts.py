@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.evidence import verdicts
-from fatpack.runtime.evidence.facts import LaunchCall, RegisterCall, RegistrationEvidence
-from fatpack.runtime.evidence.memory import HostMemory, MemorySection, MemorySymbol
+from fatpack.binary.memory import HostMemory, MemorySection, MemorySymbol
+from fatpack.io.memory import BytesSource
+from fatpack.registration.analysis import findings
+from fatpack.registration.analysis.model import LaunchCall, RegisterCall, RegistrationEvidence
 
 
 class Counted(list[MemorySymbol]):
@@ -44,7 +44,7 @@ def test_symbols_are_looked_at_as_often_for_many_kernels_as_for_two() -> None:
         symbols = facts.memory.symbols
         assert isinstance(symbols, Counted)
         before = symbols.looks
-        (missing, _) = verdicts.registration_problems(facts)
+        (missing, _) = findings.registration_problems(facts)
         assert "k0, k1" in missing.message
         looks.append(symbols.looks - before)
     assert looks[0] == looks[1]
@@ -52,6 +52,6 @@ def test_symbols_are_looked_at_as_often_for_many_kernels_as_for_two() -> None:
 
 def test_what_was_followed_through_code_is_likely_and_what_relocations_say_is_certain() -> None:
     for is_linked, sure in ((True, "(likely)"), (False, "(certain)")):
-        found = list(verdicts.registration_problems(evidence(0, is_linked=is_linked)))
+        found = list(findings.registration_problems(evidence(0, is_linked=is_linked)))
         assert [each.code for each in found] == ["FP3045", "FP3048"]
         assert all(each.message.endswith(sure) for each in found)

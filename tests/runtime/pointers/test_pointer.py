@@ -9,12 +9,12 @@ from tests.builders import coff as build_coff
 from tests.builders import elf as build
 from tests.builders import pe as build_pe
 
-from fatpack import hosts
-from fatpack.hosts import CodeSection
+from fatpack import binary
+from fatpack.binary import CodeSection
+from fatpack.binary.open import open_pointers
+from fatpack.binary.pointers import NULL_POINTER, UNKNOWN_POINTER, LoadedRanges, Pointer
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.pointers.open import open_pointers
-from fatpack.runtime.pointers.pointer import NULL_POINTER, UNKNOWN_POINTER, LoadedRanges, Pointer
 
 #: (bits, order) → machine, and its types of relocation: base added, whole pointer to a symbol
 MACHINES = {(64, "little"): (62, 8, 1), (32, "little"): (3, 8, 1), (64, "big"): (22, 12, 22), (32, "big"): (20, 22, 1)}
@@ -27,7 +27,7 @@ def view_of(data: bytes) -> View:
 def followed(data: bytes, host: str, index: int, offsets: list[int]) -> list[Pointer]:
     """Return what pointers in the section of that number lead to."""
     view = view_of(data)
-    start, end, name, _ = next(row for row in hosts.sections(host, view) if row[3] == index)
+    start, end, name, _ = next(row for row in binary.sections(host, view) if row[3] == index)
     return open_pointers(view, host).pointers(CodeSection(view.slice(start, end - start, name), name, index), offsets)
 
 
@@ -127,7 +127,7 @@ def test_a_relocation_with_a_broken_symbol_table_is_unknown(link: int) -> None:
 
 
 def test_relocations_of_many_blocks_are_read_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.pointers.elf._BLOCK", 48)
+    monkeypatch.setattr("fatpack.binary.elf.pointers._BLOCK", 48)
     elf = build.Elf(type=build.SHARED)
     elf.add(".images", bytes(64), flags=build.ALLOC, addr=0x1000)
     elf.add(".pointers", bytes(80), flags=build.ALLOC | build.WRITE, addr=0x2000)

@@ -8,8 +8,8 @@ from tests.builders import elf as build
 from tests.builders.kpack_host import REFERENCE, library, record, reference, windows_library
 
 from fatpack.model import Finding
-from fatpack.runtime.registration import hip
-from fatpack.runtime.registration.kpack import KpackMarker
+from fatpack.registration import hip
+from fatpack.registration.kpack_marker import KpackMarker
 from fatpack.scanner import scan
 from fatpack.testing.making import make_view
 
@@ -135,7 +135,7 @@ def test_a_damaged_marker_is_told_where_it_is_wrong(marker: bytes, at: int, word
 
 
 def test_no_more_markers_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.registration.kpack._MOST_MAPS", 2)
+    monkeypatch.setattr("fatpack.registration.kpack_marker._MOST_MAPS", 2)
     data = library(reference() * 3, records=b"".join(record(i, to=REFERENCE + i * len(reference())) for i in range(3)))
     assert [item.code for item in findings(data)] == ["FP1005"]
 

@@ -12,7 +12,7 @@ from tests.builders import pe as build_pe
 from tests.builders.sycl import MACHINES, packed, spirv
 
 import fatpack
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 
@@ -112,14 +112,14 @@ def test_windows_cuts_names_and_records_keep_the_targets(bits: int, with_table: 
 
 
 def test_sections_beyond_the_limit_are_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.sycl.containers._SEARCHES", 0)
+    monkeypatch.setattr("fatpack.registration.sycl_containers._SEARCHES", 0)
     found, findings = read(windows(with_table=True))
     assert [target for target, _ in listed(found)] == ["", ""]
     assert [item.code for item in findings] == ["FP1005"]
 
 
 def test_no_more_data_is_searched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.pointers.pointer._SEARCHED", 64)
+    monkeypatch.setattr("fatpack.binary.pointers._SEARCHED", 64)
     found, findings = read(windows(with_table=True))
     assert [target for target, _ in listed(found)] == ["", ""]
     assert [(item.code, item.message) for item in findings] == [
@@ -129,16 +129,16 @@ def test_no_more_data_is_searched_than_the_limit(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("is_relocated", [False, True])
 def test_no_more_pointers_are_taken_than_the_limit(monkeypatch: pytest.MonkeyPatch, is_relocated: bool) -> None:
-    monkeypatch.setattr("fatpack.runtime.pointers.pointer._OF_AN_IMAGE", 1)
-    monkeypatch.setattr("fatpack.io.limits.IMAGES", 3)
+    monkeypatch.setattr("fatpack.binary.pointers._OF_AN_IMAGE", 1)
+    monkeypatch.setattr("fatpack.limits.IMAGES", 3)
     _, findings = read(library((64, "little"), 2, 4, is_relocated=is_relocated))
     (found,) = [item for item in findings if item.code == "FP1005"]
     assert "pointers to images are followed, and there are more" in found.message
-    assert "raise fatpack.io.limits.IMAGES" in found.hint
+    assert "raise fatpack.limits.IMAGES" in found.hint
 
 
 def test_no_more_records_are_read_than_there_may_be_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.io.limits.IMAGES", 1)
+    monkeypatch.setattr("fatpack.limits.IMAGES", 1)
     found, findings = read(library((64, "little"), 2, 4, is_relocated=False))
     assert len(listed(found)) == 1
     assert ("FP1005", "2 records of images; only the first 1 are read") in [

@@ -14,9 +14,8 @@ from tests.builders.sycl import MACHINES, SPIR64, spirv
 from tests.builders.syclbin import sets
 
 import fatpack
-from fatpack import formats
-from fatpack.io import limits
-from fatpack.io.sources.memory import BytesSource
+from fatpack import formats, limits
+from fatpack.io.memory import BytesSource
 from fatpack.scanner import FoundContainer, scan
 
 IMAGE = spirv(20, 1)

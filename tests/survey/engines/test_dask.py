@@ -12,11 +12,11 @@ import pytest
 from tests import reference
 from tests.survey.conftest import Read, expected
 
-from fatpack.cli import main
-from fatpack.facts.options import RowOptions
-from fatpack.survey.driver import run_survey
-from fatpack.survey.manifest import PlanTotals
-from fatpack.survey.task import TaskOptions
+from fatpack.commands.survey.manifest import PlanTotals
+from fatpack.commands.survey.run import run_survey
+from fatpack.commands.survey.worker import TaskOptions
+from fatpack.main import main
+from fatpack.tabular.options import RowOptions
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def cluster() -> Iterator[Any]:
 def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     cluster: Any, many: Path, tmp_path: Path, read: Read
 ) -> None:
-    from fatpack.survey.engines.dask import DaskEngine
+    from fatpack.commands.survey.dask_cluster import DaskEngine
 
     out = tmp_path / "out"
     options = TaskOptions(RowOptions(), "parquet")
@@ -61,7 +61,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reference.package("distributed")
-    monkeypatch.setattr("fatpack.survey.engines.dask._DASK_PATIENCE", 1)
+    monkeypatch.setattr("fatpack.commands.survey.dask_cluster._DASK_PATIENCE", 1)
     out = str(tmp_path / "out")
     assert main(["survey", str(many), "-o", out, "--engine=dask", "--address=tcp://127.0.0.1:1"]) == 5
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("fatpack: error")]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.survey.conftest import Read, expected
 
-from fatpack.facts.options import RowOptions
-from fatpack.survey.driver import run_survey
-from fatpack.survey.engines.local import LocalEngine
-from fatpack.survey.task import SurveyTask, TaskOptions, TaskResult
+from fatpack.commands.survey.engines import LocalEngine
+from fatpack.commands.survey.run import run_survey
+from fatpack.commands.survey.worker import SurveyTask, TaskOptions, TaskResult
+from fatpack.tabular.options import RowOptions
 
 OPTIONS = TaskOptions(RowOptions(), "jsonl")
 

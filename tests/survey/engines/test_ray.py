@@ -13,11 +13,11 @@ import pytest
 from tests import reference
 from tests.survey.conftest import Read, expected
 
-from fatpack.cli import main
-from fatpack.facts.options import RowOptions
-from fatpack.survey.driver import run_survey
-from fatpack.survey.manifest import PlanTotals
-from fatpack.survey.task import TaskOptions
+from fatpack.commands.survey.manifest import PlanTotals
+from fatpack.commands.survey.run import run_survey
+from fatpack.commands.survey.worker import TaskOptions
+from fatpack.main import main
+from fatpack.tabular.options import RowOptions
 
 #: Without it, Ray sends what it is used for to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -56,7 +56,7 @@ def _workers() -> list[int]:
 def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     ray_here: None, many: Path, tmp_path: Path, read: Read
 ) -> None:
-    from fatpack.survey.engines.ray import RayEngine
+    from fatpack.commands.survey.ray_cluster import RayEngine
 
     out = tmp_path / "out"
     options = TaskOptions(RowOptions(), "parquet")
@@ -84,7 +84,7 @@ def test_the_command_uses_the_ray_that_runs(ray_here: None, many: Path, tmp_path
 
 def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     reference.package("ray")
-    program = "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; from fatpack.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "survey", str(tmp_path), "-o", str(tmp_path / "out"), "--engine=ray"]
     done = subprocess.run([*command, "--address=127.0.0.1:1"], capture_output=True, text=True)
     assert done.returncode == 5

@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.target.choice.answer import CandidateImage
-from fatpack.target.choice.asking import CandidateSet, DeviceSelection, required_cuda, select_image, target_id_states
-from fatpack.target.choice.settings import VARIABLES, RuntimeSettings, with_variables
-from fatpack.target.choice.vendors import image_vendor
-from fatpack.target.devices import parse_device
+from fatpack.targets.devices import parse_device
+from fatpack.targets.selection.choice_settings import VARIABLES, RuntimeSettings, with_variables
+from fatpack.targets.selection.model import CandidateImage
+from fatpack.targets.selection.select_image import (
+    CandidateSet,
+    DeviceSelection,
+    required_cuda,
+    select_image,
+    target_id_states,
+)
+from fatpack.targets.selection.vendors import image_vendor
 
 
 def cubins(*names: str) -> tuple[CandidateImage, ...]:

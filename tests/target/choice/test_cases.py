@@ -14,9 +14,9 @@ import re
 
 import pytest
 
-from fatpack.target.choice import cuda, hip, openmp, sycl
-from fatpack.target.choice.answer import CandidateImage, SelectionResult
-from fatpack.target.nvidia import parse_nvidia
+from fatpack.targets.nvidia import parse_nvidia
+from fatpack.targets.selection import amd, cuda, sycl, sycl_openmp
+from fatpack.targets.selection.model import CandidateImage, SelectionResult
 
 #: number | images | device; settings | expected | rule, mark
 CUDA = """
@@ -209,10 +209,10 @@ def test_the_hip_runtime_takes_an_entry(number: str, images: str, device: str, e
     device, _, setting = device.partition("; ")
     names = images.split()
     rocm = (6, 2) if setting == "rocm 6.2" else None
-    answer = hip.select_hip_image(
+    answer = amd.select_hip_image(
         [CandidateImage("", name) for name in names], device, rocm, forces_spirv=setting == "force"
     )
-    assert spelled(answer, names, {"error": hip.HIP_ERROR, "HSA": "HSA_STATUS"}) == expected
+    assert spelled(answer, names, {"error": amd.HIP_ERROR, "HSA": "HSA_STATUS"}) == expected
 
 
 @pytest.mark.parametrize(("number", "images", "device", "expected", "evidence"), rows(OPENMP))
@@ -223,8 +223,8 @@ def test_the_plugins_of_openmp_take_an_image(
     triple = "nvptx64-nvidia-cuda" if is_nvidia else "amdgcn-amd-amdhsa"
     names = images.split()
     candidates = [CandidateImage("cubin", f"sm_{name}" if is_nvidia else name, triple) for name in names]
-    answer = openmp.select_openmp_image(candidates, f"sm_{device.replace('.', '')}" if is_nvidia else device)
-    assert spelled(answer, names, {"error": openmp.OPENMP_ERROR, "209": cuda.ERRORS[209]}) == expected
+    answer = sycl_openmp.select_openmp_image(candidates, f"sm_{device.replace('.', '')}" if is_nvidia else device)
+    assert spelled(answer, names, {"error": sycl_openmp.OPENMP_ERROR, "209": cuda.ERRORS[209]}) == expected
 
 
 @pytest.mark.parametrize(("number", "images", "devices", "expected", "evidence"), rows(HIP_DEVICES))
@@ -232,8 +232,8 @@ def test_the_hip_runtime_serves_devices_in_order(
     number: str, images: str, devices: str, expected: str, evidence: str
 ) -> None:
     names = images.split()
-    answers = hip.select_hip_images([CandidateImage("", name) for name in names], devices.split())
-    assert ", ".join(spelled(answer, names, {"error": hip.HIP_ERROR}) for answer in answers) == expected
+    answers = amd.select_hip_images([CandidateImage("", name) for name in names], devices.split())
+    assert ", ".join(spelled(answer, names, {"error": amd.HIP_ERROR}) for answer in answers) == expected
 
 
 @pytest.mark.parametrize(("number", "images", "device", "expected", "evidence"), rows(SYCL))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.target.choice.kpack import (
+from fatpack.targets.selection.kpack import (
     KpackSelection,
     candidate_archives,
     expand_path,

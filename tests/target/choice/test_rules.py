@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import fatpack.target.choice
-from fatpack.target.choice import cuda
-from fatpack.target.choice.rules import MARKS, all_failures, all_rules, failure_with_code, rule_named
+import fatpack.targets.selection
+from fatpack.targets.selection import cuda
+from fatpack.targets.selection.rules import MARKS, all_failures, all_rules, failure_with_code, rule_named
 
 #: a name of a rule as the code writes it; K1 to K3 and the like stand in comments alone
 _NAMED = re.compile(r'"([CHKMY]\d{1,2})"')
 
 
 def test_every_rule_that_the_code_names_is_in_the_table() -> None:
-    folder = Path(fatpack.target.choice.__file__).parent
+    folder = Path(fatpack.targets.selection.__file__).parent
     named = {name for path in folder.glob("*.py") for name in _NAMED.findall(path.read_text(encoding="utf-8"))}
     assert len(named) > 20
     assert named <= {one.name for one in all_rules()}

@@ -1,6 +1,6 @@
 """Toychest: a file that carries one container behind a header. All integers are little-endian.
 
-The door is that of ``fatpack.hosts``: it says where device code lies, and fatpack finds out what it is.
+The door is that of ``fatpack.binary``: it says where device code lies, and fatpack finds out what it is.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fatpack.binary import CodeSection
 from fatpack.doc import FormatInfo
 from fatpack.errors import Truncated
-from fatpack.hosts import CodeSection
 from fatpack.layout import Field, Layout
 from fatpack.model import Label
 

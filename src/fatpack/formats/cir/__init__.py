@@ -21,15 +21,15 @@ from __future__ import annotations
 from fatpack.doc import FormatInfo
 from fatpack.formats.cir.bundle_id import fits, parse_id
 from fatpack.formats.cir.combine.route import assign_targets
-from fatpack.formats.cir.container.parse import detect, extent, parse
-from fatpack.formats.cir.modules.stored import (
+from fatpack.formats.cir.modules.model import (
     BytecodeContainer,
     BytecodeModuleRecord,
     OffloadModule,
     TextContainer,
     TextModuleRecord,
 )
-from fatpack.formats.cir.words import CIR_FORMAT, FORMS
+from fatpack.formats.cir.parse import detect, extent, parse
+from fatpack.formats.cir.vocabulary import CIR_FORMAT, FORMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,19 +105,20 @@ LAYOUTS = ()
 
 
 def write(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of a container; see :func:`fatpack.formats.cir.combine.write.write_container`."""
-    from fatpack.formats.cir.combine import write
+    """Yield the pieces of a container; see :func:`fatpack.formats.cir.combine.writer.write_container`."""
+    from fatpack.formats.cir.combine import writer
 
-    return write.write_container(container, options)
+    return writer.write_container(container, options)
 
 
 def combine_container(
     container: Container, options: CirOptions | None = None, *, rename_records: bool = True
 ) -> Combination:
-    """Return a container ready to be written, with a report; see :func:`fatpack.formats.cir.combine.write.combine_container`."""
-    from fatpack.formats.cir.combine import write
+    """Return a container ready to be written, with a report; see
+    :func:`fatpack.formats.cir.combine.writer.combine_container`."""
+    from fatpack.formats.cir.combine import writer
 
-    return write.combine_container(container, options, rename_records=rename_records)
+    return writer.combine_container(container, options, rename_records=rename_records)
 
 
 def split_image(image: Image) -> Iterator[Piece]:
@@ -129,7 +130,7 @@ def split_image(image: Image) -> Iterator[Piece]:
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container. Raises UsageError for one that was not read from a file."""
-    from fatpack.formats.cir.container import byte_map
+    from fatpack.formats.cir import byte_map
 
     return byte_map.label_container(container)
 
@@ -139,14 +140,14 @@ def describe(container: Container) -> Mapping[str, object]:
 
     Raises UsageError for a container that was not read from a file.
     """
-    from fatpack.formats.cir.container.describe import describe_container
+    from fatpack.formats.cir.byte_labels import describe_container
 
     return describe_container(container)
 
 
 def describe_plain_modules(view: View) -> Mapping[str, object]:
     """Return the same for the modules of a file that is no container. Raises FormatError for damaged bytecode."""
-    from fatpack.formats.cir.container.describe import describe_modules
+    from fatpack.formats.cir.byte_labels import describe_modules
 
     return describe_modules(view)
 
@@ -164,6 +165,6 @@ def kernel_names(view: View, record: object = None) -> tuple[str, ...]:
 
     ``record`` is the image's, if a container was read. Raises FormatError for damaged bytecode.
     """
-    from fatpack.formats.cir.container.describe import read_kernel_names
+    from fatpack.formats.cir.byte_labels import read_kernel_names
 
     return read_kernel_names(view, record)

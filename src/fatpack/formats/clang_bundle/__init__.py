@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.options import BundleOptions
@@ -85,8 +85,8 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
-    from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle, TextBundle
+    from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, CompressedBundle, TextBundle
+    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
 
     record = container.record
     if isinstance(record, FatObject):
@@ -94,22 +94,22 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
         return iter([Label(record.stored.span(), "object", f"{len(view)} bytes", "a fat object", "data")])
     if isinstance(record, LinkedImages):
-        from fatpack.formats.clang_bundle.sections import linked
+        from fatpack.formats.clang_bundle import sycl_linked
 
-        return linked.label_linked_images(record)
-    from fatpack.formats.clang_bundle import byte_map
+        return sycl_linked.label_linked_images(record)
+    from fatpack.formats.clang_bundle import byte_labels
 
     if not isinstance(record, (BinaryBundle, TextBundle, CompressedBundle)):
-        from fatpack.formats.faults import not_parsed_error
+        from fatpack.formats.diagnostics import not_parsed_error
 
         raise not_parsed_error("container")
-    return byte_map.label_bundle(record)
+    return byte_labels.label_bundle(record)
 
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
-    from fatpack.formats.clang_bundle import stored
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
+    from fatpack.formats.clang_bundle import clang_bundle_stored
+    from fatpack.formats.clang_bundle.stored import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
 
     record = container.record
     entries = [image.record for image in container.images]
@@ -122,18 +122,22 @@ def describe(container: Container) -> Mapping[str, object]:
         said = record.properties() if record.properties else {}
         rows = [{"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found]
         return {"entries": rows, **_symbols(record)}
-    if not isinstance(record, (stored.BinaryBundle, stored.TextBundle, stored.CompressedBundle)):
-        from fatpack.formats.faults import not_parsed_error
+    if not isinstance(
+        record, (clang_bundle_stored.BinaryBundle, clang_bundle_stored.TextBundle, clang_bundle_stored.CompressedBundle)
+    ):
+        from fatpack.formats.diagnostics import not_parsed_error
 
         raise not_parsed_error("container")
     plain = [
-        {"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.BundleEntry)
+        {"id": _text(entry.id), "offset": entry.offset}
+        for entry in entries
+        if isinstance(entry, clang_bundle_stored.BundleEntry)
     ]
     facts: dict[str, object] = {"entries": plain}
-    if isinstance(record, stored.CompressedBundle):
+    if isinstance(record, clang_bundle_stored.CompressedBundle):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
-    inside = record.inside if isinstance(record, stored.CompressedBundle) else record
-    if isinstance(inside, stored.BinaryBundle):
+    inside = record.inside if isinstance(record, clang_bundle_stored.CompressedBundle) else record
+    if isinstance(inside, clang_bundle_stored.BinaryBundle):
         facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
     return facts
 

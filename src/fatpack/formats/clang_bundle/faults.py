@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
-from fatpack.formats.faults import ErrorFactory, FindingCollector
+from fatpack.formats.diagnostics import ErrorFactory, FindingCollector
 
 __all__ = ["FindingCollector", "bundle_error", "bundle_errors"]
 

@@ -6,11 +6,11 @@ of the machine they run on, and none has ever run on another.
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.layout import Field, Layout
 
 BUNDLE_FORMAT = "clang-offload-bundle"
-MAGIC, COMPRESSED_MAGIC = magics.BUNDLE, magics.COMPRESSED_BUNDLE
+MAGIC, COMPRESSED_MAGIC = magic_numbers.BUNDLE, magic_numbers.COMPRESSED_BUNDLE
 
 #: The versions of compressed bundles. A bundle that is not compressed has no version number; ours is 0.
 COMPRESSED_VERSIONS = (1, 2, 3)

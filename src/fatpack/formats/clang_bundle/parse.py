@@ -21,7 +21,7 @@ def detect(view: View, at: int = 0) -> bool:
         return len(head) == HEADER.size
     if head.startswith(COMPRESSED_MAGIC):
         return len(head) >= 8
-    from fatpack.formats.clang_bundle.plain.text import find_comment
+    from fatpack.formats.clang_bundle.text_reader import find_comment
 
     return find_comment(view, at) is not None
 
@@ -35,14 +35,14 @@ def extent(view: View, at: int = 0) -> int | None:
     try:
         head = view.head(at, len(MAGIC))
         if head == MAGIC:
-            from fatpack.formats.clang_bundle.plain import binary
+            from fatpack.formats.clang_bundle import binary
 
             return binary.binary_extent(view, at)
         if head.startswith(COMPRESSED_MAGIC):
-            from fatpack.formats.clang_bundle.compressed import read
+            from fatpack.formats.clang_bundle import compressed
 
-            return read.compressed_extent(view, at)
-        from fatpack.formats.clang_bundle.plain.text import find_comment
+            return compressed.compressed_extent(view, at)
+        from fatpack.formats.clang_bundle.text_reader import find_comment
 
         return len(view) - at if find_comment(view, at) is not None else None
     except FormatError:
@@ -58,21 +58,21 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     """
     head = view.head(at, len(MAGIC))
     if head == MAGIC:
-        from fatpack.formats.clang_bundle.plain import regular
+        from fatpack.formats.clang_bundle import fast_path
 
-        found = regular.read_fast(view, at)
+        found = fast_path.read_fast(view, at)
         if found is not None:
             return found
-    from fatpack.formats.faults import FindingCollector
+    from fatpack.formats.diagnostics import FindingCollector
 
     if head == MAGIC:
-        from fatpack.formats.clang_bundle.plain.binary import parse_binary
+        from fatpack.formats.clang_bundle.binary import parse_binary
 
         return parse_binary(view, at, FindingCollector(strict))
     if head.startswith(COMPRESSED_MAGIC):
-        from fatpack.formats.clang_bundle.compressed.read import parse_compressed
+        from fatpack.formats.clang_bundle.compressed import parse_compressed
 
         return parse_compressed(view, at, FindingCollector(strict))
-    from fatpack.formats.clang_bundle.plain.text import parse_text
+    from fatpack.formats.clang_bundle.text_reader import parse_text
 
     return parse_text(view, at, FindingCollector(strict))

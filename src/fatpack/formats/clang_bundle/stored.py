@@ -1,85 +1,61 @@
-"""What a bundle stores beyond the common model, kept so that a rewrite loses nothing.
-
-Every record of a container keeps ``stored``, all its bytes, and ``images`` and ``attrs`` as they were read: a container
-in which these were not changed is written again as the same bytes, whatever lies between the images.
-"""
+"""What is kept of sections that are named after bundle IDs, as ``clang_bundle.stored`` does of bundles."""
 
 from __future__ import annotations
 
+from fatpack.formats.clang_bundle.fat_object import TargetSymbols
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fatpack.io.source import View
-    from fatpack.model import Container, Image
+    from fatpack.model import Image
 
 
-class BundleEntry(Record):
-    """An entry as stored: the bytes of its ID, and where its image lies, from the magic.
+class FatObjectEntry(Record):
+    """An entry of a fat object: the ID in the name of a section, and the section's number in the object's table.
 
-    ``at`` is where its descriptor starts. In a text bundle ``at`` is where the START marker does, with the newline
-    before it, and ``end`` where the END line ends.
+    ``merged_count`` is the number of fat objects that a host's section was merged from (its NUL bytes), else 0.
     """
 
     id: bytes
-    offset: int
-    at: int
-    end: int = 0
+    section: int
+    merged_count: int = 0
 
 
-def stored_bundle_entry(image: Image) -> BundleEntry:
-    """Return what was stored of an image. Raises UsageError for one that was not read from a bundle."""
-    if isinstance(image.record, BundleEntry):
-        return image.record
-    from fatpack.formats.faults import not_parsed_error
+class FatObject(Record):
+    """A fat object as stored: ``stored`` is the whole object.
 
-    raise not_parsed_error("image")
-
-
-class BinaryBundle(Record):
-    """A binary bundle as stored; ``entry_count`` is what the header says, ``table_end`` the end of the descriptors."""
-
-    stored: View
-    images: tuple[Image, ...]
-    attrs: Mapping[str, str]
-    entry_count: int
-    table_end: int
-
-
-class TextBundle(Record):
-    """A text bundle as stored: ``comment`` is what its marker lines start with."""
-
-    stored: View
-    images: tuple[Image, ...]
-    attrs: Mapping[str, str]
-    comment: str
-
-
-class CompressedBundle(Record):
-    """A compressed bundle as stored.
-
-    ``size`` (None in version 1) and ``inflated_size`` are what the header says, ``hash`` the 8 bytes stored in it;
-    ``stream`` is the compressed data, ``inside`` the record of the bundle that comes out of it.
+    ``symbols`` are those that device code in it defines, as DPC++ notes them beside it.
     """
 
     stored: View
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
-    version: int
-    method: str
+    symbols: TargetSymbols = TargetSymbols()
+
+
+class LinkedEntry(Record):
+    """An image of a linked program: the ID in its section's name, the section's number, and where it is in there.
+
+    ``size`` is what the program's table says, None if it has no row for the image.
+    """
+
+    id: bytes
+    section: int
+    offset: int
     size: int | None
-    inflated_size: int
-    hash: bytes
-    stream: View
-    inside: BinaryBundle | TextBundle
 
 
-def stored_bundle(container: Container) -> BinaryBundle | TextBundle:
-    """Return what was stored of a plain bundle. Raises UsageError for a container that is none, or was not read."""
-    if isinstance(container.record, BinaryBundle | TextBundle):
-        return container.record
-    from fatpack.formats.faults import not_parsed_error
+class LinkedImages(Record):
+    """A section of linked images as stored; ``symbols`` as in :class:`FatObject`.
 
-    raise not_parsed_error("container")
+    ``properties`` reads what the program says of images, by their offsets: facts that are described with an entry.
+    """
+
+    stored: View
+    images: tuple[Image, ...]
+    attrs: Mapping[str, str]
+    symbols: TargetSymbols = TargetSymbols()
+    properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None

@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from fatpack import magics
-from fatpack.formats.clang_bundle.stored import CompressedBundle
+from fatpack import magic_numbers
+from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def symptoms(container: Container, findings: Iterable[Finding]) -> Iterator[str]
     if isinstance(record, CompressedBundle):
         if record.method == "zlib" and any(item.code == "FP1304" for item in findings):
             yield "zlib-content-damaged"
-        if record.stream.find(magics.COMPRESSED_BUNDLE) >= 0:
+        if record.stream.find(magic_numbers.COMPRESSED_BUNDLE) >= 0:
             yield "magic-inside"
         if record.size is None:
             yield "bundle-without-size"

@@ -7,8 +7,9 @@ the zstd library is the same; its output changed with zstd 1.5.7.
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.formats.clang_bundle.ids.bundle_id import id_for
+from fatpack.formats.clang_bundle.bundle_id import id_for
 from fatpack.formats.clang_bundle.layout import (
     COMMENTS,
     COMPRESSED_HEADERS,
@@ -19,15 +20,14 @@ from fatpack.formats.clang_bundle.layout import (
     METHODS,
     TYPES,
 )
-from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
-    from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle, TextBundle
+    from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, CompressedBundle, TextBundle
+    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import BundleOptions
@@ -51,7 +51,7 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
     """
     record = None if container.record is None else _stored(container.record)
     if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
-        from fatpack.formats.clang_bundle.stored import CompressedBundle
+        from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
 
         if isinstance(record, CompressedBundle) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
@@ -69,8 +69,8 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 def _stored(record: object) -> BinaryBundle | TextBundle | CompressedBundle | FatObject | LinkedImages | None:
     """Return what was stored of a bundle, None where the record is that of another format."""
-    from fatpack.formats.clang_bundle.sections.stored import FatObject, LinkedImages
-    from fatpack.formats.clang_bundle.stored import BinaryBundle, CompressedBundle, TextBundle
+    from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, CompressedBundle, TextBundle
+    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
 
     return record if isinstance(record, (BinaryBundle, TextBundle, CompressedBundle, FatObject, LinkedImages)) else None
 
@@ -151,8 +151,8 @@ def entry_id(image: Image) -> bytes:
     """
     spelling = image.attrs.get("id")
     if spelling is None and image.record is not None:
-        from fatpack.formats.clang_bundle.sections.stored import FatObjectEntry, LinkedEntry
-        from fatpack.formats.clang_bundle.stored import BundleEntry
+        from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry
+        from fatpack.formats.clang_bundle.stored import FatObjectEntry, LinkedEntry
 
         if isinstance(image.record, (BundleEntry, FatObjectEntry, LinkedEntry)):
             return image.record.id
@@ -165,7 +165,7 @@ def entry_id(image: Image) -> bytes:
 
 def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     """Return the IDs of all entries. Two with one ID are refused unless they were read from a file that has them."""
-    from fatpack.formats.clang_bundle.stored import BundleEntry
+    from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry
 
     if len(images) > limits.BUNDLE_ENTRIES:
         raise UsageError(
@@ -214,7 +214,7 @@ def _zeros(count: int) -> Iterator[bytes]:
 
 
 def _text(images: Sequence[Image], comment: str) -> Iterator[Piece]:
-    from fatpack.formats.clang_bundle.plain.text import END, START
+    from fatpack.formats.clang_bundle.text_reader import END, START
 
     if comment not in COMMENTS:
         raise UsageError(f"comment token {comment!r} of a text bundle", hint=f"choose from {' '.join(COMMENTS)}")
@@ -234,8 +234,8 @@ def _compressed(container: Container, style: _BundleStyle, method: str) -> Itera
     if version not in COMPRESSED_HEADERS:
         raise UsageError(f"compressed bundle version {version}", hint="choose from 1, 2 and 3")
     pieces = list(_plain(container.images, style))
-    from fatpack.codec.compress import compress
-    from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
+    from fatpack.codecs.compress import compress
+    from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
 
     size = sum(map(len, pieces))
     digest = new_digest(size)

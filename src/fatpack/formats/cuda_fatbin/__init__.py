@@ -31,7 +31,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     MEMBER,
     kind_words,
 )
-from fatpack.formats.cuda_fatbin.reading.parse import detect, extent, parse
+from fatpack.formats.cuda_fatbin.parse import detect, extent, parse
 from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup, Fatbin
 
 TYPE_CHECKING = False
@@ -95,8 +95,8 @@ LAYOUTS = (HEADER, ENTRY, DESCRIPTOR, GROUP_TABLE, MEMBER)
 
 
 def write(container: Container, options: FatbinOptions | None = None) -> Iterator[Piece]:
-    """Return the pieces of a fat binary; see :mod:`fatpack.formats.cuda_fatbin.writing.write`."""
-    from fatpack.formats.cuda_fatbin.writing import write as writing
+    """Return the pieces of a fat binary; see :mod:`fatpack.formats.cuda_fatbin.writer`."""
+    from fatpack.formats.cuda_fatbin import writer as writing
 
     return writing.write(container, options)
 
@@ -106,9 +106,9 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
     Raises UsageError for a container that was not read from bytes.
     """
-    from fatpack.formats.cuda_fatbin import byte_map
+    from fatpack.formats.cuda_fatbin import byte_labels
 
-    return byte_map.label_fatbin(_read(container))
+    return byte_labels.label_fatbin(_read(container))
 
 
 def describe(container: Container) -> Mapping[str, object]:
@@ -138,6 +138,6 @@ def _read(container: Container) -> Fatbin:
     """Return what was stored of a container. Raises UsageError for one that was not read from bytes."""
     if isinstance(container.record, Fatbin):
         return container.record
-    from fatpack.formats.faults import not_parsed_error
+    from fatpack.formats.diagnostics import not_parsed_error
 
     raise not_parsed_error("container")

@@ -6,11 +6,11 @@ Everything is little-endian. Offsets in an entry count from its first byte, and 
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.layout import Field, Layout
 
 FATBIN_FORMAT = "cuda-fatbin"
-MAGIC = magics.FATBIN
+MAGIC = magic_numbers.FATBIN
 VERSION = 1
 ENTRY_VERSION = 0x0101
 

@@ -10,7 +10,7 @@
           toc: {"lib/libx.so#0": {"gfx1100": {type, ordinal, original_size}}}
 
 All of it is little-endian but MessagePack. A library whose code was taken out has a marker (``HIPK``) in the place of
-its bundle (:mod:`fatpack.runtime.registration.kpack`); what follows ``#`` in a key is the number of the code object
+its bundle (:mod:`fatpack.registration.kpack_marker`); what follows ``#`` in a key is the number of the code object
 that the marker asks for. Manifests beside archives are :mod:`fatpack.formats.kpack.manifest`.
 
 How we know: rocm_kpack of 2026 (``python/rocm_kpack/kpack.py``, ``compression.py``, ``runtime/src/toc_parser.cpp``,
@@ -22,9 +22,9 @@ QUIRK(rocm_kpack's design page): keys without ``#`` and a number. All its code w
 from __future__ import annotations
 
 from fatpack.doc import FormatInfo
-from fatpack.formats.faults import not_parsed_error
+from fatpack.formats.diagnostics import not_parsed_error
 from fatpack.formats.kpack.layout import COUNT, FRAME, HEADER, KPACK_FORMAT
-from fatpack.formats.kpack.parse import detect, extent, parse
+from fatpack.formats.kpack.reader import detect, extent, parse
 from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.formats.faults import ErrorFactory
+from fatpack.formats.diagnostics import ErrorFactory
 from fatpack.formats.kpack.layout import KPACK_FORMAT
 
 __all__ = ["kpack_errors"]

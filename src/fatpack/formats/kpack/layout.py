@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.layout import Field, Layout
 
 KPACK_FORMAT = "rocm-kpack"
-MAGIC = magics.KPACK
+MAGIC = magic_numbers.KPACK
 VERSION = 1
 
 #: What every code object in an archive is for; the table of contents names the processor alone.

@@ -13,9 +13,9 @@ before 46b857b, ``artifact_splitter.py`` and ``loader.cpp``; ``runtime/tests`` k
 
 from __future__ import annotations
 
-from fatpack.encoding.messagepack import MessagePackReader
+from fatpack.codecs.messagepack import MessagePackReader
 from fatpack.errors import FormatError
-from fatpack.formats.faults import ErrorFactory, FindingCollector
+from fatpack.formats.diagnostics import ErrorFactory, FindingCollector
 from fatpack.formats.kpack.toc import decode_text
 from fatpack.record import Record
 

@@ -6,11 +6,11 @@ passes over those it does not know.
 
 from __future__ import annotations
 
-from fatpack.encoding.messagepack import MessagePackReader
+from fatpack import limits
+from fatpack.codecs.messagepack import MessagePackReader
 from fatpack.errors import BadValue, Truncated, pluralize
 from fatpack.formats.kpack.faults import kpack_errors
 from fatpack.formats.kpack.layout import KPACK_FORMAT, SCHEMES
-from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ Header, zeros up to 64, the code objects one behind the other (``none``), or the
 
 from __future__ import annotations
 
-from fatpack.encoding import messagepack
+from fatpack.codecs import messagepack
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.kpack.layout import COUNT, DATA_OFFSET, FRAME, HEADER, MAGIC, SCHEMES, TYPE, VERSION
 from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
@@ -107,7 +107,7 @@ def _blob(image: Image, method: str | None, level: int | None, *, is_stored: boo
         return image.record.stored
     if method is None:
         return image.data
-    from fatpack.codec.compress import compress
+    from fatpack.codecs.compress import compress
 
     return compress(iter(image.data.pieces()), method, len(image.data), LEVEL if level is None else level)
 

@@ -22,7 +22,7 @@ QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4;
 from __future__ import annotations
 
 from fatpack.doc import FormatInfo
-from fatpack.formats.offload_binary import regular
+from fatpack.formats.offload_binary import fast_path
 from fatpack.formats.offload_binary.layout import (
     IMAGE_KINDS,
     MAGIC,
@@ -106,7 +106,7 @@ def parse(view: View, at: int = 0) -> Container:
 
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
-    container = regular.read_fast(view, at)
+    container = fast_path.read_fast(view, at)
     if container is None:
         from fatpack.formats.offload_binary.reader import parse
 
@@ -126,9 +126,9 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     header = stored_header(container)
     tables = layouts_for_order(header.order)
     if not header.inflated_size:
-        from fatpack.formats.offload_binary import byte_map
+        from fatpack.formats.offload_binary import byte_labels
 
-        yield from byte_map.label_offload_binary(header, tables, container.images)
+        yield from byte_labels.label_offload_binary(header, tables, container.images)
         return
     stored = view.slice(container.span.start - view.start, container.span.size)
     yield from tables.header[3].labels(stored, 0, "header")

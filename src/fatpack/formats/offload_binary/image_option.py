@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.key_order import llvm_key_order
 from fatpack.formats.offload_binary.layout import BITCODE, FORMS, OFFLOAD_KINDS, kinds_by_extension
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Offload models by the word after ``kind=``; llvm-offload-binary stores 0 for any other word.
 OFFLOAD_WORDS = {name: kind for kind, name in OFFLOAD_KINDS.items() if kind}
 
-_BITCODE_MAGICS = (magics.BITCODE, magics.WRAPPED_BITCODE)
+_BITCODE_MAGICS = (magic_numbers.BITCODE, magic_numbers.WRAPPED_BITCODE)
 
 
 class ImageOption(Record):

@@ -35,13 +35,13 @@ def llvm_key_order(keys: Sequence[bytes], version: int) -> list[bytes]:
 
 def _hash_22(key: bytes) -> int:
     # Each version loads its own hash only.
-    from fatpack.formats.offload_binary.city_hash import hash_key
+    from fatpack.codecs.city_hash import hash_key
 
     return hash_key(key)
 
 
 def _hash_23(key: bytes) -> int:
-    from fatpack.formats.xxh3 import xxh3
+    from fatpack.codecs.hashes import xxh3
 
     return (xxh3(key) ^ _SEED_23) & 0xFFFFFFFF
 

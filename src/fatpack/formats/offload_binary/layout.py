@@ -6,7 +6,7 @@ they run on, without a marker; :func:`layouts` returns the tables for either.
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fatpack.layout import ByteOrder
 
 OFFLOAD_BINARY_FORMAT = "llvm-offload-binary"
-MAGIC = magics.OFFLOAD_BINARY
+MAGIC = magic_numbers.OFFLOAD_BINARY
 VERSIONS = (1, 2, 3)
 
 #: Bit 0 of an entry's flags (LLVM main, 2026): the entry carries strings only, no image.

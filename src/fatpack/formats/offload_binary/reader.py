@@ -7,11 +7,11 @@ are simply out of range.
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import limits, magic_numbers
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex
 from fatpack.findings import finding
-from fatpack.formats.faults import ErrorFactory
-from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
+from fatpack.formats.diagnostics import ErrorFactory
+from fatpack.formats.offload_binary.byte_labels import check_places, keep_unknown
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
     FORMS,
@@ -22,7 +22,6 @@ from fatpack.formats.offload_binary.layout import (
     layouts_for_order,
 )
 from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader
-from fatpack.io import limits
 from fatpack.io.source import Span, View, VirtualName
 from fatpack.model import Container, Finding, Image, Target
 
@@ -128,8 +127,8 @@ def _read_header(view: View, at: int) -> OffloadBinaryHeader:
 
 def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) -> OffloadBinaryHeader:
     """Return the header of a compressed v3 binary, with the whole inflated binary as its body."""
-    from fatpack.io.sources.inflated import InflatedSource, PicklableCall
-    from fatpack.io.sources.streamed import StreamedSource
+    from fatpack.io.inflated import InflatedSource, PicklableCall
+    from fatpack.io.streamed import StreamedSource
 
     stored = header.body
     if header.entry_offset != header_size:
@@ -141,7 +140,7 @@ def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) 
     if inflated_size > most:
         claim, expected = f"{len(data)} bytes claim to inflate to {inflated_size}", f"at most {most}"
         raise _errors.limit(stored, 32, "inflated_size", claim, expected, limits.inflated_hint(inflated_size))
-    method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
+    method = "zstd" if data.head(0, 4) == magic_numbers.ZSTD else "zlib"
     name = VirtualName(f"inflated {method} at {format_hex(stored.start)}")
     present = min(len(data), data.source.present)
     stream = PicklableCall(_pieces, stored, method, header_size, inflated_size)
@@ -158,7 +157,7 @@ def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) 
 
 def _pieces(stored: View, method: str, header_size: int, inflated_size: int) -> Iterator[bytes]:
     """Yield the binary that a compressed one stands for, under the header of that."""
-    from fatpack.codec import inflate_pieces
+    from fatpack.codecs import inflate_pieces
 
     data = stored.slice(header_size, len(stored) - header_size)
     yield stored.read(0, header_size)

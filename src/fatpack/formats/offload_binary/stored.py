@@ -62,7 +62,7 @@ def stored_header(container: Container) -> OffloadBinaryHeader:
     """Return what was stored of a container. Raises UsageError for one that was not read from a file."""
     if isinstance(container.record, OffloadBinaryHeader):
         return container.record
-    from fatpack.formats.faults import not_parsed_error
+    from fatpack.formats.diagnostics import not_parsed_error
 
     raise not_parsed_error("container")
 
@@ -71,6 +71,6 @@ def stored_offload_entry(image: Image) -> OffloadBinaryEntry:
     """Return what was stored of an image. Raises UsageError for one that was not read from an offload binary."""
     if isinstance(image.record, OffloadBinaryEntry):
         return image.record
-    from fatpack.formats.faults import not_parsed_error
+    from fatpack.formats.diagnostics import not_parsed_error
 
     raise not_parsed_error("image")

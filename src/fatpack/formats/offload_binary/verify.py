@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.formats.offload_binary.stored import OffloadBinaryHeader
-from fatpack.io.sources.streamed import StreamedSource
+from fatpack.io.streamed import StreamedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

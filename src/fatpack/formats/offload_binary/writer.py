@@ -153,7 +153,7 @@ def _compressed(
     pieces: Sequence[Piece], size: int, stored: OffloadBinaryHeader | None, method: str, level: int | None
 ) -> Iterator[Piece]:
     """Yield a compressed v3 binary: the header, everything else as one stream, padding that ``size`` does not count."""
-    from fatpack.codec.compress import compress
+    from fatpack.codecs.compress import compress
 
     header = layouts_for_order(stored.order if stored else "little").header[3]
     fields = header.struct.unpack(bytes(pieces[0]))

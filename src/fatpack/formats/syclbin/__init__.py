@@ -30,10 +30,10 @@ code leaves ``module`` out.
 from __future__ import annotations
 
 from fatpack.doc import FormatInfo
-from fatpack.formats.faults import not_parsed_error
-from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE, NATIVE_IMAGE, PAYLOAD, SYCLBIN_FORMAT
+from fatpack.formats.diagnostics import not_parsed_error
 from fatpack.formats.syclbin.parse import detect, extent, parse
 from fatpack.formats.syclbin.stored import SyclbinEntry, SyclbinHeader
+from fatpack.formats.syclbin.syclbin_layout import ABSTRACT, HEADER, IR_MODULE, NATIVE_IMAGE, PAYLOAD, SYCLBIN_FORMAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,17 +80,17 @@ LAYOUTS = (HEADER, ABSTRACT, IR_MODULE, NATIVE_IMAGE, PAYLOAD)
 
 
 def write(container: Container, options: SyclbinOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of one file; see :func:`fatpack.formats.syclbin.writer.write`."""
-    from fatpack.formats.syclbin.writer import write
+    """Yield the pieces of one file; see :func:`fatpack.formats.syclbin.syclbin_writer.write`."""
+    from fatpack.formats.syclbin.syclbin_writer import write
 
     return write(container, options)
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed file."""
-    from fatpack.formats.syclbin import byte_map
+    from fatpack.formats.syclbin import reader
 
-    return byte_map.label_syclbin(view, _header(container), container)
+    return reader.label_syclbin(view, _header(container), container)
 
 
 def describe(container: Container) -> Mapping[str, object]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.formats.faults import ErrorFactory
-from fatpack.formats.syclbin.layout import SYCLBIN_FORMAT
+from fatpack.formats.diagnostics import ErrorFactory
+from fatpack.formats.syclbin.syclbin_layout import SYCLBIN_FORMAT
 
 __all__ = ["syclbin_errors"]
 

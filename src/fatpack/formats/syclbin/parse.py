@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fatpack.formats import offload_binary
-from fatpack.formats.syclbin import tables
-from fatpack.formats.syclbin.contents import bundle_state
-from fatpack.formats.syclbin.layout import MAGIC, SYCLBIN_FORMAT
+from fatpack.formats.syclbin import version1
+from fatpack.formats.syclbin.layout import bundle_state
+from fatpack.formats.syclbin.syclbin_layout import MAGIC, SYCLBIN_FORMAT
 from fatpack.model import Container
 
 TYPE_CHECKING = False
@@ -21,15 +21,15 @@ def detect(view: View, at: int = 0) -> bool:
     head = view.head(at, 8)
     if head[:4] == MAGIC:
         return len(head) == 8
-    from fatpack.formats.syclbin import entries
+    from fatpack.formats.syclbin import version2
 
-    return entries.detect_version2(view, at)
+    return version2.detect_version2(view, at)
 
 
 def extent(view: View, at: int = 0) -> int | None:
     """Return how many bytes the file at ``at`` takes, or None when its header cannot be right."""
     if view.head(at, 4) == MAGIC:
-        return tables.extent_version1(view, at)
+        return version1.extent_version1(view, at)
     return offload_binary.extent(view, at)
 
 
@@ -41,11 +41,11 @@ def parse(view: View, at: int = 0) -> Container:
     """
     head = view.head(at, 4)
     if not head or MAGIC.startswith(head):
-        header, found, contents = tables.read_version1(view, at)
+        header, found, contents = version1.read_version1(view, at)
     else:
-        from fatpack.formats.syclbin import entries
+        from fatpack.formats.syclbin import version2
 
-        header, found, contents = entries.read_version2(view, at)
+        header, found, contents = version2.read_version2(view, at)
     for module in header.modules:
         contents.facts(module.metadata, f"metadata of abstract module {module.number}")
     counts: dict[str, int] = {}
@@ -55,7 +55,7 @@ def parse(view: View, at: int = 0) -> Container:
         images.append(contents.image(entry, f"{entry.role or 'image'}[{number}]"))
     outer, attrs = header.outer, {"state": bundle_state(header)}
     if outer is None:
-        gaps = tables.undescribed_bytes(header, found)
+        gaps = version1.undescribed_bytes(header, found)
         for gap in gaps:
             contents.faults.unexpected("FP1804", gap.span(), f"{len(gap)} bytes that belong to nothing")
         version, span, unknown = 1, header.body.span(), tuple(gap.span() for gap in gaps)

@@ -6,7 +6,8 @@ from fatpack.errors import UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OUTER
 from fatpack.formats.offload_binary.stored import OffloadBinaryEntry as OuterEntry
-from fatpack.formats.syclbin.layout import (
+from fatpack.formats.syclbin.stored import SyclbinEntry
+from fatpack.formats.syclbin.syclbin_layout import (
     AM_METADATA,
     GLOBAL_METADATA,
     IMAGE_KINDS,
@@ -15,18 +16,17 @@ from fatpack.formats.syclbin.layout import (
     PAYLOAD,
     VERSION_2,
 )
-from fatpack.formats.syclbin.parts import group_by_module, ir_type, make_parts
-from fatpack.formats.syclbin.stored import SyclbinEntry
+from fatpack.formats.syclbin.writer import group_by_module, ir_type, make_parts
+from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Container, Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.formats.syclbin.parts import SyclbinPart
     from fatpack.formats.syclbin.stored import SyclbinHeader
+    from fatpack.formats.syclbin.writer import SyclbinPart
     from fatpack.io.source import Piece
 
 #: The version of the offload binary that is written: what LLVM 23 reads.

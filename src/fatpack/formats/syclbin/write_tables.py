@@ -7,16 +7,25 @@ all others. What was read is written in the order in which it was stored.
 from __future__ import annotations
 
 from fatpack.errors import Unsupported
-from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR, IR_MODULE, MAGIC, NATIVE, NATIVE_IMAGE, padded_size
-from fatpack.formats.syclbin.parts import group_by_module
+from fatpack.formats.syclbin.syclbin_layout import (
+    ABSTRACT,
+    HEADER,
+    IR,
+    IR_MODULE,
+    MAGIC,
+    NATIVE,
+    NATIVE_IMAGE,
+    padded_size,
+)
+from fatpack.formats.syclbin.writer import group_by_module
 from fatpack.io.source import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.formats.syclbin.parts import SyclbinPart
     from fatpack.formats.syclbin.stored import SyclbinHeader
+    from fatpack.formats.syclbin.writer import SyclbinPart
     from fatpack.io.source import Piece
 
 

@@ -17,7 +17,7 @@ QUIRK(hard links): several names of one file come one after the other; only the 
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.doc import FormatInfo
 from fatpack.packages.rpm.layout import FORMAT, LAYOUTS
 
@@ -57,11 +57,11 @@ DOC = FormatInfo(
 
 def detect(view: View) -> bool:
     """Say whether the bytes start as an RPM package does."""
-    return view.head(0, 4) == magics.RPM
+    return view.head(0, 4) == magic_numbers.RPM
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every file in stored order, each to be opened before the next is asked for, and damage."""
-    from fatpack.packages.rpm.files import members
+    from fatpack.packages.rpm.rpm_files import members
 
     return members(view)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.packages.content import MAX_FILE_SIZE
 from fatpack.packages.rpm.layout import FORMAT, HEADER, LEAD, TAG
@@ -60,13 +60,13 @@ class RpmHeader:
 
     def __init__(self, view: View, at: int) -> None:
         magic, _, _, count, size = HEADER.read(view, at)
-        if magic != magics.RPM_HEADER:
+        if magic != magic_numbers.RPM_HEADER:
             raise BadMagic(
                 "there is no header of a package",
                 format=FORMAT,
                 offset=view.offset(at),
                 field="header: magic",
-                expected=magics.RPM_HEADER.hex(" "),
+                expected=magic_numbers.RPM_HEADER.hex(" "),
                 found=magic.hex(" "),
                 chain=view.chain,
             )

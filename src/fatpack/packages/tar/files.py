@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tarfile
 
+from fatpack import limits
 from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated, pluralize
 from fatpack.findings import code_for_error, finding
-from fatpack.io import limits
 from fatpack.io.source import Span, VirtualName
 from fatpack.packages import PackageMember
 from fatpack.packages.compression import detect_compression
@@ -15,7 +15,7 @@ from fatpack.packages.names import NameChecker, without_dot_prefix
 from fatpack.packages.streams import InflatedStream
 from fatpack.packages.taken import StreamMemberOpener
 from fatpack.packages.tar.layout import FORMAT, is_header
-from fatpack.packages.tar.reading import BLOCK, ForwardTarFile, SeekableTarFile, TarHeaders
+from fatpack.packages.tar.reader import BLOCK, ForwardTarFile, SeekableTarFile, TarHeaders
 from fatpack.packages.tar.sparse import SparseMember, are_parts_sound
 from fatpack.packages.within import SubRangeSource
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.layout import Field, Layout
 
 FORMAT = "tar"
@@ -56,5 +56,5 @@ def is_header(block: bytes) -> bool:
     rest = block[:_SUM_AT] + block[_SUM_AT + 8 : HEADER.size]
     unsigned = sum(rest) + 8 * 0x20
     signed = unsigned - 256 * sum(byte > 0x7F for byte in rest)
-    is_marked = block.startswith(magics.TAR, magics.TAR_AT)
+    is_marked = block.startswith(magic_numbers.TAR, magic_numbers.TAR_AT)
     return int(stored, 8) in (unsigned, signed) and (is_marked or block[0] != 0)

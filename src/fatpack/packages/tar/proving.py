@@ -6,9 +6,9 @@ import hashlib
 import tarfile
 from itertools import zip_longest
 
+from fatpack import limits
 from fatpack.errors import HostError
-from fatpack.io import limits
-from fatpack.io.sources.seekable import ViewFile
+from fatpack.io.seekable import ViewFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

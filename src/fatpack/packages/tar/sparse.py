@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from fatpack.io import limits
+from fatpack import limits
 from fatpack.packages.content import MemberSource
 
 TYPE_CHECKING = False

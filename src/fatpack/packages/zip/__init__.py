@@ -19,7 +19,7 @@ QUIRK(data descriptors): with bit 3 of the flags the local header has no sizes; 
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.doc import FormatInfo
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
@@ -81,20 +81,24 @@ def detect(view: View) -> bool:
     The end of a file in a package is there when all of it is inflated: only for programs, whose tables are there too.
     """
     head = view.head(0, 4)
-    if head in (magics.ZIP, magics.ZIP_END):
+    if head in (magic_numbers.ZIP, magic_numbers.ZIP_END):
         return True
     at = len(view) - END.size
     if at < 0 or not head.startswith(_PROGRAMS):
         return False
     tail = view.head(at, END.size)
-    if tail[:4] != magics.ZIP_END or tail[-2:] != b"\0\0":
+    if tail[:4] != magic_numbers.ZIP_END or tail[-2:] != b"\0\0":
         return False
     size = int.from_bytes(tail[12:16], "little")  # the directory is right before its end
-    return not size or view.head(at - size, 4) == magics.ZIP_ENTRY or view.head(at - 20, 4) == magics.ZIP64_LOCATOR
+    return (
+        not size
+        or view.head(at - size, 4) == magic_numbers.ZIP_ENTRY
+        or view.head(at - 20, 4) == magic_numbers.ZIP64_LOCATOR
+    )
 
 
 #: how files begin that may unpack themselves
-_PROGRAMS = (magics.ELF, magics.DOS, *magics.MACH_O, magics.UNIVERSAL_MACH_O, b"#!")
+_PROGRAMS = (magic_numbers.ELF, magic_numbers.DOS, *magic_numbers.MACH_O, magic_numbers.UNIVERSAL_MACH_O, b"#!")
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
@@ -145,10 +149,10 @@ def _before(view: View, directory: ZipDirectory) -> Iterator[Finding]:
     if not size or size > len(view):
         return
     head = view.head(0, 4)
-    if head == magics.ELF or head[:2] == magics.DOS:
+    if head == magic_numbers.ELF or head[:2] == magic_numbers.DOS:
         text = f"{size} bytes of a program are before the archive: device code in the program itself is not listed"
         yield finding("FP1706", view.span(0, size), text, f"cut it off, and give the program: head -c {size}")
-    elif head in (magics.ZIP, magics.ZIP_END):
+    elif head in (magic_numbers.ZIP, magic_numbers.ZIP_END):
         text = f"{size} bytes are before the archive, which begin as another one: no file in those is listed"
         yield finding("FP1706", view.span(0, size), text, "cut the archives apart, and give each of them")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.errors import BadMagic, BadValue, Truncated, Unsupported
 from fatpack.packages import fast
-from fatpack.packages.growing import LazyInflatedMember
+from fatpack.packages.members import LazyInflatedMember
 from fatpack.packages.streams import InflatedStream
 from fatpack.packages.within import SubRangeSource
 from fatpack.packages.zip.directory import extra_field, is_shared
@@ -141,13 +141,13 @@ def find_data(view: View, entry: ZipEntry) -> int:
     """Return where the data of a file start. Raises FormatError if its local header says something else."""
     at = entry.header_at
     magic, _, flags, method, _, _, crc, stored_size, size, name_size, extra_size = LOCAL.read(view, at)
-    if magic != magics.ZIP:
+    if magic != magic_numbers.ZIP:
         raise BadMagic(
             "the directory leads to no header",
             format=FORMAT,
             offset=view.offset(at),
             field=f"file {entry.name}: local file header",
-            expected=magics.ZIP.hex(" "),
+            expected=magic_numbers.ZIP.hex(" "),
             found=magic.hex(" "),
             hint="the file looks damaged: get it again",
             chain=view.chain,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 
-from fatpack.io.budget import UNCOUNTED
+from fatpack.budget import UNCOUNTED
+from fatpack.concurrency.threads import ThreadTasks, thread_count
 from fatpack.io.source import View
-from fatpack.machine.parallel import ThreadTasks, thread_count
 from fatpack.packages import fast
-from fatpack.packages.growing import LazyInflatedMember
+from fatpack.packages.members import LazyInflatedMember
 from fatpack.record import Record
 
 TYPE_CHECKING = False

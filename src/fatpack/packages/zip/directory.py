@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.errors import BadMagic, BadValue, Truncated
 from fatpack.packages.content import MAX_FILE_SIZE
 from fatpack.packages.zip.layout import (
@@ -100,7 +100,7 @@ class ZipDirectory:
             found = f"{size} bytes before {view.offset(behind):#x}"
             raise self._wrong(behind, "directory_size", "the directory starts before the file does", "", found)
         start = behind - size
-        if size and view.head(start, 4) != magics.ZIP_ENTRY and view.head(offset, 4) == magics.ZIP_ENTRY:
+        if size and view.head(start, 4) != magic_numbers.ZIP_ENTRY and view.head(offset, 4) == magic_numbers.ZIP_ENTRY:
             start = offset  # something lies between the directory and the record of its end
         self.start: int = start
         self.shift: int = start - offset
@@ -160,13 +160,13 @@ class ZipDirectory:
             if len(block) - inside < ENTRY.size:
                 raise self._cut(at, ENTRY.size, end - at)
             fields = unpack(block, inside)
-            if fields[0] != magics.ZIP_ENTRY:
+            if fields[0] != magic_numbers.ZIP_ENTRY:
                 raise BadMagic(
                     "the directory is damaged",
                     format=FORMAT,
                     offset=view.offset(at),
                     field="entry of the central directory: magic",
-                    expected=magics.ZIP_ENTRY.hex(" "),
+                    expected=magic_numbers.ZIP_ENTRY.hex(" "),
                     found=fields[0].hex(" "),
                     chain=view.chain,
                 )
@@ -247,17 +247,17 @@ def is_shared(entry: ZipEntry) -> bool:
 def _end_at(view: View) -> int:
     """Return where the record of the directory's end is. Raises BadMagic."""
     at = len(view) - END.size
-    if at >= 0 and view.head(at, 4) == magics.ZIP_END and view.head(at + END.size - 2, 2) == b"\0\0":
+    if at >= 0 and view.head(at, 4) == magic_numbers.ZIP_END and view.head(at + END.size - 2, 2) == b"\0\0":
         return at
     start = max(0, at - _COMMENT)
     tail = view.head(start, END.size + _COMMENT)
-    found = tail.rfind(magics.ZIP_END)
+    found = tail.rfind(magic_numbers.ZIP_END)
     first = found
     while found >= 0:
         size = int.from_bytes(tail[found + END.size - 2 : found + END.size], "little")
         if found + END.size + size == len(tail):
             return start + found
-        found = tail.rfind(magics.ZIP_END, 0, found)
+        found = tail.rfind(magic_numbers.ZIP_END, 0, found)
     if 0 <= first <= len(tail) - END.size:
         return start + first  # something was added behind it
     raise BadMagic(
@@ -265,7 +265,7 @@ def _end_at(view: View) -> int:
         format=FORMAT,
         offset=view.offset(len(view)),
         field="end of central directory",
-        expected=f"{magics.ZIP_END.hex(' ')} in the last {END.size + _COMMENT} bytes",
+        expected=f"{magic_numbers.ZIP_END.hex(' ')} in the last {END.size + _COMMENT} bytes",
         found="none",
         hint="the file looks cut short: get it again, or `zip -FF` saves what is left",
         chain=view.chain,
@@ -275,19 +275,19 @@ def _end_at(view: View) -> int:
 def _wide(view: View, end_at: int) -> int | None:
     """Return where the record of Zip64 is, None if there is none."""
     at = end_at - LOCATOR.size
-    if at < 0 or view.head(at, 4) != magics.ZIP64_LOCATOR:
+    if at < 0 or view.head(at, 4) != magic_numbers.ZIP64_LOCATOR:
         return None
     stated = LOCATOR.read(view, at)[2]
     # Behind a program the offset is wrong by its size; the record is usually right before its locator.
     for place in (at - END_64.size, stated):
-        if 0 <= place < at and view.head(place, 4) == magics.ZIP64_END:
+        if 0 <= place < at and view.head(place, 4) == magic_numbers.ZIP64_END:
             return int(place)
     raise BadMagic(
         "the archive has no Zip64 record where one is announced",
         format=FORMAT,
         offset=view.offset(at),
         field="Zip64 end of central directory locator: offset",
-        expected=magics.ZIP64_END.hex(" "),
+        expected=magic_numbers.ZIP64_END.hex(" "),
         found=view.head(stated, 4).hex(" ") if stated < len(view) else "nothing: it is behind the end",
         hint="the file looks damaged: get it again",
         chain=view.chain,

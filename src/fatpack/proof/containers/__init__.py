@@ -6,20 +6,20 @@ are none must stay as they are. Fat binaries of CUDA, and HIP's bundles as they 
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.proof.containers.facts import ProofContainer
+    from fatpack.proof.containers.model import ProofContainer
     from fatpack.proof.memory import ProgramMemory
 
 #: The longest magic of a container that is read here.
-_LONGEST = len(magics.BUNDLE)
+_LONGEST = len(magic_numbers.BUNDLE)
 
 
 def is_container_start(head: bytes) -> bool:
     """Return whether bytes start as a container that is read here."""
-    return head.startswith((magics.FATBIN, magics.BUNDLE, magics.COMPRESSED_BUNDLE))
+    return head.startswith((magic_numbers.FATBIN, magic_numbers.BUNDLE, magic_numbers.COMPRESSED_BUNDLE))
 
 
 def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
@@ -28,15 +28,15 @@ def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContai
     Raises LimitExceeded for a compressed one that inflates to more than may be.
     """
     head = memory.read(address, min(_LONGEST, end - address)) or b""
-    if head.startswith(magics.FATBIN):
+    if head.startswith(magic_numbers.FATBIN):
         from fatpack.proof.containers.fatbin import read_fatbin
 
         return read_fatbin(memory, address, end)
-    if head.startswith(magics.COMPRESSED_BUNDLE):
+    if head.startswith(magic_numbers.COMPRESSED_BUNDLE):
         from fatpack.proof.containers.compressed import read_compressed
 
         return read_compressed(memory, address, end)
-    if head.startswith(magics.BUNDLE):
+    if head.startswith(magic_numbers.BUNDLE):
         from fatpack.proof.containers.bundle import read_bundle
 
         return read_bundle(memory, address, end)

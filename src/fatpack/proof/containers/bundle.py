@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from construct import Bytes, Int64ul, Struct
 
-from fatpack import magics
-from fatpack.proof.containers.facts import ProofContainer, ProofImage, construct_reader
+from fatpack import magic_numbers
+from fatpack.proof.containers.model import ProofContainer, ProofImage, construct_reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fatpack.proof.memory import ProgramMemory
 
-_HEADER = Struct("magic" / Bytes(len(magics.BUNDLE)), "count" / Int64ul * "number of entries")
+_HEADER = Struct("magic" / Bytes(len(magic_numbers.BUNDLE)), "count" / Int64ul * "number of entries")
 _START = _HEADER.sizeof()
 
 #: What precedes the ID of an entry.

@@ -9,17 +9,17 @@ from hashlib import md5
 
 from construct import Bytes, Int16ul, Int32ul, Int64ul, Struct
 
-from fatpack import codec
+from fatpack import codecs
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.proof.containers.bundle import MAX_TABLE_SIZE, ProofBundleEntry, digest_images, read_bundle_table
-from fatpack.proof.containers.facts import ProofContainer
+from fatpack.proof.containers.model import ProofContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.proof.containers.facts import ProofImage
+    from fatpack.proof.containers.model import ProofImage
     from fatpack.proof.memory import ProgramMemory
 
 _METHODS = {0: "zlib", 1: "zstd"}
@@ -66,7 +66,7 @@ def _images(stored: View, method: str, size: int, digest: bytes) -> tuple[ProofI
     found = md5(usedforsecurity=False)
 
     def hashed() -> Iterator[bytes]:
-        for piece in codec.inflate_pieces(stored, method, size, format="clang-offload-bundle"):
+        for piece in codecs.inflate_pieces(stored, method, size, format="clang-offload-bundle"):
             found.update(piece)
             yield bytes(piece)
 

@@ -10,9 +10,9 @@ from hashlib import sha256
 
 from construct import Bytes, Int16ul, Int32ul, Int64ul, Struct
 
-from fatpack import codec
+from fatpack import codecs
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.proof.containers.facts import ProofContainer, ProofImage, construct_reader
+from fatpack.proof.containers.model import ProofContainer, ProofImage, construct_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _content(stored: View | None, method: str, inflated: int) -> tuple[int, str]
     found, size = sha256(), 0
     try:
         for piece in (
-            codec.inflate_pieces(stored, method, inflated, format="cuda-fatbin") if method else stored.pieces()
+            codecs.inflate_pieces(stored, method, inflated, format="cuda-fatbin") if method else stored.pieces()
         ):
             found.update(piece)
             size += len(piece)

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.proof.elf.reading import ProofElfFile, ProofElfSegment
+    from fatpack.proof.elf.reader import ProofElfFile, ProofElfSegment
     from fatpack.proof.ledger import DifferenceLog, Range
 
 #: Segments whose contents only their program header leads to.

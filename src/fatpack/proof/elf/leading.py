@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.proof.elf.reading import ProofElfFile
+    from fatpack.proof.elf.reader import ProofElfFile
 
 
 def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import struct
 
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.records import RecordPointer
+from fatpack.proof.proof_records import RecordPointer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from fatpack.proof.elf.reading import ProofElfFile
+    from fatpack.proof.elf.reader import ProofElfFile
 
     Addend = tuple[int | None, int]
 

@@ -13,7 +13,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.proof.elf.reading import ProofElfFile
+    from fatpack.proof.elf.reader import ProofElfFile
     from fatpack.proof.memory import ProgramMemory
 
 #: words of a chain that are read at a time

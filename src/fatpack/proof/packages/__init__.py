@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import magics
+from fatpack import magic_numbers
 from fatpack.errors import Unsupported
 
 TYPE_CHECKING = False
@@ -40,9 +40,9 @@ def prove_package(before: View, after: View) -> PackageProofResult:
 
 def _form(view: View) -> str:
     head = view.head(0, 4)
-    if head.startswith(magics.BZIP2):
+    if head.startswith(magic_numbers.BZIP2):
         return "bzip2"
-    if head.startswith((magics.ZIP, magics.ZIP_END)):
+    if head.startswith((magic_numbers.ZIP, magic_numbers.ZIP_END)):
         return "zip"
     raise Unsupported(
         "of packages only wheels and conda packages are proved", hint="unpack both, and prove the libraries in them"

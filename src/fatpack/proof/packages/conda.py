@@ -16,13 +16,12 @@ import zlib
 from hashlib import sha256
 from itertools import zip_longest
 
-from fatpack import magics
+from fatpack import limits, magic_numbers
 from fatpack.errors import BadValue, LimitExceeded
-from fatpack.io import limits
-from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.seekable import ViewFile
+from fatpack.io.open import open_source
+from fatpack.io.seekable import ViewFile
 from fatpack.proof.ledger import DifferenceLog, compare_views
-from fatpack.proof.packages import frames, metadata, tars
+from fatpack.proof.packages import metadata, tars, zip_structure
 from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
 from fatpack.proof.packages.wheels import copy_member
 
@@ -60,7 +59,7 @@ def prove_conda(before: View, after: View) -> PackageProofResult:
     package or damaged, and what proofs of libraries raise.
     """
     work = _CondaComparison(DifferenceLog())
-    if before.head(0, 4).startswith(magics.BZIP2):
+    if before.head(0, 4).startswith(magic_numbers.BZIP2):
         work.compare(before, after)
     else:
         _compare_zips(work, before, after)
@@ -111,7 +110,7 @@ def _compare_zips(work: _CondaComparison, before: View, after: View) -> None:
                         for names, info in zip(work.stems, (was, now), strict=True):
                             names.append(info.filename.removeprefix(kinds[0]).removesuffix(_ENDING))
                         work.compare(one.view(), other.view())
-            frames.compare_zip_structure(old, new, before, after, work.ledger)
+            zip_structure.compare_zip_structure(old, new, before, after, work.ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="conda", field="archive", chain=after.chain) from error
 
@@ -193,7 +192,7 @@ def _kept(file: tars.MemberContent, into: IO[bytes]) -> PackageFiles:
     digest, size = sha256(), 0
     is_library = False
     while block := file.read(limits.CHUNK):
-        is_library = is_library or (not size and block.startswith((magics.ELF, magics.DOS)))
+        is_library = is_library or (not size and block.startswith((magic_numbers.ELF, magic_numbers.DOS)))
         digest.update(block)
         size += len(block)
         if is_library:

@@ -6,9 +6,8 @@ import bz2
 import io
 import tarfile
 
-from fatpack import codec, magics
+from fatpack import codecs, limits, magic_numbers
 from fatpack.errors import BadValue
-from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -77,9 +76,9 @@ class _Content:
 
 
 def _inflated(view: View) -> Iterator[bytes]:
-    if view.head(0, 4).startswith(magics.BZIP2):
+    if view.head(0, 4).startswith(magic_numbers.BZIP2):
         return _bunzipped(view)
-    return codec.inflate_pieces(view, "zstd", None, format="conda")
+    return codecs.inflate_pieces(view, "zstd", None, format="conda")
 
 
 def _bunzipped(view: View) -> Iterator[bytes]:
@@ -95,7 +94,7 @@ def _bunzipped(view: View) -> Iterator[bytes]:
                 data = stream.unused_data if stream.eof else b""
                 size += len(made)
                 if not view.source.draw(view.start, size):
-                    raise codec.inflation_limit_error(view, None, format="conda")
+                    raise codecs.inflation_limit_error(view, None, format="conda")
                 yield made
     except (OSError, ValueError) as error:  # bz2's
         raise BadValue(str(error), format="bzip2", field="stream", chain=view.chain) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import magics, proof
+from fatpack import magic_numbers, proof
 from fatpack.proof.digests import file_digest
 from fatpack.proof.verdict import ProvedFile
 from fatpack.record import Record
@@ -58,7 +58,7 @@ def compare_libraries(
     name: str, before: View, after: View, ledger: DifferenceLog, libraries: list[ProvedLibrary]
 ) -> None:
     """Prove a file of a package that changed; note a difference if it is no linked file, or not proved."""
-    if not before.head(0, 4).startswith((magics.ELF, magics.DOS)):
+    if not before.head(0, 4).startswith((magic_numbers.ELF, magic_numbers.DOS)):
         ledger.differ(f"{name}: content", expected="as it was: it is no linked program", found="another")
         return
     verdict = proof.prove(before, after)

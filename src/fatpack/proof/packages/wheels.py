@@ -13,12 +13,12 @@ import zipfile
 import zlib
 from itertools import zip_longest
 
+from fatpack import limits
 from fatpack.errors import BadValue
-from fatpack.io import limits
-from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.seekable import ViewFile
+from fatpack.io.open import open_source
+from fatpack.io.seekable import ViewFile
 from fatpack.proof.ledger import DifferenceLog
-from fatpack.proof.packages import describing, frames
+from fatpack.proof.packages import describing, zip_structure
 from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ def prove_wheel(before: View, after: View) -> PackageProofResult:
             work = _WheelComparison(old, new, before, after, ledger)
             work.compare()
             if len(old.infolist()) == len(new.infolist()):
-                frames.compare_zip_structure(old, new, before, after, ledger)
+                zip_structure.compare_zip_structure(old, new, before, after, ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
     return PackageProofResult(

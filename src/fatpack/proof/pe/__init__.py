@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fatpack.proof.both import ProgramPair
-from fatpack.proof.described import ZeroedImages, compare_described
-from fatpack.proof.device import compare_device_code
+from fatpack.proof.device_code import compare_device_code
 from fatpack.proof.ledger import DifferenceLog, compare_memory, compare_views, merge_ranges
-from fatpack.proof.pe.headers import compare_headers
 from fatpack.proof.pe.leading import PointersToDeviceCode
-from fatpack.proof.pe.reading import CERTIFICATES, ProofPeFile, read_pe
+from fatpack.proof.pe.parts import compare_headers
+from fatpack.proof.pe.reader import CERTIFICATES, ProofPeFile, read_pe
 from fatpack.proof.pe.unloaded import compare_non_loaded
-from fatpack.proof.records import RecordPointer
+from fatpack.proof.proof_records import RecordPointer
+from fatpack.proof.records import ZeroedImages, compare_described
 from fatpack.proof.verdict import ChangedRange
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from fatpack.io.source import View
-    from fatpack.proof.device import DeviceCodeComparison
+    from fatpack.proof.device_code import DeviceCodeComparison
     from fatpack.proof.ledger import Range
     from fatpack.proof.memory import ProgramMemory
 

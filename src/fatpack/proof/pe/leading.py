@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.proof.memory import ProgramMemory
-    from fatpack.proof.pe.reading import ProofPeFile
+    from fatpack.proof.pe.reader import ProofPeFile
 
 _EXPORTS, _RELOCATIONS = 0, 5
 

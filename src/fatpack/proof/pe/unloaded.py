@@ -9,7 +9,7 @@ import struct
 
 from fatpack.proof.ledger import compare_views
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.pe.reading import CERTIFICATES
+from fatpack.proof.pe.reader import CERTIFICATES
 from fatpack.proof.rest import compare_padding
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.proof.ledger import DifferenceLog
-    from fatpack.proof.pe.reading import ProofPeFile
+    from fatpack.proof.pe.reader import ProofPeFile
     from fatpack.proof.rest import FilePart
 
 #: A COFF symbol: name, value, number of the section, type, class, number of records that follow.

@@ -14,9 +14,9 @@ from tests.builders.packages import debian, tarred, zipped
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.answers.policy.metadata import classifiers, conda, extras, variant
-from fatpack.answers.policy.metadata import debian as control
-from fatpack.answers.policy.metadata.declared import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
+from fatpack.commands.check import classifiers, conda, extras, variant
+from fatpack.commands.check import debian as control
+from fatpack.commands.check.declared import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
 
 HEAD = b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n"
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__
-from fatpack.cli.tools.amd import uri
+from fatpack.tools.amd import code_objects
 
 Fatpack = Callable[..., Ran]
 
@@ -101,7 +101,7 @@ def test_uris_come_from_standard_input(tool: Fatpack, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("path", ["a b", "100%", "%zz", "é#?&,", "\udcff"])
 def test_paths_come_back_from_uris(path: str) -> None:
-    assert uri.decode_path(uri.encode_path(path)) == path
-    assert uri.parse_uri(f"file://{uri.encode_path(path)}#offset=1&size=2") == uri.UriRange(
-        "file", uri.encode_path(path), "1", "2"
+    assert code_objects.decode_path(code_objects.encode_path(path)) == path
+    assert code_objects.parse_uri(f"file://{code_objects.encode_path(path)}#offset=1&size=2") == code_objects.UriRange(
+        "file", code_objects.encode_path(path), "1", "2"
     )

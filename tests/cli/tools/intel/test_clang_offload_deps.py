@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.builders.coff import Section, build
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "clang-offload-deps"
 NOTES = b"openmp-x86_64-pc-linux-gnu.bar\0openmp-x86_64-pc-linux-gnu.foo\0sycl-spir64.bar\0sycl-spir64.foo\0"

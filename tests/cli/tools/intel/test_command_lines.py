@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli import main
+from fatpack.main import main
 
 RECORDED = json.loads(Path(__file__).with_name("command_lines.json").read_text())
 

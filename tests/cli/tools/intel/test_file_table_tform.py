@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "file-table-tform"
 TABLE = "[A|B|C|D]\n1|2|3|4\n5|6|7|8\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli import main
-from fatpack.machine.parallel import core_count
+from fatpack.concurrency.threads import core_count
+from fatpack.main import main
 
 NAME = "llvm-foreach"
 EACH = ["--in-replace={}", "--in-file-list=list"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.reference import run
 
-from fatpack.cli import main
 from fatpack.formats import clang_bundle
 from fatpack.io.source import Span
+from fatpack.main import main
 from fatpack.model import Container
 from fatpack.testing.making import join_pieces, make_image
 

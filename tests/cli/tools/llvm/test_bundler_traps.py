@@ -14,7 +14,7 @@ from tests.builders.elf import device_object
 from tests.cli.tools.llvm.bundler import GFX90A, GFX906, HOST, NAME, arguments_of, ran, written
 from tests.reference import llvm_tool, run
 
-from fatpack.cli import main
+from fatpack.main import main
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 
-from fatpack.cli import main
+from fatpack.main import main
 
 HOST, SM80, SM90 = (
     "host-x86_64-unknown-linux-gnu",

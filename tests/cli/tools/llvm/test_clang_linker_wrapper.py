@@ -12,7 +12,7 @@ import pytest
 from tests.builders import link_lines
 from tests.reference import llvm_tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "clang-linker-wrapper"
 VERSIONS = ["22", "23"]
@@ -76,7 +76,7 @@ def test_without_a_linker_it_ends_as_llvm_does(
 
 
 def test_links_are_left_to_the_original(tmp_path: Path) -> None:
-    program = f"import sys; sys.path[:0] = {sys.path!r}\nfrom fatpack.cli import main\nsys.exit(main(sys.argv[1:]))"
+    program = f"import sys; sys.path[:0] = {sys.path!r}\nfrom fatpack.main import main\nsys.exit(main(sys.argv[1:]))"
     for words in (["x.o"], ["--dry-run", "--save-temps", "x.o"], ["--dry-run", "--device-linker=-v", "x.o"]):
         command = [sys.executable, "-I", "-c", program, "tool", NAME, *words]
         done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)})

@@ -13,7 +13,7 @@ from tests.cli.tools.llvm.bundler import NAME, arguments_of, make_inputs, patche
 from tests.effort import some
 from tests.reference import llvm_tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 
 @pytest.fixture(scope="module")

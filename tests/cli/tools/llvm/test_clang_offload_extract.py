@@ -8,7 +8,7 @@ import pytest
 from tests.builders.sycl import Stored, packed, program, spirv, windows_program
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "clang-offload-extract"
 IMAGES = [spirv(20, 1), packed(spirv(9000, 2)), spirv(33, 3)]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.reference import run, tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "clang-offload-wrapper"
 #: As it was called when it was recorded: the name in front of a message is the last part.

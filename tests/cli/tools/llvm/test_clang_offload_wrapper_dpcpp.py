@@ -16,7 +16,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "clang-offload-wrapper"
 HOST = "-host=x86_64-pc-linux-gnu"

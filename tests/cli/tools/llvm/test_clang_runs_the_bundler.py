@@ -35,7 +35,7 @@ import sys
 with open({log!r}, "a") as log:
     log.write(" ".join(sys.argv[1:]) + "\\n")
 sys.path[:] = {path!r}
-from fatpack.cli import main
+from fatpack.main import main
 
 sys.exit(main(["tool", *sys.argv]))
 """

@@ -42,7 +42,7 @@ def _called(name: str, folders: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 #: Scripts that lead to the stand-in: two that say so, the first of which fails if it is called, and two that do not.
-LAUNCHER = ': "from fatpack.cli import main"; echo called; exit 7'
+LAUNCHER = ': "from fatpack.main import main"; echo called; exit 7'
 PLAIN = 'exec "$PYTHON" -m fatpack tool {name} "$@"'
 HIDDEN = 'module=fat; "$PYTHON" -m "${{module}}pack" tool {name} "$@"; exit $?'
 ONWARD = 'exec "$(dirname "$0")/../second/{name}" "$@"'
@@ -80,7 +80,7 @@ def test_it_is_said_where_there_is_no_original(place: Place) -> None:
     name = "llvm-objdump"
     folder = place("first", name, HIDDEN.format(name=name))
     code = (
-        "import sys; from fatpack.cli.tools.llvm.handing_over import hand_over; "
+        "import sys; from fatpack.tools.llvm.handing_over import hand_over; "
         f"sys.exit(hand_over({name!r}, {name!r}, [], '22', offered='--offloading'))"
     )
     environment = {**os.environ, "PATH": folder, "FATPACK_HANDED_OVER": f"{folder}/{name}"}

@@ -11,7 +11,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "llvm-objdump"
 VERSIONS = ["22", "23"]
@@ -136,7 +136,7 @@ def test_images_of_linked_windows_files_are_found(capsys: pytest.CaptureFixture[
 
 def _call(*arguments: str, path: str) -> subprocess.CompletedProcess[str]:
     """Run the stand-in in a process of its own, which it may leave to the original."""
-    program = f"import sys; sys.path[:0] = {sys.path!r}\nfrom fatpack.cli import main\nsys.exit(main(sys.argv[1:]))"
+    program = f"import sys; sys.path[:0] = {sys.path!r}\nfrom fatpack.main import main\nsys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-I", "-c", program, "tool", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env={"PATH": path})
 
@@ -170,7 +170,7 @@ def test_a_program_that_calls_us_back_ends_there(tmp_path: Path) -> None:
     lines = (
         "import sys",
         f"sys.path[:0] = {sys.path!r}",
-        "from fatpack.cli import main",
+        "from fatpack.main import main",
         "sys.exit(main(sys.argv[1:]))",
     )
     python.write_text("\n".join(lines))

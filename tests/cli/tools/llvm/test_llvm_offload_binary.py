@@ -13,7 +13,7 @@ from tests.effort import some
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run, tool
 
-from fatpack.cli import main
+from fatpack.main import main
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -228,8 +228,8 @@ def _folder(path: Path, inputs: Path) -> Path:
     (path / "cut.bin").write_bytes(packed[:-8])
     (path / "zeros.bin").write_bytes(packed + bytes(8))
     (path / "rubbish.bin").write_bytes(packed + b"rubbish!" * 10)
-    from fatpack.hosts import archive
-    from fatpack.io.sources.memory import BytesSource
+    from fatpack.binary import archive
+    from fatpack.io.memory import BytesSource
 
     hip = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
     members = [(b"one.o", packed), (b"two.o", hip.read_bytes()), (b"no-code.o", b"text"), (b"odd name", packed)]

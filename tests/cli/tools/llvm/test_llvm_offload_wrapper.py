@@ -14,7 +14,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool
 
 import fatpack
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "llvm-offload-wrapper"
 VERSIONS = ["22", "23"]

@@ -12,7 +12,7 @@ from tests.cli.tools.llvm.test_llvm_objdump import FILES
 from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run
 
-from fatpack.cli import main
+from fatpack.main import main
 
 NAME = "llvm-readobj"
 VERSIONS = ["22", "23"]

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.cli.tools.nvidia.command_line import (
-    NvidiaCommandLineError,
-    NvidiaOption,
-    parse_nvidia_options,
-    split_list,
-)
+from fatpack.tools.nvidia.command_line import NvidiaCommandLineError, NvidiaOption, parse_nvidia_options, split_list
 
 
 def number(text: str) -> str:

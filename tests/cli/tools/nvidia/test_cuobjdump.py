@@ -22,8 +22,8 @@ from tests.formats.cuda_fatbin.reading.test_parse import DAMAGED, GROUPS
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__
-from fatpack.cli.tools.nvidia.cuobjdump import listing
-from fatpack.cli.tools.nvidia.cuobjdump.options import OPTIONS
+from fatpack.tools.nvidia.cuobjdump import listing
+from fatpack.tools.nvidia.cuobjdump.options import OPTIONS
 
 Fatpack = Callable[..., Ran]
 
@@ -329,7 +329,7 @@ def test_an_entry_that_copies_something_else_is_believed_less_than_its_cubin(dum
 
 def test_output_is_utf_8_in_any_locale(tmp_path: Path) -> None:
     (tmp_path / "a.fatbin").write_bytes(fatbin(entry(CUBIN, identifier="é.cu".encode())))
-    program = f"import sys; sys.path[:] = {sys.path!r}; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = f"import sys; sys.path[:] = {sys.path!r}; from fatpack.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "tool", "cuobjdump", "-xelf", "all", "a.fatbin"]
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)

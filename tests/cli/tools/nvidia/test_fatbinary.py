@@ -11,8 +11,8 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__
-from fatpack.api import reading
-from fatpack.cli.tools.nvidia.command_line import NvidiaCommandLineError, split_list, split_options_file
+from fatpack.library import file as library_file
+from fatpack.tools.nvidia.command_line import NvidiaCommandLineError, split_list, split_options_file
 
 Fatpack = Callable[..., Ran]
 CUBIN = "--image3=kind=elf,sm=90,file=k1.cuda13.0.sm_90.cubin"
@@ -37,7 +37,7 @@ def refused(ran: Ran, message: str) -> None:
 
 def test_a_container_holds_the_images_in_their_order(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("tool", "fatbinary", "--create=x", "-64", PTX, CUBIN) == (0, "", "")
-    with reading.open("x") as file:
+    with library_file.open("x") as file:
         found = [(image.target.arch, image.form, image.compression) for image in file.images()]
     assert found == [("sm_80", "ptx", "zstd"), ("sm_90", "cubin", None)]
 
@@ -150,7 +150,7 @@ def test_the_version_says_what_this_is(folder: Path, fatpack: Fatpack) -> None:
 
 def test_an_options_file_is_read_in_its_place(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("tool", "fatbinary", "-optf", "more", "--create=x", CUBIN) == (0, "", "")
-    with reading.open("x") as file:
+    with library_file.open("x") as file:
         (image,) = file.images()
     assert image.attrs == {"identifier": "a b", "debug": "yes"}
     assert image.compression == "zstd"
@@ -183,7 +183,7 @@ def test_options_of_later_versions_are_known(folder: Path, fatpack: Fatpack) -> 
     images = [PTX, PTX.replace("sm=80", "sm=90"), CUBIN, "--image2=kind=tileir,file=tile"]
     options = ["--concat", "--tileir-cmdline=-O3", "--id-suffix=_x", "--embedded-fatbin=fatbinary.c"]
     assert fatpack("tool", "fatbinary", "--create=x", *images, *options) == (0, "", "")
-    with reading.open("x") as file:
+    with library_file.open("x") as file:
         found = [(item.target.arch, item.form, item.attrs.get("options")) for item in file.images()]
     # What is alone comes before the group.
     assert found == [
@@ -215,7 +215,7 @@ def test_no_image_is_left_out_of_a_group_for_its_architecture(folder: Path, fatp
 def test_ltoir_is_stored_without_obfuscation(folder: Path, fatpack: Fatpack) -> None:
     Path("x.ltoir").write_bytes(b"\xed\x43\x4e\x7f\x01\x41" + bytes(range(200)))
     assert fatpack("tool", "fatbinary", "--create=x", "--image3=kind=nvvm,sm=90,file=x.ltoir").code == 0
-    with reading.open("x") as file:
+    with library_file.open("x") as file:
         (image,) = file.images()
         assert image.data.tobytes() == Path("x.ltoir").read_bytes()
     assert image.compression == "zstd"
@@ -272,5 +272,5 @@ def test_what_is_given_the_old_way_is_left_out_beside_an_image_of_its_own_archit
     Path("tile").write_bytes(b"\x7fTileIR\0\x0d\x02\x01\x00\x05\x06" + bytes(50))
     ran = fatpack("tool", "fatbinary", "--create=x", "--image2=kind=tileir,file=tile", "-ptx=k1.compute_80.ptx")
     assert ran.code == 0
-    with reading.open("x") as file:
+    with library_file.open("x") as file:
         assert [image.form for image in file.images()] == ["tileir"]

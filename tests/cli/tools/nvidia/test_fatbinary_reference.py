@@ -17,7 +17,7 @@ from tests.cli.conftest import Ran
 from tests.formats.cuda_fatbin.test_reference import version
 from tests.laws.rooms import FIXTURES
 
-from fatpack.cli.tools.versions import CUDA
+from fatpack.tools.versions import CUDA
 
 pytestmark = pytest.mark.reference
 
@@ -281,7 +281,7 @@ import sys
 with open({log!r}, "a") as log:
     log.write(" ".join(sys.argv[1:]) + "\\n")
 sys.path[:] = {path!r}
-from fatpack.cli import main
+from fatpack.main import main
 
 sys.exit(main(["tool", *sys.argv]))
 """

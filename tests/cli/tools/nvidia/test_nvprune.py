@@ -15,10 +15,10 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__
-from fatpack.cli.tools.nvidia.nvprune.options import OPTIONS
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.slim.choosing.rows import arch_label
+from fatpack.commands.slim.rows import arch_label
+from fatpack.io.open import open_source
 from fatpack.scanner import FoundContainer, scan
+from fatpack.tools.nvidia.options import OPTIONS
 
 Fatpack = Callable[..., Ran]
 

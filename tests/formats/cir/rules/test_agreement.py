@@ -8,8 +8,8 @@ import pytest
 from tests import reference
 from tests.builders.cir import HOST, SM_80, combined, parsed
 
-from fatpack.cli import main
 from fatpack.formats.cir.bundle_id import module_name
+from fatpack.main import main
 
 OPTIONS = "cir.lowering_lang_options = #cir.lowering_lang_options<exceptions = true, {}>"
 SM_90 = SM_80.replace("80", "90")

@@ -7,10 +7,10 @@ from tests.builders.cir import HOST, SM_80, parsed
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.container.from_text import MAX_FINDINGS
+from fatpack.formats.cir import verify
+from fatpack.formats.cir.from_text import MAX_FINDINGS
 from fatpack.formats.cir.modules.facts import ModuleFacts
-from fatpack.formats.cir.rules import verify
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.scanner import FoundContainer, scan
 
 OP = "'builtin.module' op "
@@ -182,7 +182,7 @@ def test_places_that_are_not_checked_are_reported(monkeypatch: pytest.MonkeyPatc
     text = container(module().replace("{\n", f"{{\n{operations}"), DEVICE)
     assert {item.code for item in parsed(text).findings} == {"FP1502"}
     line = text.index("cir.offload.kind = 1")
-    monkeypatch.setattr(f"fatpack.formats.cir.rules.misplaced.{limit}", 2 if limit == "_MOST" else 3 * line)
+    monkeypatch.setattr(f"fatpack.formats.cir.misplaced.{limit}", 2 if limit == "_MOST" else 3 * line)
     last = parsed(text).findings[-1]
     assert (last.code, last.severity) == ("FP1005", "error")
     assert "places of 'cir.offload' attributes are checked, and more follow" in last.message
@@ -213,7 +213,7 @@ def test_a_location_that_nobody_can_read_is_named() -> None:
 
 
 def test_the_modules_of_a_file_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.io.limits.IMAGES", 2)
+    monkeypatch.setattr("fatpack.limits.IMAGES", 2)
     found = parsed(container(module(), DEVICE))
     assert len(found.images) == 1
     assert "more than 2 modules" in found.findings[0].message

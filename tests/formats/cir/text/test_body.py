@@ -6,7 +6,7 @@ import pytest
 from tests.builders.cir import HOST, SM_80, combined, parsed
 
 from fatpack.formats import cir
-from fatpack.formats.cir.text import window
+from fatpack.formats.cir.text import lexer
 
 KERNEL = '  cir.func @f%d(%%a: i1 {llvm.noundef}) cc(ptx_kernel) {\n    "cir.x"() {b = "}"} : () -> () // {\n  }\n'
 STUB = '  cir.func @s%d() attributes {cu.kernel_name = #cir.cu.kernel_name<"k%d">} {\n    cir.call @x()\n  }\n'
@@ -21,7 +21,7 @@ def module(body: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("extra", [0, 11, 500])
 def test_functions_are_found_wherever_the_window_ends(extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "WINDOW", 3 * window.MARGIN + extra)
+    monkeypatch.setattr(lexer, "WINDOW", 3 * lexer.MARGIN + extra)
     count = 400
     body = "".join(KERNEL % n + STUB % (n, n) + PLAIN % n + DICTIONARY for n in range(count))
     found = module(body)
@@ -62,7 +62,7 @@ def test_a_head_in_several_lines_and_with_comments_is_that_of_a_stub(head: str, 
 
 @pytest.mark.parametrize("extra", range(0, 97, 8))
 def test_heads_in_several_lines_are_found_wherever_the_window_ends(extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "WINDOW", 3 * window.MARGIN + extra)
+    monkeypatch.setattr(lexer, "WINDOW", 3 * lexer.MARGIN + extra)
     one = "  cir.func @f%d(\n    // one\n    %%a: i32\n  )\n  // two\n  cc(ptx_kernel) {\n  }\n"
     assert module("".join(one % n for n in range(300)))["kernels"] == [f"f{n}" for n in range(300)]
 
@@ -102,7 +102,7 @@ COMMENTED = [
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("extra", [0, 37])
 def test_comments_are_told_from_slashes_in_any_order(extra: int, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "WINDOW", 3 * window.MARGIN + extra)
+    monkeypatch.setattr(lexer, "WINDOW", 3 * lexer.MARGIN + extra)
     lines = [*COMMENTED, *reversed(COMMENTED)] * 60
     found = module("".join(f"  {line}\n" for line in lines).replace("\n", end))
     assert found["op_counts"] == {"cir.x": 120 * sum(line.startswith("cir.x") for line in COMMENTED)}
@@ -129,7 +129,7 @@ MANNERS = [
 
 @pytest.mark.parametrize("first", range(len(MANNERS)))
 def test_kernels_are_found_among_others_in_any_manner(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "WINDOW", 3 * window.MARGIN)
+    monkeypatch.setattr(lexer, "WINDOW", 3 * lexer.MARGIN)
     ordered = [MANNERS[(first + number * step) % len(MANNERS)] for step in range(1, 11) for number in range(22)]
     body = "".join(f"  {one % number}\n" for number, one in enumerate(ordered))
     found = module(body)
@@ -137,6 +137,6 @@ def test_kernels_are_found_among_others_in_any_manner(first: int, monkeypatch: p
 
 
 def test_a_function_in_generic_form_is_a_kernel_by_what_stands_in_the_next_window() -> None:
-    inside = '    "cir.x"() : () -> ()\n' * (window.WINDOW // 16)
+    inside = '    "cir.x"() : () -> ()\n' * (lexer.WINDOW // 16)
     one = f'  "cir.func"() <{{sym_name = "f"}}> ({{\n{inside}  }}) {{calling_conv = 1 : ptx_kernel}} : () -> ()\n'
     assert module('  "cir.y"() : () -> ()\n' + one)["kernels"] == ["f"]

@@ -12,8 +12,8 @@ from fatpack.formats import cir
 from fatpack.formats.cir.modules import aliases
 from fatpack.formats.cir.text import header
 from fatpack.formats.cir.text.definitions import definition_at, read_definitions, run_end
-from fatpack.formats.cir.text.window import Lexer
-from fatpack.io.sources.memory import BytesSource
+from fatpack.formats.cir.text.lexer import Lexer
+from fatpack.io.memory import BytesSource
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
+from fatpack import limits
+from fatpack.budget import Budget
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.compressed.stream_end import find_stream_end
+from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
-from fatpack.formats.clang_bundle.stored import CompressedBundle
-from fatpack.io import limits
-from fatpack.io.budget import Budget
+from fatpack.formats.clang_bundle.stream_end import find_stream_end
+from fatpack.io.inflated import InflatedSource
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import Span
-from fatpack.io.sources.inflated import InflatedSource
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Finding
 from fatpack.options import BundleOptions
 from fatpack.scanner import FoundContainer, scan

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle.ids import llvm_words
-from fatpack.formats.clang_bundle.ids.bundle_id import (
+from fatpack.formats.clang_bundle import llvm_words
+from fatpack.formats.clang_bundle.bundle_id import (
     conflict_llvm22,
     find_id_conflicts,
     id_for,
@@ -19,9 +19,9 @@ from fatpack.formats.clang_bundle.ids.bundle_id import (
     stored_by_llvm22,
     stored_id,
 )
-from fatpack.formats.clang_bundle.ids.llvm_triple import normalize_triple
+from fatpack.formats.clang_bundle.llvm_triple import normalize_triple
 from fatpack.model import Target
-from fatpack.target.vocabulary import load_vocabulary
+from fatpack.targets.vocabulary import load_vocabulary
 
 
 @pytest.mark.parametrize(

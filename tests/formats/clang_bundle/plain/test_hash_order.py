@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from fatpack.formats.clang_bundle.plain.hash_order import llvm_order, positions_in_llvm_order
-from fatpack.formats.xxh3 import xxh3
+from fatpack.codecs.hashes import xxh3
+from fatpack.formats.clang_bundle.hash_order import llvm_order, positions_in_llvm_order
 
 
 @pytest.mark.parametrize(

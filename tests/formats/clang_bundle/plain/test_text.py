@@ -165,7 +165,7 @@ def test_very_many_markers_take_linear_time() -> None:
 
 
 def test_more_entries_than_any_bundle_has_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.io.limits.BUNDLE_ENTRIES", 3)
+    monkeypatch.setattr("fatpack.limits.BUNDLE_ENTRIES", 3)
     data = b"".join(entry(f"hip-{number}", b"x") for number in range(5))
     assert list(texts(data)) == ["hip-0", "hip-1", "hip-2"]
     assert codes(data) == ["FP1005"]

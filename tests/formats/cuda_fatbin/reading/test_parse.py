@@ -25,9 +25,9 @@ from tests.builders.fatbin import (
     ptx,
 )
 
+from fatpack import limits
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats.cuda_fatbin import describe, detect, extent, labels, parse, write
-from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.model import Container
 from fatpack.scanner import FoundContainer, scan
@@ -344,7 +344,7 @@ def test_the_container_of_long_ago_is_recognised_and_refused() -> None:
 
 
 def test_the_search_for_the_next_entry_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.formats.cuda_fatbin.reading.resume._FALSE_HITS", 10)
+    monkeypatch.setattr("fatpack.formats.cuda_fatbin.resume._FALSE_HITS", 10)
     container = parsed(entry(b"\2\0\1\1\0\0\0\0" * 20, header_size=0), GOOD)
     assert container.images == ()
     assert codes(container) == ["FP1401"]
@@ -355,14 +355,14 @@ def test_no_more_entries_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch
     container = parsed(*[GOOD] * 5)
     assert (len(container.images), codes(container)) == (3, ["FP1005"])
     assert intact(container) == [cubin(90)] * 3
-    assert "raise fatpack.io.limits.IMAGES" in container.findings[0].hint
+    assert "raise fatpack.limits.IMAGES" in container.findings[0].hint
 
 
 def test_no_more_members_of_a_group_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGES", 2)
     container = parsed(_group(TEXT_MEMBER, CUBIN_MEMBER, CUBIN_MEMBER))
     assert (len(container.images), codes(container)) == (2, ["FP1005"])
-    assert "raise fatpack.io.limits.IMAGES" in container.findings[0].hint
+    assert "raise fatpack.limits.IMAGES" in container.findings[0].hint
 
 
 def _group(*members: bytes, images: bytes = padded(TEXT + b"\0") + CUBIN, **changed: int) -> bytes:

@@ -12,7 +12,7 @@ from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, group, member,
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats.cuda_fatbin import CudaEntry, parse, write
-from fatpack.formats.cuda_fatbin.writing.ptx_text import minify_ptx, ptx_version
+from fatpack.formats.cuda_fatbin.ptx_text import minify_ptx, ptx_version
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from tests.builders import elf as build
 
-from fatpack.elf.file import ElfFile
+from fatpack.binary import elf
+from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import HostError
-from fatpack.hosts import elf
 
 DEVICE, DATA, RELOCATIONS, SYMBOLS, NAMES, ADDED = 2, 3, 4, 6, 8, 9
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.builders import elf as build
 
+from fatpack.binary import elf
 from fatpack.errors import BadValue, HostError
-from fatpack.hosts import elf
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.builders import elf as build
 
-from fatpack.elf.file import ElfFile
+from fatpack.binary import CodeSection, elf
+from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import BadValue, HostError, UsageError
-from fatpack.hosts import CodeSection, elf
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "elf"
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
@@ -94,7 +94,7 @@ def test_headers_at_the_end_of_the_table_go_with_their_sections() -> None:
 
 
 def elf_section(content: bytes) -> object:
-    from fatpack.hosts.elf.editing.append import NewSection
+    from fatpack.binary.elf.editor.append import NewSection
 
     return NewSection([content])
 

@@ -19,16 +19,16 @@ from tests.builders.linked_device import MAGIC, USUAL, Layout, assembly, c_sourc
 from tests.builders.linked_elf import entry, fatbin
 from tests.reference import run, tool
 
-from fatpack.elf.file import ElfFile
-from fatpack.hosts import elf
-from fatpack.io.sink import write_file
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.slim.plan import plan_slim
-from fatpack.ops.slim.wishes import SlimOptions
+from fatpack.binary import elf
+from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.slim.plan import plan_slim
+from fatpack.commands.slim.wishes import SlimOptions
+from fatpack.io.atomic_write import write_file
+from fatpack.io.open import open_source
 from fatpack.proof import prove
 
 if TYPE_CHECKING:
-    from fatpack.hosts.relaying import ShrinkMode, ShrinkResult
+    from fatpack.binary.shrink import ShrinkMode, ShrinkResult
 
 pytestmark = pytest.mark.reference
 

@@ -23,15 +23,15 @@ from tests.builders.handmade_elf import (
     Segment,
 )
 
-from fatpack.elf.file import ElfFile
+from fatpack.binary import elf
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.errors import FormatError, HostError, UsageError
-from fatpack.hosts import elf
-from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 from fatpack.testing.making import join_pieces, make_view
 
 if TYPE_CHECKING:
-    from fatpack.hosts.relaying import ShrinkMode, ShrinkResult
+    from fatpack.binary.shrink import ShrinkMode, ShrinkResult
 
 KINDS = list(product((32, 64), ("little", "big")))
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)

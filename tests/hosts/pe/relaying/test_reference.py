@@ -13,11 +13,11 @@ import pytest
 from tests.builders.linked_elf import entry, fatbin
 from tests.reference import package, run, tool
 
-from fatpack.hosts import CodeSection, pe
-from fatpack.hosts.pe.read import PeFile
-from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest
+from fatpack.binary import CodeSection, pe
+from fatpack.binary.pe.read import PeFile
+from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
+from fatpack.io.open import open_source
 from fatpack.io.source import View
-from fatpack.io.sources.opening import open_source
 from fatpack.proof import prove
 
 pytestmark = pytest.mark.reference

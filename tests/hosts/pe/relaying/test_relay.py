@@ -10,15 +10,15 @@ from tests.builders import linked_pe
 from tests.builders.linked_elf import entry, fatbin
 from tests.builders.linked_pe import Image
 
+from fatpack.binary import pe
+from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest, ShrinkResult
 from fatpack.errors import FormatError, HostError, UsageError
-from fatpack.hosts import pe
-from fatpack.hosts.relaying import ContainerMove, NewSectionContent, ShrinkRequest, ShrinkResult
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.proof import prove
 
 if TYPE_CHECKING:
-    from fatpack.hosts.relaying import ShrinkMode
+    from fatpack.binary.shrink import ShrinkMode
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(250)) * 8)
 SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))

@@ -10,17 +10,17 @@ from tests.builders.fatbin import of_words as cuda
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
+from fatpack.commands.slim.choose import choose_images
+from fatpack.commands.slim.plan import plan_slim
+from fatpack.commands.slim.refusal import SlimRefused
+from fatpack.commands.slim.result import verifier_for
+from fatpack.commands.slim.rows import arch_label
+from fatpack.commands.slim.wishes import SlimOptions
 from fatpack.errors import UsageError
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import verifier_for
-from fatpack.ops.slim.choosing.refusal import SlimRefused
-from fatpack.ops.slim.choosing.rows import arch_label
-from fatpack.ops.slim.choosing.select import choose_images
-from fatpack.ops.slim.plan import plan_slim
-from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.scanner import FoundContainer, scan
-from fatpack.target.machine import parse_devices
+from fatpack.targets.local_devices import parse_devices
 from fatpack.testing.making import join_pieces
 
 

@@ -20,10 +20,10 @@ from tests.builders import conda as build
 from tests.builders.packages import view_of
 from tests.reference import package
 
+from fatpack.commands.slim.conda import SlimmedConda, slim_conda
 from fatpack.errors import BadValue, HostError, UsageError
+from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import View
-from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.slim.conda.slimming import SlimmedConda, slim_conda
 from fatpack.record import Record
 
 STEM, NEW = "demo-1.5-h12_0", "demo-1.5-sm90_h12_0"

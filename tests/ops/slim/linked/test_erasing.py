@@ -12,11 +12,11 @@ from tests.reference import llvm_tool, run, tool
 
 import fatpack
 from fatpack import proof
+from fatpack.commands.slim.plan import SlimPlan, plan_slim
+from fatpack.commands.slim.result import verifier_for
+from fatpack.commands.slim.wishes import SlimOptions
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import verifier_for
-from fatpack.ops.slim.plan import SlimPlan, plan_slim
-from fatpack.ops.slim.wishes import SlimOptions
 from fatpack.testing.making import join_pieces
 
 KERNELS = FIXTURES / "kernels"

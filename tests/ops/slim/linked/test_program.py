@@ -14,17 +14,17 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack import proof
-from fatpack.elf.file import ElfFile
+from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.slim.plan import SlimPlan, plan_slim
+from fatpack.commands.slim.refusal import SlimRefused
+from fatpack.commands.slim.result import verifier_for
+from fatpack.commands.slim.rows import arch_label
+from fatpack.commands.slim.wishes import SlimOptions
+from fatpack.io.memory import BytesSource
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
-from fatpack.ops.slim.checking import verifier_for
-from fatpack.ops.slim.choosing.refusal import SlimRefused
-from fatpack.ops.slim.choosing.rows import arch_label
-from fatpack.ops.slim.plan import SlimPlan, plan_slim
-from fatpack.ops.slim.wishes import SlimOptions
-from fatpack.runtime.registration import pointing
+from fatpack.registration import stripped_programs
 from fatpack.scanner import FoundContainer, scan
-from fatpack.target.machine import parse_devices
+from fatpack.targets.local_devices import parse_devices
 from fatpack.testing.making import join_pieces
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
@@ -183,8 +183,8 @@ def test_a_word_that_leads_astray_is_not_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int, options: tuple[str, ...], what: str
 ) -> None:
     data = led_into(tmp_path, behind, *options)
-    nothing = pointing.UnrelatedWords(frozenset(), frozenset(), is_exact=True)
-    monkeypatch.setattr("fatpack.runtime.registration.pointing.unrelated_words", lambda *_: nothing)
+    nothing = stripped_programs.UnrelatedWords(frozenset(), frozenset(), is_exact=True)
+    monkeypatch.setattr("fatpack.registration.stripped_programs.unrelated_words", lambda *_: nothing)
     verdict = proof.prove(view(data), view(join_pieces(plan_slim(view(data), for_("sm_90")).pieces)))
     assert [item.what for item in verdict.differences] == [what]
 

@@ -19,8 +19,8 @@ from tests.reference import package, tool
 
 import fatpack as library
 from fatpack import proof
-from fatpack.cli import main
-from fatpack.io.sources.opening import open_source
+from fatpack.io.open import open_source
+from fatpack.main import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.reference]
 

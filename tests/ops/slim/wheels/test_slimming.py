@@ -14,14 +14,14 @@ from tests.builders import wheels as build
 from tests.builders.packages import view_of
 from tests.reference import package
 
+from fatpack.commands.slim import wheel_metadata
+from fatpack.commands.slim.naming import NameChange
+from fatpack.commands.slim.wheels import SlimmedWheel, slim_wheel
 from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
+from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import View
-from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.slim.naming import NameChange
-from fatpack.ops.slim.wheels import names
-from fatpack.ops.slim.wheels.slimming import SlimmedWheel, slim_wheel
 from fatpack.record import Record
-from fatpack.target.devices import Device
+from fatpack.targets.devices import Device
 
 NAME = "demo-1.5-py3-none-any.whl"
 FILES = {
@@ -135,10 +135,10 @@ def test_a_changed_wheel_needs_another_name() -> None:
 @pytest.mark.parametrize(("old", "new"), [("", "-1sm86.sm90"), ("-2", "-3sm86.sm90"), ("-2rc1", "-3sm86.sm90")])
 def test_a_tag_that_nobody_gave_names_the_devices_and_wins(old: str, new: str) -> None:
     naming = NameChange().for_devices([Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")])
-    name = names.parse_wheel_name(f"demo-1.5{old}-py3-none-any.whl")
-    assert names.rename_wheel(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
+    name = wheel_metadata.parse_wheel_name(f"demo-1.5{old}-py3-none-any.whl")
+    assert wheel_metadata.rename_wheel(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
     amd = NameChange().for_devices([Device("amd", "gfx90a:xnack+")])
-    assert names.rename_wheel(name.replace(build_tag=""), amd).build_tag == "1gfx90a"
+    assert wheel_metadata.rename_wheel(name.replace(build_tag=""), amd).build_tag == "1gfx90a"
 
 
 def test_the_build_tag_must_be_another_one() -> None:

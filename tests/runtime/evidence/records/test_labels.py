@@ -8,9 +8,9 @@ import pytest
 from tests.laws.rooms import FIXTURES
 from tests.runtime.evidence.test_described import SYCL22, TARGETS, compiled, wrapped
 
-from fatpack.io.sources.opening import open_source
-from fatpack.report.bytes_text import describe_offset, file_labels
-from fatpack.runtime.evidence.records import layout
+from fatpack.commands.inspect.bytes import describe_offset, file_labels
+from fatpack.io.open import open_source
+from fatpack.registration.analysis import labels
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 
@@ -80,7 +80,7 @@ def test_descriptors_and_images(tmp_path: Path, target: str) -> None:
     ("word", "sizes"), [(8, (24, 56, 32, 32, 32, 32, 96, 80)), (4, (16, 44, 20, 16, 16, 16, 48, 40))]
 )
 def test_records_have_the_sizes_of_their_hosts(word: int, sizes: tuple[int, ...]) -> None:
-    made = (layout.wrapper_layout, layout.new_entry_layout, layout.old_entry_layout)
-    made += (layout.openmp_descriptor_layout, layout.openmp_image_layout, layout.sycl_descriptor_layout)
-    images = (layout.sycl_image_layout(word, 2), layout.sycl_image_layout(word, 3))
+    made = (labels.wrapper_layout, labels.new_entry_layout, labels.old_entry_layout)
+    made += (labels.openmp_descriptor_layout, labels.openmp_image_layout, labels.sycl_descriptor_layout)
+    images = (labels.sycl_image_layout(word, 2), labels.sycl_image_layout(word, 3))
     assert tuple(each(word).size for each in made) + tuple(each.size for each in images) == sizes

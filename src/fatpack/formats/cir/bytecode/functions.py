@@ -10,13 +10,13 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.words import BINARIES
+from fatpack.formats.cir.vocabulary import BINARIES
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.formats.cir.bytecode.operations import OperationHead, OperationNode
-    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
 
 _SYMBOL, _CONVENTION, _LAUNCHES = b"sym_name", b"calling_conv", b"cu.kernel_name"
 _VALUE, _ARRAY = b"initial_value", b"#cir.const_array<"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 
+from fatpack import limits
 from fatpack.errors import FormatError, LimitExceeded, pluralize
+from fatpack.formats.cir.bytecode.sections import IR, BytecodeFile
 from fatpack.formats.cir.bytecode.stream import BytecodeStream
-from fatpack.formats.cir.bytecode.tables import IR, BytecodeFile
-from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER
-from fatpack.io import limits
+from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER
 from fatpack.record import Record
 
 #: Bytes of the longest head of an operation: four numbers and a mask.
@@ -34,7 +34,7 @@ class OperationNode:
     """A module, or an operation ``cir.offload.container``, from the first to the last byte of the operation.
 
     ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
-    those directly in it, as in :class:`~fatpack.formats.cir.modules.stored.TextModule`; ``attributed`` is where the
+    those directly in it, as in :class:`~fatpack.formats.cir.modules.model.TextModule`; ``attributed`` is where the
     operations directly in it start that have attributes or properties, or should, being functions; ``bodies`` are
     those of functions with a body, which declarations do not have.
     """

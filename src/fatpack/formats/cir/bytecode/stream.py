@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.errors import BadValue
-from fatpack.formats.cir.words import CIR_FORMAT
-from fatpack.magics import MLIR_BYTECODE
+from fatpack.formats.cir.vocabulary import CIR_FORMAT
+from fatpack.magic_numbers import MLIR_BYTECODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ Theory of operation:
 
 1. Everything is decided, and everything that can be wrong is found, before the first byte is yielded.
 2. The host comes first and keeps its names. Each device is compared with all that is combined so far.
-3. Records first (:mod:`~fatpack.formats.cir.combine.records`), since a renamed record changes the value of the aliases
+3. Records first (:mod:`~fatpack.formats.cir.combine.rename`), since a renamed record changes the value of the aliases
    that stand for it; then resource keys; then aliases, in the order of their definitions. As a definition uses only
    earlier ones, one pass reaches the fixed point: an alias is shared when name and value, after renaming, are equal.
 4. Bodies are passed on as they are but for names that change; only headers are written anew.
@@ -14,18 +14,18 @@ Unlike the upstream tool nothing is optimised, locations stay, and no alias is e
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import UsageError
 from fatpack.findings import finding
+from fatpack.formats.cir.agreement import CHECK_IDS, container_contradictions, role_contradictions
 from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.combine.parts import InputModule
-from fatpack.formats.cir.combine.records import Interner, plan_record_renames, record_definitions
-from fatpack.formats.cir.files import resources
+from fatpack.formats.cir.combine.rename import Interner, plan_record_renames, record_definitions
+from fatpack.formats.cir.files import identifiers
 from fatpack.formats.cir.files.aliases import LONGEST, AliasTable, find_needs
 from fatpack.formats.cir.modules.facts import read_module_facts
-from fatpack.formats.cir.rules.agreement import CHECK_IDS, container_contradictions, role_contradictions
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.words import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP, ROLES
-from fatpack.io import limits
+from fatpack.formats.cir.vocabulary import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP, ROLES
 from fatpack.io.source import Span
 from fatpack.record import Record
 
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.formats.cir.combine.records import Key
+    from fatpack.formats.cir.combine.rename import Key
     from fatpack.io.source import Piece
     from fatpack.model import Finding
 
@@ -90,7 +90,7 @@ class Combination:
         self.form = form
         self._why: list[tuple[RecordRename, ...]] = []
         self._owned: list[list[int]] = []
-        self._resources: list[resources.ResourceEntry] = []
+        self._resources: list[identifiers.ResourceEntry] = []
         tables: dict[int, AliasTable] = {}
         for part in self.parts:
             table = tables.get(id(part.outline)) or tables.setdefault(id(part.outline), AliasTable(part.outline))
@@ -118,15 +118,15 @@ class Combination:
                 combined.setdefault((kind, part.renames.records.get((kind, name), name)), definition.number)
 
     def _merge_resources(self) -> None:
-        merged: dict[tuple[bytes, bytes, bytes], resources.ResourceEntry] = {}
+        merged: dict[tuple[bytes, bytes, bytes], identifiers.ResourceEntry] = {}
         for part in self.parts:
-            for entry in resources.used_resources(resources.read_resources(part.outline), part.needs.resources):
+            for entry in identifiers.used_resources(identifiers.read_resources(part.outline), part.needs.resources):
                 place = (entry.section, entry.group, entry.key)
                 other = merged.setdefault(place, entry)
                 if other is entry or entry.is_same(other):
                     continue
                 if not entry.is_builtin:
-                    if entry.section == resources.DIALECT_RESOURCES:
+                    if entry.section == identifiers.DIALECT_RESOURCES:
                         key = entry.key.decode("utf-8", "backslashreplace")
                         raise UsageError(
                             f"two modules have different resources {key!r} of the dialect {entry.group.decode()}",
@@ -206,7 +206,7 @@ class Combination:
         for number, part in enumerate(self.parts):
             yield from part.pieces(form, "device" if number else "host")
         yield closer + b"}\n\n"
-        yield from resources.write_resources(self._resources)
+        yield from identifiers.write_resources(self._resources)
 
     def _definitions(self) -> Iterator[Piece]:
         lines: list[bytes] = []

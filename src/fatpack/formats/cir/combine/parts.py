@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fatpack.formats.cir.combine.rewrite import Renames, rewrite_layouts, rewrite_text, rewrite_value
 from fatpack.formats.cir.files.aliases import LONGEST
+from fatpack.formats.cir.text.lexer import Lexer
 from fatpack.formats.cir.text.strings import escape_string
-from fatpack.formats.cir.text.window import Lexer
-from fatpack.formats.cir.words import BUNDLE_ID, KIND, PROTOTYPE_KIND, RECORD_LAYOUTS
+from fatpack.formats.cir.vocabulary import BUNDLE_ID, KIND, PROTOTYPE_KIND, RECORD_LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.formats.cir.files.aliases import AliasTable, ModuleNeeds
-    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
+    from fatpack.formats.cir.modules.model import FileOutline, TextModule
     from fatpack.formats.cir.text.header import TextAttribute
-    from fatpack.formats.cir.words import CirContainerForm
+    from fatpack.formats.cir.vocabulary import CirContainerForm
     from fatpack.io.source import Piece
 
     _Item: TypeAlias = tuple[bytes, bytes, Iterator[Piece] | None]

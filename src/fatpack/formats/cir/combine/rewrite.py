@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fatpack.formats.cir.files.resources import spell_key
+from fatpack import limits
+from fatpack.formats.cir.files.identifiers import spell_key
 from fatpack.formats.cir.files.uses import ALIAS, RESOURCE, find_uses, find_uses_in_value
 from fatpack.formats.cir.text.header import read_dictionary
+from fatpack.formats.cir.text.lexer import Lexer
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.text.window import Lexer
-from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.formats.cir.combine.records import Key
+    from fatpack.formats.cir.combine.rename import Key
     from fatpack.io.source import Piece, View
 
 

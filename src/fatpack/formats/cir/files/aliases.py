@@ -12,7 +12,7 @@ from fatpack.formats.cir.files.uses import ALIAS, RECORD_BODY, RESOURCE, find_us
 from fatpack.formats.cir.text.comments import Comments
 from fatpack.formats.cir.text.definitions import read_definitions
 from fatpack.formats.cir.text.faults import line_and_column, syntax_error
-from fatpack.formats.cir.text.window import Lexer
+from fatpack.formats.cir.text.lexer import Lexer
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fatpack.errors import FormatError
     from fatpack.formats.cir.files.uses import IdentifierUse
-    from fatpack.formats.cir.modules.stored import FileOutline
+    from fatpack.formats.cir.modules.model import FileOutline
 
 
 #: Values up to this size are looked at as a whole.

@@ -6,13 +6,13 @@ split files again gives the same container.
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats.cir.files import resources
+from fatpack.formats.cir.files import identifiers
 from fatpack.formats.cir.files.aliases import AliasTable, find_needs
-from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, OffloadModule, TextModuleRecord
-from fatpack.io import limits
+from fatpack.formats.cir.modules.model import BytecodeModuleRecord, OffloadModule, TextModuleRecord
+from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import Source, View, VirtualName
-from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import lazy_image
 from fatpack.record import is_pending
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fatpack.formats.cir.modules.stored import FileOutline
+    from fatpack.formats.cir.modules.model import FileOutline
     from fatpack.io.source import Piece
     from fatpack.model import Image, Target
 
@@ -134,12 +134,12 @@ def _split(record: TextModuleRecord | BytecodeModuleRecord, files: SplitFiles | 
         return split_bytecode(record.file, record.node)
     table = AliasTable(record.outline) if files is None else files.table
     needed = find_needs(table, [(record.module.start, record.module.end)])
-    kept = resources.used_resources(resources.read_resources(record.outline), needed.resources)
+    kept = identifiers.used_resources(identifiers.read_resources(record.outline), needed.resources)
     return _text_pieces(record, table, needed.aliases, kept)
 
 
 def _text_pieces(
-    record: TextModuleRecord, table: AliasTable, numbers: Iterable[int], kept: list[resources.ResourceEntry]
+    record: TextModuleRecord, table: AliasTable, numbers: Iterable[int], kept: list[identifiers.ResourceEntry]
 ) -> Iterator[Piece]:
     view, module = record.outline.text, record.module
     lines: list[bytes] = []
@@ -160,4 +160,4 @@ def _text_pieces(
         yield b"".join(lines)
     yield view.slice(module.start, module.end - module.start)
     yield b"\n"
-    yield from resources.write_resources(kept, sum(end - start for start, end in record.outline.metadata))
+    yield from identifiers.write_resources(kept, sum(end - start for start, end in record.outline.metadata))

@@ -8,15 +8,15 @@ longer uses stays in the tables, which readers do not mind: a split device modul
 from __future__ import annotations
 
 from fatpack.errors import Unsupported
+from fatpack.formats.cir.bytecode.sections import IR, RESOURCES
 from fatpack.formats.cir.bytecode.stream import encode_varint
-from fatpack.formats.cir.bytecode.tables import IR, RESOURCES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.formats.cir.bytecode.operations import OperationNode
-    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
     from fatpack.io.source import Piece
 
 _ONE_OPERATION = b"\x05"

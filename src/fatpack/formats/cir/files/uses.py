@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.comments import Comments
+from fatpack.formats.cir.text.lexer import MARGIN, Lexer
 from fatpack.formats.cir.text.strings import escape_string, unescape
-from fatpack.formats.cir.text.window import MARGIN, Lexer
-from fatpack.io.sources.memory import BytesSource
+from fatpack.io.memory import BytesSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.formats.cir.text.definitions import read_definitions
 from fatpack.formats.cir.text.header import LONGEST
-from fatpack.formats.cir.text.window import Lexer
+from fatpack.formats.cir.text.lexer import Lexer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,17 +6,17 @@ from fatpack.formats.cir.bytecode.stream import is_bytecode
 from fatpack.formats.cir.modules.contents import sorted_op_counts
 from fatpack.formats.cir.modules.facts import read_bytecode_facts, read_module_facts
 from fatpack.formats.cir.modules.kernels import kernels_launched_in_bytecode, kernels_launched_in_text
+from fatpack.formats.cir.modules.model import BytecodeModuleRecord, TextModuleRecord
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, TextModuleRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.formats.cir.bytecode.operations import OperationNode
-    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
     from fatpack.formats.cir.modules.facts import ModuleFacts
-    from fatpack.formats.cir.modules.stored import FileOutline, LaunchedKernels
+    from fatpack.formats.cir.modules.model import FileOutline, LaunchedKernels
     from fatpack.io.source import View
 
 
@@ -39,7 +39,7 @@ def modules_in_text(outline: FileOutline) -> Iterator[tuple[TextModuleRecord, Mo
 
 def _modules_in_bytecode(view: View) -> Iterator[tuple[BytecodeModuleRecord, ModuleFacts]]:
     from fatpack.formats.cir.bytecode.operations import IrWalker
-    from fatpack.formats.cir.bytecode.tables import BytecodeFile
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
 
     file = BytecodeFile(view)
     nodes = [node for node in IrWalker(file).walk().modules if not node.is_op]

@@ -8,13 +8,13 @@ quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on b
 from __future__ import annotations
 
 from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.modules.stored import LaunchStub, ModuleContents, OffloadModule
+from fatpack.formats.cir.modules.model import LaunchStub, ModuleContents, OffloadModule
 from fatpack.formats.cir.text import patterns
-from fatpack.formats.cir.text.body import find_region_end
+from fatpack.formats.cir.text.lexer import MARGIN, Lexer
 from fatpack.formats.cir.text.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
+from fatpack.formats.cir.text.region import find_region_end
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.text.window import MARGIN, Lexer
-from fatpack.formats.cir.words import BINARIES, GPU_MODULE, OFFLOAD_MODULE, OFFLOAD_SYMBOL
+from fatpack.formats.cir.vocabulary import BINARIES, GPU_MODULE, OFFLOAD_MODULE, OFFLOAD_SYMBOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

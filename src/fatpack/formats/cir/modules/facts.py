@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.modules.roles import parse_kind, read_role, resolve_aliases, string_attribute
-from fatpack.formats.cir.words import BUNDLE_ID, KIND, LANGUAGE_OPTIONS, PROTOTYPE_KIND, ROLES, TRIPLE
+from fatpack.formats.cir.modules.attributes import parse_kind, read_role, resolve_aliases, string_attribute
+from fatpack.formats.cir.vocabulary import BUNDLE_ID, KIND, LANGUAGE_OPTIONS, PROTOTYPE_KIND, ROLES, TRIPLE
 from fatpack.model import Target
 from fatpack.record import Record
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.bundle_id import CirBundleId
     from fatpack.formats.cir.bytecode.operations import OperationNode
-    from fatpack.formats.cir.bytecode.tables import BytecodeFile
-    from fatpack.formats.cir.modules.stored import FileOutline, TextModule
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
+    from fatpack.formats.cir.modules.model import FileOutline, TextModule
 
 _NO_FLAGS: Mapping[str, bool] = {}
 _FLAG = LazyExpression(rb"\b(\w+) = (true|false)\b")

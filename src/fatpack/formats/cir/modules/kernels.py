@@ -5,9 +5,9 @@ of the same file launches. Files of 2025 and hand-written ones do not always giv
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.modules.stored import BytecodeModuleRecord, LaunchedKernels
+from fatpack.formats.cir.modules.model import BytecodeModuleRecord, LaunchedKernels
 from fatpack.formats.cir.modules.symbols import list_functions as functions_of
-from fatpack.io.sources.inflated import PicklableCall
+from fatpack.io.inflated import PicklableCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.bytecode.functions import ModuleFunctions
     from fatpack.formats.cir.bytecode.operations import OperationNode
-    from fatpack.formats.cir.bytecode.tables import BytecodeFile
-    from fatpack.formats.cir.modules.stored import TextModule, TextModuleRecord
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
+    from fatpack.formats.cir.modules.model import TextModule, TextModuleRecord
 
 
 def kernels_launched_in_text(modules: Sequence[TextModule]) -> LaunchedKernels:

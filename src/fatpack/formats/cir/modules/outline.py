@@ -6,12 +6,12 @@ file with exactly one operation that is a module is that module; any other is wr
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import FormatError, LimitExceeded, pluralize
 from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.modules.aliases import AliasDefinitions
 from fatpack.formats.cir.modules.contents import ContentsTracker
-from fatpack.formats.cir.modules.stored import FileOutline, TextModule
-from fatpack.formats.cir.text.body import find_region_end
+from fatpack.formats.cir.modules.model import FileOutline, TextModule
 from fatpack.formats.cir.text.definitions import run_end
 from fatpack.formats.cir.text.faults import syntax_error
 from fatpack.formats.cir.text.header import (
@@ -21,10 +21,10 @@ from fatpack.formats.cir.text.header import (
     read_generic_trailer,
     read_location,
 )
+from fatpack.formats.cir.text.lexer import Lexer
 from fatpack.formats.cir.text.patterns import ALL, NOTHING, OPERATION
-from fatpack.formats.cir.text.window import Lexer
-from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER, MODULE_NAMES
-from fatpack.io import limits
+from fatpack.formats.cir.text.region import find_region_end
+from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, MODULE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

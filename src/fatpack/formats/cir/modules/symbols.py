@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fatpack.formats.cir.modules.contents import ContentsTracker
-from fatpack.formats.cir.text.body import find_region_end
-from fatpack.formats.cir.text.window import Lexer
+from fatpack.formats.cir.text.lexer import Lexer
+from fatpack.formats.cir.text.region import find_region_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.formats.cir.modules.stored import ModuleContents, TextModule
+    from fatpack.formats.cir.modules.model import ModuleContents, TextModule
 
 
 def list_symbols(module: TextModule) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.text.window import MARGIN, STRING, Lexer, body_expression
+from fatpack.formats.cir.text.lexer import MARGIN, STRING, Lexer, body_expression
 
 #: How much is gone through with the exact expression where the quick one may be wrong.
 _DOUBTFUL = 1 << 12

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.faults import syntax_error
-from fatpack.formats.cir.text.window import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Lexer
+from fatpack.formats.cir.text.lexer import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Lexer
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import BadValue
 from fatpack.findings import finding
-from fatpack.formats.cir.words import CIR_FORMAT
-from fatpack.io import limits
+from fatpack.formats.cir.vocabulary import CIR_FORMAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.errors import LimitExceeded, pluralize
 from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.lexer import BARE_ID, BLANK_EXPRESSION, Lexer
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.text.window import BARE_ID, BLANK_EXPRESSION, Lexer
-from fatpack.formats.cir.words import CIR_FORMAT, CONTAINER, PROTOTYPE
-from fatpack.io import limits
+from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, PROTOTYPE
 from fatpack.record import Record
 
 #: LIMIT: bytes of a name, a key or a value that is looked at as a whole.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.text.window import STRING
+from fatpack.formats.cir.text.lexer import STRING
 
 #: Which operations directly in a region stop the run: none; modules; functions and globals too; all.
 NOTHING, MODULES, FUNCTIONS, ALL = range(4)

@@ -7,9 +7,9 @@ attribute ``cir.cu.device_binary``.
 
 from __future__ import annotations
 
+from fatpack import limits
 from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.text.faults import line_and_column, syntax_error
-from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

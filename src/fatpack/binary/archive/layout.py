@@ -1,0 +1,92 @@
+"""The header offsets that symbol tables hold, and the same table with other offsets.
+
+The names in a table and their number stay as they are when members grow or shrink, so no member has to be read to
+rewrite it: every offset of a header is exchanged for the new offset of the same header.
+
+QUIRK(BSD ar, llvm-ar): a BSD table is in the byte order of the members' target, which is stated nowhere; the order in
+which all numbers fit is the right one.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack.binary.archive.archive_layout import FORMAT, SYMBOL_TABLES
+from fatpack.errors import BadValue, HostError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.binary.archive.reader import ArchiveMember
+    from fatpack.io.source import View
+
+
+class ArchiveSymbolTable(Record):
+    """Where a table keeps its offsets: every ``stride``-th of the ``numbers`` starting ``at`` bytes into ``content``.
+
+    ``code`` is the struct code of one number, byte order first.
+    """
+
+    content: View
+    code: str
+    at: int
+    numbers: tuple[int, ...]
+    stride: int
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The header offsets in stored order, one per symbol (in Microsoft's second table one per member)."""
+        return self.numbers[self.stride - 1 :: self.stride]
+
+    def moved(self, new_offsets: Mapping[int, int]) -> bytes:
+        """Return the whole table with other offsets. Raises HostError when one does not fit."""
+        new = [new_offsets[offset] for offset in self.offsets]
+        if max(new, default=0) >> 8 * struct.calcsize(self.code):
+            raise HostError(
+                "the archive would outgrow the 32-bit offsets of its symbol table",
+                hint="make the archive anew with llvm-ar, which then writes a 64-bit table",
+                chain=self.content.chain,
+            )
+        numbers = list(self.numbers)
+        numbers[self.stride - 1 :: self.stride] = new
+        stored = struct.pack(f"{self.code[0]}{len(numbers)}{self.code[1]}", *numbers)
+        rest = self.at + len(stored)
+        return self.content.read(0, self.at) + stored + self.content.read(rest, len(self.content) - rest)
+
+
+def find_symbol_table(view: View, member: ArchiveMember, headers: frozenset[int]) -> ArchiveSymbolTable:
+    """Return a symbol table whose offsets all are ``headers`` of files. Raises BadValue if none fits."""
+    order, letter = SYMBOL_TABLES[member.name]
+    content = view.slice(member.data_at, member.size, member.title)
+    for code in (f"{order}{letter}",) if order != "?" else (f"<{letter}", f">{letter}"):
+        table = _read(content, code, member.name)
+        if table is not None and headers.issuperset(table.offsets):
+            return table
+    raise BadValue(
+        "the symbol table does not fit the members",
+        format=FORMAT,
+        offset=content.offset(0),
+        field="symbol table",
+        hint="repair it with ranlib first",
+        chain=view.chain,
+    )
+
+
+def _read(content: View, code: str, kind: bytes) -> ArchiveSymbolTable | None:
+    """Return the table if it is inside its member.
+
+    GNU: count, offsets, names. Microsoft's second: the same, little-endian, and then symbols. BSD: size in bytes of
+    (name, offset) pairs, and the pairs.
+    """
+    width = struct.calcsize(code)
+    if len(content) < width:
+        return None
+    (first,) = struct.unpack(code, content.read(0, width))
+    stride = 2 if kind.startswith(b"__.SYMDEF") else 1
+    count, left = divmod(first, width) if stride == 2 else (first, 0)
+    if left or count % stride or width + count * width > len(content):
+        return None
+    numbers = struct.unpack(f"{code[0]}{count}{code[1]}", content.read(width, count * width))
+    return ArchiveSymbolTable(content, code, width, numbers, stride)

@@ -1,0 +1,183 @@
+"""The globals of bitcode modules that lie in sections of device code, and where their bytes are in the stream.
+
+Only what leads there is read: the names of sections, the global variables, and of the constants no more than is needed
+to count them, and only in modules that have such globals. Everything else is skipped block by block.
+
+How values are numbered (``llvm/lib/Bitcode/Writer/ValueEnumerator.cpp``): global variables, functions, aliases and
+ifuncs in the order of their records, then the constants of the module, one per record except those that set the type.
+A global variable names its initialiser by that number plus one. Equal initialisers are one constant, so several
+globals may share one.
+"""
+
+from __future__ import annotations
+
+from fatpack.codecs.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, UNABBREVIATED, BitReader
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.codecs.bitstream import Abbreviation, ArrayRun
+
+#: Block IDs
+_BLOCKINFO, _MODULE, _CONSTANTS = 0, 8, 11
+
+#: Record codes of modules; old and new aliases count alike
+_VERSION, _SECTION_NAME, _GLOBAL = 1, 5, 7
+_OTHER_VALUES = (8, 9, 14, 15)
+#: Record codes of constants
+_SET_TYPE, _STRING, _CSTRING, _DATA = 1, 8, 9, 22
+#: Record code of block information
+_SET_BLOCK = 1
+
+#: From this version of a module on, records of globals start with the place of their name.
+_VERSION_WITH_NAMES = 2
+
+#: LIMIT: characters of a section name.
+_LONGEST_NAME = 256
+
+#: Sections of device code besides ``.llvm.offloading…``; in Mach-O a segment and a comma come first.
+_SECTIONS = (".hip_fatbin", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_relfatbin")
+
+
+class DeviceGlobal(Record):
+    """A global variable in a section of device code; ``number`` counts the global variables of its module from 0.
+
+    ``initialiser`` is the number of a constant, ``run`` its bytes in the stream: None if it is no array of bytes.
+    ``has_nul`` says that a NUL belongs behind them, which the stream leaves out.
+    """
+
+    number: int
+    section: str
+    initialiser: int
+    run: ArrayRun | None = None
+    has_nul: bool = False
+
+
+def read_modules(bits: BitReader) -> Iterator[ModuleReader]:
+    """Yield a reader for every module of a stream, to be used before the next is asked for. Raises FormatError."""
+    bits.at = 32  # behind the magic
+    stream_end = bits.end
+    # Wrappers and archivers pad a stream with zeros; less than 64 bits cannot be a block (LLVM's own rule).
+    while stream_end - bits.at >= 64:
+        if bits.fixed(2) != ENTER_BLOCK:
+            if _is_padding(bits):
+                return
+            raise bits.bad("no block starts here")
+        block, width, end = bits.enter_block()
+        if block == _MODULE:
+            bits.end = end
+            yield ModuleReader(bits, width)
+            bits.end = stream_end
+        bits.at = end
+
+
+def _is_padding(bits: BitReader) -> bool:
+    return not bits.view.head(bits.at >> 3, 64).strip(b"\0")
+
+
+def _is_device_section(name: str) -> bool:
+    section = name.rpartition(",")[2]
+    return section.startswith(".llvm.offloading") or section in _SECTIONS
+
+
+class ModuleReader:
+    """Reads one module. ``globals`` are those found, also after an error: then as far as reading came."""
+
+    def __init__(self, bits: BitReader, width: int) -> None:
+        self._bits = bits
+        self._width = width
+        self._version = 0
+        self._sections: list[str] = []
+        self._value_count = 0
+        self._global_count = 0
+        self._information: dict[int, list[Abbreviation]] = {}
+        #: initialiser → positions in ``globals`` that wait for it
+        self._wanted: dict[int, list[int]] = {}
+        self.globals: list[DeviceGlobal] = []
+
+    def read(self) -> None:
+        """Read the module. Raises FormatError where it is damaged."""
+        for abbreviation in self._bits.records(self._width, enter=self._block):
+            self._record(abbreviation)
+
+    def _block(self) -> None:
+        bits = self._bits
+        block, width, end = bits.enter_block()
+        module_end, bits.end = bits.end, end
+        if block == _BLOCKINFO:
+            self._block_information(width)
+        elif block == _CONSTANTS and self._wanted:
+            self._constants(width)
+        bits.at, bits.end = end, module_end
+
+    def _block_information(self, width: int) -> None:
+        """Read abbreviations that blocks of some kind have from the start."""
+        bits = self._bits
+        current: list[Abbreviation] | None = None
+        while bits.at < bits.end:
+            number = bits.fixed(width)
+            if number == DEFINE_ABBREVIATION and current is not None:
+                current.append(bits.abbreviation())
+            elif number == UNABBREVIATED:
+                code = bits.code(None)
+                values, _ = bits.values(None)
+                if code == _SET_BLOCK and values:
+                    current = self._information.setdefault(values[0], [])
+            elif number == END_BLOCK:
+                return
+            else:
+                raise bits.bad("block information in a form that is none")
+
+    def _record(self, abbreviation: Abbreviation | None) -> None:
+        bits = self._bits
+        code = bits.code(abbreviation)
+        if code == _SECTION_NAME:
+            run = bits.skip(abbreviation)
+            self._sections.append("" if run is None else self._text(run))
+        elif code == _GLOBAL:
+            self._global(bits.values(abbreviation)[0])
+        elif code == _VERSION:
+            self._version = (bits.values(abbreviation)[0] or [0])[0]
+        else:
+            self._value_count += code in _OTHER_VALUES
+            bits.skip(abbreviation)
+
+    def _text(self, run: ArrayRun) -> str:
+        short = run.replace(count=min(run.count, _LONGEST_NAME))
+        return "".join(map(chr, (value & 0xFF for value in BitReader(self._bits.view).elements(short))))
+
+    def _global(self, values: list[int]) -> None:
+        if self._version >= _VERSION_WITH_NAMES:
+            values = values[2:]
+        if len(values) > 5:
+            _type, _flags, initialiser, _linkage, _align, section = values[:6]
+            name = self._sections[section - 1] if 0 < section <= len(self._sections) else ""
+            if initialiser and _is_device_section(name):
+                self._wanted.setdefault(initialiser - 1, []).append(len(self.globals))
+                self.globals.append(DeviceGlobal(self._global_count, name, initialiser - 1))
+        self._value_count += 1
+        self._global_count += 1
+
+    def _constants(self, width: int) -> None:
+        """Count constants until every initialiser that somebody waits for is found."""
+        bits = self._bits
+        for abbreviation in bits.records(width, self._information.get(_CONSTANTS, ())):
+            code = bits.code(abbreviation)
+            run = bits.skip(abbreviation)
+            if code == _SET_TYPE:
+                continue
+            if self._value_count in self._wanted:
+                self._found(code, run, abbreviation)
+            self._value_count += 1
+            if not self._wanted:
+                return
+
+    def _found(self, code: int, run: ArrayRun | None, abbreviation: Abbreviation | None) -> None:
+        is_whole = abbreviation is None or not abbreviation.values
+        # An array of numbers is as good if they are stored as bytes.
+        is_bytes = code in (_STRING, _CSTRING) or (code == _DATA and run is not None and run.is_bytes)
+        for position in self._wanted.pop(self._value_count):
+            if run is not None and is_whole and is_bytes:
+                self.globals[position] = self.globals[position].replace(run=run, has_nul=code == _CSTRING)

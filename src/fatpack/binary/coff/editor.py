@@ -1,0 +1,312 @@
+"""Editing COFF objects: bytes are inserted, exchanged or cut, and every pointer behind them moves along.
+
+::
+
+    before  header │ table │ contents and relocations … │ symbols │ strings
+    embed   header │ table, new header │ contents and relocations … │ new contents │ symbols │ strings, new name
+    remove  header │ table │ contents and relocations without it … │ symbols │ strings
+
+Section numbers never change: a new header comes last, and a removed section keeps its header, name and flags with no
+contents ("tombstone"), except a last one without a symbol, whose header goes too. So symbols, COMDATs and associative
+sections keep their meaning. Linkers make the same image of the result as of the object before (checked with lld-link).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+from fatpack.binary.coff.coff_layout import (
+    BIG_HEADER,
+    BUNDLE_PREFIX,
+    HEADER,
+    MAX_SECTIONS,
+    OFFLOADING_FLAGS,
+    OFFLOADING_NAME,
+    REMOVED_NAME,
+    SECTION,
+    SECTION_DEFINITION,
+)
+from fatpack.binary.coff.editable import EditableObject
+from fatpack.binary.coff.layout import REMOVED_BY_LINKER, name_reference
+from fatpack.errors import HostError, UsageError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fatpack.binary.coff.editable import DefinedCoffSymbol
+    from fatpack.binary.coff.layout import CoffSection, SectionRow
+    from fatpack.io.source import Piece, View
+
+#: What clang aligns device code to; its place in the file needs no alignment, but mapped files like it.
+_ALIGN = 8
+
+#: Every size and offset of a COFF object is 32 bits wide.
+_LARGEST = 0xFFFFFFFF
+
+
+class _Change(Record):
+    """Bytes ``[start, end)`` of the old object give way to ``pieces``."""
+
+    start: int
+    end: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def growth(self) -> int:
+        """By how many bytes what follows moves."""
+        return sum(map(len, self.pieces)) - (self.end - self.start)
+
+
+def embed_section(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -> list[Piece]:
+    """Return the object with one more section, as pieces; bulk data is neither read nor copied.
+
+    Raises HostError when the object must not be edited, FormatError when it is damaged, UsageError without content.
+    """
+    coff = EditableObject(view)
+    size = sum(map(len, content))
+    if not size:
+        raise UsageError("there is nothing to embed")
+    if not coff.is_big and coff.section_count + 1 > MAX_SECTIONS:
+        raise HostError(
+            f"the object already has {coff.section_count} sections, and more would need the big object format",
+            hint="compile it with /bigobj",
+            chain=view.chain,
+        )
+    # What verification looks at is looked at first: there, damage would be blamed on the edit.
+    if device := {number for number in range(1, coff.section_count + 1) if coff.is_device(number)}:
+        coff.symbols_in(device)
+    # Some objects leave room behind the section table; then nothing has to move.
+    room = view.head(coff.table_end, min(SECTION.size, coff.body_start - coff.table_end))
+    free = SECTION.size if room == bytes(SECTION.size) else 0
+    place = coff.body_end + SECTION.size - free
+    padding = -place % _ALIGN
+    changes = [_Change(coff.body_end, coff.body_end, (bytes(padding), *content))]
+    name_at, strings = _named(coff, name)
+    if strings:
+        changes.append(_Change(coff.symbol_end if coff.symbol_offset else coff.body_end, len(view), strings))
+    row = (name_reference(name_at), 0, 0, size, place + padding, 0, 0, 0, 0, OFFLOADING_FLAGS)
+    return _assemble(coff, changes, added=[row], free=free, symbol_offset=place + padding + size)
+
+
+def replace_section(view: View, number: int, content: Sequence[Piece]) -> list[Piece]:
+    """Return the object with other contents in one section of device code, as pieces. Raises as :func:`edit` does."""
+    return edit_sections(view, {number: content})
+
+
+def remove_sections(view: View, numbers: Sequence[int]) -> list[Piece]:
+    """Return the object without the contents of some sections, as pieces. Raises as :func:`edit` does."""
+    return edit_sections(view, dict.fromkeys(numbers))
+
+
+def edit_sections(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
+    """Return the object with the contents of sections of device code exchanged, or taken out (None), as pieces.
+
+    Contents can be exchanged when nothing refers to their inside: the section's symbols are at its start, and
+    relocations through them have no addend. They can be taken out when the linker drops the section and nothing refers
+    to it. Raises HostError naming what stands in the way, FormatError for a damaged object, UsageError for nothing to
+    put into a section.
+    """
+    coff = EditableObject(view)
+    sections = [coff.section(number, goes=changes[number] is None) for number in sorted(changes)]
+    coff.check_alone(set(changes))
+    symbols = coff.symbols_in(set(changes))
+    _check_replaced(coff, [symbol for symbol in symbols if changes[symbol.section] is not None])
+    removed = [section for section in sections if changes[section.number] is None]
+    _check_removed(coff, removed, [symbol for symbol in symbols if changes[symbol.section] is None])
+    sizes = {section.number: sum(map(len, changes[section.number] or ())) for section in sections}
+    for section in sections:
+        if changes[section.number] is not None and not sizes[section.number]:
+            raise UsageError("there is nothing to put into the section", hint="remove the section instead")
+    ends = coff.part_ends
+    parts = [_exchange(coff, section, changes[section.number], ends) for section in sections if section.raw_size]
+    for symbol in symbols:
+        if symbol.is_section_definition:
+            parts.append(_definition(coff, symbol, sizes[symbol.section], changes[symbol.section] or ()))
+    with_symbol = {symbol.section for symbol in symbols}
+    dropped = 0
+    for section in reversed(removed):
+        # An object without any section is none, so the last one stays.
+        is_last = section.number == coff.section_count - dropped > 1
+        dropped += is_last and section.number not in with_symbol
+    # An image of a fat object may be empty, so that its section must not be left with its name.
+    images = (number for number in changes if coff.section_name(number).startswith(BUNDLE_PREFIX))
+    left = frozenset(number for number in images if changes[number] is None)
+    return _assemble(coff, parts, sizes=sizes, dropped=dropped, nameless=left)
+
+
+def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedCoffSymbol]) -> None:
+    for symbol in symbols:
+        if symbol.value:
+            raise HostError(
+                f"{symbol.name} lies inside {coff.title(symbol.section)}, at {symbol.value:#x}",
+                hint="only a section that is used as a whole can get other contents",
+                chain=coff.view.chain,
+            )
+    coff.check_addends(symbols)
+
+
+def _check_removed(coff: EditableObject, sections: Sequence[CoffSection], symbols: Sequence[DefinedCoffSymbol]) -> None:
+    for section in sections:
+        if not section.flags & REMOVED_BY_LINKER:
+            raise HostError(
+                f"{coff.title(section.number)} becomes part of programs, whose code may look for it",
+                hint="compile the host without device code instead",
+                chain=coff.view.chain,
+            )
+    for symbol in symbols:
+        if not symbol.is_section_definition:
+            raise HostError(
+                f"{symbol.name} is in {coff.title(symbol.section)}",
+                hint="the host's code may need it; compile the host without device code instead",
+                chain=coff.view.chain,
+            )
+    coff.check_unused(symbols)
+
+
+def _exchange(
+    coff: EditableObject, section: CoffSection, content: Sequence[Piece] | None, ends: Sequence[int]
+) -> _Change:
+    if content is None:
+        return _cut(coff, section, ends)
+    return _Change(section.raw_offset, section.raw_offset + section.raw_size, tuple(content))
+
+
+def _cut(coff: EditableObject, section: CoffSection, ends: Sequence[int]) -> _Change:
+    """Return the removal of contents together with the zeros that aligned them, as embedding puts them there."""
+    start, end = section.raw_offset, section.raw_offset + section.raw_size
+    used = ends[bisect_right(ends, start) - 1]
+    gap = start - used
+    is_padding = start % _ALIGN == 0 and gap < _ALIGN and not coff.view.read(used, gap).strip(b"\0")
+    return _Change(used if is_padding else start, end, ())
+
+
+def _named(coff: EditableObject, name: bytes) -> tuple[int, tuple[Piece, ...]]:
+    """Return where a name is in the string table, and the new table if it has to be added, else nothing."""
+    old = coff.strings()
+    stored = name + b"\0"
+    if old is None:
+        return 4, ((4 + len(stored)).to_bytes(4, "little"), stored)
+    at = old.find(stored, 4)
+    if at >= 0:
+        return at, ()
+    # Without its last NUL the table's last name would run into the new one.
+    if len(old) > 4 and old.read(len(old) - 1, 1) != b"\0":
+        stored = b"\0" + stored
+    size = len(old) + len(stored)
+    if size > _LARGEST:
+        raise HostError("the string table would outgrow 32 bits", chain=coff.view.chain)
+    return size - len(name) - 1, (size.to_bytes(4, "little"), old.slice(4, len(old) - 4), stored)
+
+
+def _definition(coff: EditableObject, symbol: DefinedCoffSymbol, size: int, content: Iterable[Piece]) -> _Change:
+    """Return the change of a section's own description to a new size, and a new checksum if it had one."""
+    at = symbol.at + coff.symbol_layout.size
+    _, relocations, lines, checksum, number, selection = SECTION_DEFINITION.read(coff.view, at)
+    checksum = _checksum(content) if checksum else 0
+    row = SECTION_DEFINITION.pack(size, relocations, lines, checksum, number, selection)
+    return _Change(at, at + len(row), (row,))
+
+
+def _checksum(content: Iterable[Piece]) -> int:
+    """Return the checksum of section contents: CRC-32 without its inversions (LLVM's ``JamCRC`` starting at 0)."""
+    import zlib
+
+    value = 0xFFFFFFFF
+    for piece in content:
+        parts = [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces()
+        for part in parts:
+            value = zlib.crc32(part, value)
+    return value ^ 0xFFFFFFFF
+
+
+class _Mover:
+    """Tells where old positions are afterwards: ``growth`` bytes of headers more, and all changes before them."""
+
+    def __init__(self, coff: EditableObject, changes: Sequence[_Change], growth: int) -> None:
+        self._body = range(coff.table_end, coff.body_end + 1)
+        self._starts = [change.start for change in changes]
+        self._ends = [change.end for change in changes]
+        self._growths = list(accumulate((change.growth for change in changes), initial=growth))
+
+    def behind(self, at: int) -> int:
+        """Return the new place of a position, behind what is inserted there."""
+        number = bisect_right(self._ends, at)
+        return at + self._growths[number]
+
+    def before(self, at: int) -> int:
+        """Return the new place of a position, before what is inserted there; inside changed bytes, where they start.
+
+        A pointer to no contents (0, or anything in the header of an empty section) stays as it is.
+        """
+        if at not in self._body:
+            return at
+        number = bisect_right(self._ends, at)
+        while number and self._starts[number - 1] == at:
+            number -= 1
+        start = min(at, self._starts[number]) if number < len(self._starts) else at
+        return start + self._growths[number]
+
+
+def _assemble(
+    coff: EditableObject,
+    changes: list[_Change],
+    *,
+    added: Sequence[SectionRow] = (),
+    free: int = 0,
+    dropped: int = 0,
+    symbol_offset: int | None = None,
+    sizes: Mapping[int, int] = {},
+    nameless: frozenset[int] = frozenset(),
+) -> list[Piece]:
+    """Return the object with changes made, section headers added or dropped, and every pointer moved.
+
+    ``free`` bytes behind the section table give way to added headers; ``sizes`` are new sizes of contents by number,
+    ``nameless`` sections that no longer are what their name says.
+    ``symbol_offset`` is where the symbols start then (default: behind the contents as they are now).
+    """
+    view = coff.view
+    changes = sorted(changes, key=lambda change: (change.start, change.end))
+    count = coff.section_count + len(added) - dropped
+    growth = (len(added) - dropped) * SECTION.size - free
+    move = _Mover(coff, changes, growth)
+    if move.behind(len(view)) > _LARGEST:
+        raise HostError("the object would outgrow 32-bit offsets", chain=view.chain)
+    kept = enumerate(coff.headers[: coff.section_count - dropped], 1)
+    rows = [
+        _moved((REMOVED_NAME, *row[1:]) if number in nameless else row, move, sizes.get(number, row[3]))
+        for number, row in kept
+    ]
+    table = b"".join(SECTION.pack(*row) for row in [*rows, *added])
+    symbols_at = move.behind(coff.body_end) if symbol_offset is None else symbol_offset
+    pieces: list[Piece] = [_header(coff, count, symbols_at), table]
+    at = coff.table_end + free
+    for change in changes:
+        pieces += [view.slice(at, change.start - at), *change.pieces]
+        at = change.end
+    pieces.append(view.slice(at, len(view) - at))
+    return [piece for piece in pieces if len(piece)]
+
+
+def _moved(row: SectionRow, move: _Mover, size: int) -> SectionRow:
+    """Return a section header with moved pointers and the contents' new size; without contents it points nowhere."""
+    name, virtual_size, address, old_size, raw, relocations, lines, relocation_count, line_count, flags = row
+    # QUIRK(llvm-objcopy): it sets the size in memory in objects too.
+    virtual_size = size if virtual_size == old_size else virtual_size
+    raw = 0 if old_size and not size else raw
+    raw, relocations, lines = (_moved_pointer(at, move) for at in (raw, relocations, lines))
+    return name, virtual_size, address, size, raw, relocations, lines, relocation_count, line_count, flags
+
+
+def _moved_pointer(at: int, move: _Mover) -> int:
+    """Return where a pointer leads afterwards; one to nothing may hold any number, also one too large to move."""
+    moved = move.before(at)
+    return moved if moved <= _LARGEST else at
+
+
+def _header(coff: EditableObject, section_count: int, symbol_offset: int) -> bytes:
+    layout = BIG_HEADER if coff.is_big else HEADER
+    values = layout.named(coff.view, 0)
+    return layout.pack(*{**values, "section_count": section_count, "symbol_offset": symbol_offset}.values())

@@ -1,0 +1,175 @@
+"""The two records that COFF objects and PE images share: the file header and the section header.
+
+Names of sections are 8 bytes. A longer one is ``/`` and a decimal offset into the string table behind the symbols, or,
+from 10,000,000 on, ``//`` and the offset as six base64 digits, most significant first.
+"""
+
+from __future__ import annotations
+
+from fatpack import magic_numbers
+from fatpack.layout import Field, Layout
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    from fatpack.io.source import View
+
+    SectionRow: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
+    """The fields of a section header."""
+
+#: Machine → what LLVM calls it. COFF has no magic, so this is the first of several checks.
+MACHINES = {
+    0x014C: "i386",
+    0x01C0: "arm",
+    0x01C4: "armnt",
+    0x5032: "riscv32",
+    0x5064: "riscv64",
+    0x6232: "loongarch32",
+    0x6264: "loongarch64",
+    0x8664: "x86-64",
+    0xA641: "arm64ec",
+    0xA64E: "arm64x",
+    0xAA64: "arm64",
+}
+
+#: Section flags (IMAGE_SCN_…) that decide something here
+UNINITIALIZED, REMOVED_BY_LINKER, OVERFLOWED_RELOCATIONS = 0x80, 0x800, 0x01000000
+_FLAGS = {
+    0x20: "code",
+    0x40: "data",
+    UNINITIALIZED: "uninitialised",
+    0x200: "information",
+    REMOVED_BY_LINKER: "removed by the linker",
+    0x1000: "COMDAT",
+    OVERFLOWED_RELOCATIONS: "more than 65534 relocations",
+    0x02000000: "discardable",
+    0x10000000: "shared",
+    0x20000000: "execute",
+    0x40000000: "read",
+    0x80000000: "write",
+}
+_ALIGN_SHIFT, _ALIGN_MASK = 20, 0xF
+
+#: Digits of offsets in ``//`` names, in order of their values
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+#: The last offset that fits seven decimal digits
+_LARGEST_DECIMAL = 9_999_999
+
+
+def named_number(names: Mapping[int, str], number: int) -> str:
+    """Return the name a table has for a number with the number, or the number as unknown."""
+    return f"{names[number]} ({number:#x})" if number in names else f"{number:#x} (unknown)"
+
+
+def machine_name(number: int) -> str:
+    """Return a machine in words."""
+    return named_number(MACHINES, number)
+
+
+def read_machine(view: View, host: str) -> int:
+    """Return the machine of a COFF object, classic or big, or of a PE image (``pe``); 0 where the bytes end before."""
+    at = 0
+    if host == "pe":
+        at = int.from_bytes(view.head(0x3C, 4), "little") + len(magic_numbers.PE)
+    elif view.head(0, 4) == magic_numbers.ANONYMOUS_COFF:
+        at = 6  # behind the version
+    return int.from_bytes(view.head(at, 2), "little")
+
+
+def section_flag_words(flags: int) -> str:
+    """Return section flags in words; the alignment in bytes where it is stated."""
+    words = [name for bit, name in _FLAGS.items() if flags & bit]
+    align = flags >> _ALIGN_SHIFT & _ALIGN_MASK
+    words += [f"align {1 << align - 1}"] if align else []
+    return f"{flags:#x}: {', '.join(words)}" if words else f"{flags:#x}"
+
+
+def _short_name(stored: bytes) -> str:
+    return repr(stored.rstrip(b"\0"))[2:-1]
+
+
+def file_header_layout(format: str) -> Layout:
+    """Return the file header's layout, under the name of the format that uses it."""
+    return Layout(
+        format,
+        "file header",
+        (
+            Field("machine", "u16", "Machine: the instruction set", machine_name),
+            Field("section_count", "u16", "NumberOfSections: headers in the section table"),
+            Field("time", "u32", "TimeDateStamp: seconds since 1970, or a hash of the contents"),
+            Field("symbol_offset", "u32", "PointerToSymbolTable: offset of the symbols; 0 if there are none"),
+            Field("symbol_count", "u32", "NumberOfSymbols: records of the symbol table, auxiliary ones included"),
+            Field("optional_size", "u16", "SizeOfOptionalHeader: bytes between this header and the section table"),
+            Field("flags", "u16", "Characteristics: properties of the file"),
+        ),
+    )
+
+
+class CoffSection(Record):
+    """A section header by name; ``number`` counts from 1, as symbols do."""
+
+    number: int
+    stored_name: bytes
+    virtual_size: int
+    virtual_address: int
+    raw_size: int
+    raw_offset: int
+    relocation_offset: int
+    line_offset: int
+    relocation_count: int
+    line_count: int
+    flags: int
+
+    @property
+    def row(self) -> SectionRow:
+        """The fields in stored order."""
+        return self._values()[1:]  # type: ignore[return-value]  # the fields behind the number
+
+
+def section_header_layout(format: str) -> Layout:
+    """Return the section header's layout, under the name of the format that uses it."""
+    return Layout(
+        format,
+        "section header",
+        (
+            Field("name", "bytes[8]", "Name: padded with NULs, or a reference into the string table", _short_name),
+            Field("virtual_size", "u32", "VirtualSize: bytes in memory; objects have 0"),
+            Field("virtual_address", "u32", "VirtualAddress: place in memory; objects have 0"),
+            Field("raw_size", "u32", "SizeOfRawData: bytes in the file"),
+            Field("raw_offset", "u32", "PointerToRawData: where they are; 0 if there are none"),
+            Field("relocation_offset", "u32", "PointerToRelocations: where the relocations are"),
+            Field("line_offset", "u32", "PointerToLinenumbers: where the line numbers are; obsolete"),
+            Field("relocation_count", "u16", "NumberOfRelocations: 65535 with a flag if the first one holds the count"),
+            Field("line_count", "u16", "NumberOfLinenumbers: obsolete, 0"),
+            Field("flags", "u32", "Characteristics: contents, alignment and what the linker does", section_flag_words),
+        ),
+    )
+
+
+def name_offset(stored: bytes) -> int | None:
+    """Return where in the string table a stored name refers to; None for a name that refers to nothing.
+
+    A reference that is no number gives -1, which no table holds.
+    """
+    if not stored.startswith(b"/"):
+        return None
+    text = stored.rstrip(b"\0")
+    if text.startswith(b"//"):
+        offset = 0
+        for digit in text[2:]:
+            value = _BASE64.find(digit)
+            if value < 0:
+                return -1
+            offset = offset * 64 + value
+        return offset if len(text) == 8 else -1
+    return int(text[1:]) if text[1:].isdigit() else -1
+
+
+def name_reference(offset: int) -> bytes:
+    """Return the 8 bytes that stand for a name at an offset of the string table (below 2**32)."""
+    if offset <= _LARGEST_DECIMAL:
+        return (b"/%d" % offset).ljust(8, b"\0")
+    return b"//" + bytes(_BASE64[offset >> shift & 63] for shift in range(30, -1, -6))

@@ -1,0 +1,149 @@
+"""The sections of an object as llvm-objcopy takes them: by reference, so that their numbers may change."""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.binary.coff.coff_layout import FORMAT, RELOCATION, SECTION
+from fatpack.binary.coff.layout import OVERFLOWED_RELOCATIONS, name_offset
+from fatpack.binary.merged_strings import read_strings_at
+from fatpack.errors import BadValue, LimitExceeded, Truncated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.binary.coff.layout import SectionRow
+    from fatpack.binary.coff.reader import CoffObject
+    from fatpack.io.source import Piece, View
+
+#: A count field with this value, and a flag, says that the first relocation holds the count.
+ESCAPED_COUNT = 0xFFFF
+
+
+class MutableCoffSection:
+    """A section on its way from the old object into the new one.
+
+    The first fields are those of its header. ``number`` counts from 1 in the new object and is 0 once the section is
+    gone. Its bytes are ``stored_size`` of those at the old ``offset``, or ``content``, and what is missing to ``size``
+    is made up; ``new_offset`` is where they go. ``relocations`` is where the relocations start, and
+    ``relocation_count`` how many there are.
+    """
+
+    __slots__ = (
+        "address",
+        "content",
+        "flags",
+        "line_count",
+        "line_offset",
+        "name",
+        "new_offset",
+        "number",
+        "offset",
+        "relocation_count",
+        "relocations",
+        "size",
+        "stored_size",
+        "virtual_size",
+    )
+
+    def __init__(self, row: SectionRow, name: bytes, number: int, content: Sequence[Piece] = ()) -> None:
+        _, self.virtual_size, self.address, self.size, self.offset, self.relocations, *rest = row
+        self.line_offset, self.relocation_count, self.line_count, self.flags = rest
+        self.name = name
+        self.number = number
+        self.content = content
+        self.stored_size = self.new_offset = 0
+
+    @property
+    def title(self) -> str:
+        """The name as errors print it."""
+        return self.name.decode("utf-8", "backslashreplace")
+
+
+def read_strings(coff: CoffObject) -> View | None:
+    """Return the string table with its size field; None if the object has none. Raises FormatError if it is cut off."""
+    if not coff.symbol_offset:
+        return None
+    strings = coff.strings()
+    if strings is None:
+        left = len(coff.view) - coff.symbol_end
+        raise Truncated(
+            needed=4,
+            left=left,
+            format=FORMAT,
+            offset=coff.view.offset(coff.symbol_end),
+            field="string table",
+            chain=coff.view.chain,
+        )
+    if len(strings) > 4 and strings.read(len(strings) - 1, 1) != b"\0":
+        raise coff_error(coff, "string table missing null terminator", coff.symbol_end, "string table")
+    return strings
+
+
+def coff_error(coff: CoffObject, problem: str, at: int, field: str) -> BadValue:
+    """Return the error for a wrong field at a position."""
+    return BadValue(problem, format=FORMAT, offset=coff.view.offset(at), field=field, chain=coff.view.chain)
+
+
+def read_names_at(coff: CoffObject, strings: View | None, places: Sequence[int]) -> dict[int, bytes]:
+    """Return the names at some places of the string table, which may be in its size field too."""
+    if not places:
+        return {}
+    if strings is None or len(strings) <= 4 or not 0 <= min(places) <= max(places) < len(strings):
+        raise coff_error(coff, "a name lies outside the string table", coff.symbol_end, "string table")
+    return read_strings_at(strings.tobytes(), places, strings)
+
+
+def read_sections(coff: CoffObject, strings: View | None, *, is_image: bool) -> list[MutableCoffSection]:
+    """Return the sections of an object or image. Raises FormatError for what does not lie inside the file."""
+    rows = list(coff.rows())
+    places = {row[0]: name_offset(row[0]) for row in rows if row[0].startswith(b"/")}
+    names = read_names_at(coff, strings, [place for place in places.values() if place is not None])
+    end = len(coff.view)
+    parts = []
+    total = 0
+    for number, row in enumerate(rows, 1):
+        place = places.get(row[0])
+        part = MutableCoffSection(row, names[place] if place is not None else _short(row[0]), number)
+        if part.flags & OVERFLOWED_RELOCATIONS:
+            _count_relocations(coff, part)
+        # Without a pointer there are no bytes, whatever the size is: uninitialised data.
+        if part.offset and part.size:
+            # Of images, what lies behind the size in memory is padding.
+            part.stored_size = min(part.size, part.virtual_size) if is_image else part.size
+            if part.offset + part.stored_size > end:
+                raise _outside(coff, number, "contents")
+        if part.relocation_count and part.relocations + part.relocation_count * RELOCATION.size > end:
+            raise _outside(coff, number, "relocations")
+        total += part.stored_size + part.relocation_count * RELOCATION.size
+        parts.append(part)
+    if total > limits.COPIES * end:
+        raise LimitExceeded(
+            "the sections overlap, and written separately they would take many times the bytes of the file",
+            format=FORMAT,
+            field="section table",
+            expected=f"at most {limits.COPIES} times as many",
+            hint=limits.advice("COPIES"),
+            chain=coff.view.chain,
+        )
+    return parts
+
+
+def _short(stored: bytes) -> bytes:
+    """Return a name that is stored in place; one that fills its place may hold anything."""
+    return stored if stored[-1] else stored.partition(b"\0")[0]
+
+
+def _outside(coff: CoffObject, number: int, what: str) -> BadValue:
+    at = coff.table_offset + (number - 1) * SECTION.size
+    return coff_error(coff, f"the {what} of section {number} do not lie inside the file", at, "section header")
+
+
+def _count_relocations(coff: CoffObject, part: MutableCoffSection) -> None:
+    part.flags &= ~OVERFLOWED_RELOCATIONS
+    if part.relocation_count == ESCAPED_COUNT:
+        count = RELOCATION.read(coff.view, part.relocations)[0] - 1
+        if count < 0:
+            raise _outside(coff, part.number, "relocations")
+        part.relocation_count = count
+        part.relocations += RELOCATION.size

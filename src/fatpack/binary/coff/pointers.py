@@ -1,0 +1,113 @@
+"""Pointers in COFF objects: through the relocations of their section."""
+
+from __future__ import annotations
+
+from fatpack.binary.coff.coff_layout import RELOCATION
+from fatpack.binary.coff.layout import UNINITIALIZED
+from fatpack.binary.coff.reader import CoffObject
+from fatpack.binary.pointers import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer, PointerSearch
+from fatpack.errors import FormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.binary import CodeSection
+    from fatpack.binary.coff.layout import CoffSection
+    from fatpack.io.source import View
+    from fatpack.layout import ByteOrder
+
+#: Machine → bytes of a pointer, and the type of relocation that fills one (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
+_POINTERS = {0x8664: (8, 1), 0x14C: (4, 6), 0xAA64: (8, 14), 0xA641: (8, 14), 0xA64E: (8, 14), 0x1C4: (4, 1)}
+
+
+class CoffPointers:
+    """Reads pointers of a COFF object. Raises FormatError for a damaged header."""
+
+    order: ByteOrder = "little"
+    is_linked = False
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._coff = CoffObject(view)
+        self.word, self._type = _POINTERS.get(self._coff.machine, (8, -1))
+
+    def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        wanted, found = set(offsets), {}
+        sections = self._sections()
+        if table.index is not None and table.index <= len(sections):
+            try:
+                for place, symbol, type in self._relocations(sections[table.index - 1]):
+                    if place in wanted:
+                        found[place] = symbol if type == self._type else -1
+            except FormatError:
+                return [UNKNOWN_POINTER] * len(offsets)
+        results = []
+        for offset in offsets:
+            stored = int.from_bytes(table.data.read(offset, self.word), "little")
+            if offset in found:
+                results.append(self._resolve(found[offset], stored, sections))
+            else:
+                results.append(UNKNOWN_POINTER if stored else NULL_POINTER)
+        return results
+
+    def address(self, section: int) -> int:
+        """Return 0: sections of objects have no addresses."""
+        return 0
+
+    def at(self, address: int) -> Pointer:
+        """Return nothing known, as for all addresses."""
+        return UNKNOWN_POINTER
+
+    def held(self, places: Sequence[int]) -> list[Pointer]:
+        """Return nothing known, as for all addresses."""
+        return [UNKNOWN_POINTER] * len(places)
+
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
+        """Return none, as for all addresses."""
+        return PointerSearch({})
+
+    def _sections(self) -> list[CoffSection]:
+        sections = []
+        try:
+            for section in self._coff.sections():
+                sections.append(section)
+        except FormatError:
+            pass  # the host has reported it
+        return sections
+
+    def _relocations(self, section: CoffSection) -> list[tuple[int, int, int]]:
+        """Return the relocations of a section as offset in it, symbol and type. Raises Truncated."""
+        at, count = section.relocation_offset, self._coff.relocation_count(section)
+        block = self.view.read(at, count * RELOCATION.size)
+        return [
+            (address - section.virtual_address, symbol, type)
+            for address, symbol, type in RELOCATION.struct.iter_unpack(block)
+        ]
+
+    def _resolve(self, symbol: int, stored: int, sections: Sequence[CoffSection]) -> Pointer:
+        coff, layout = self._coff, self._coff.symbol_layout
+        if not 0 <= symbol < coff.symbol_count:
+            return UNKNOWN_POINTER
+        try:
+            name, value, number, *_ = layout.read(self.view, coff.symbol_offset + symbol * layout.size)
+        except FormatError:
+            return UNKNOWN_POINTER
+        if not number:
+            return Pointer(UNDEFINED, symbol=self._name(name))
+        if not 0 < number <= len(sections):
+            return UNKNOWN_POINTER
+        section = sections[number - 1]
+        size, start = section.raw_size, section.raw_offset
+        at = value + stored & (1 << 8 * self.word) - 1
+        if at >= size or start + size > len(self.view) or section.flags & UNINITIALIZED:
+            return Pointer(OUTSIDE, at, section=number)
+        return Pointer(INSIDE, at, start + at, size - at, number)
+
+    def _name(self, stored: bytes) -> str:
+        if stored[:4] != b"\0\0\0\0":
+            return stored.rstrip(b"\0").decode("utf-8", "backslashreplace")
+        strings = self._coff.strings()
+        text = strings.head(int.from_bytes(stored[4:], "little"), 256) if strings is not None else b""
+        return text.partition(b"\0")[0].decode("utf-8", "backslashreplace")

@@ -1,0 +1,218 @@
+"""ELF files as hosts: objects, executables and shared objects of either word size and byte order.
+
+::
+
+    0x00  ELF header: class, byte order, kind of file, where the tables are
+    ....  program headers (linked files): what is loaded where
+    ....  sections: code, data, symbols, names, device code
+    ....  section table: name, type, flags, place and size of every section
+
+Device code lies in sections (``sites`` has the rules). Editors never write a file from a parsed model: they
+copy what was there, add or exchange bytes, and patch the headers that must change (``editing.append``,
+``editing.rewrite``). The modules of this room are imported when they are used.
+
+How we know: the ELF gABI for all records; LLVM's source for the section type; linked results of edited objects are
+byte-compared with those of the originals for GNU ld, gold and lld in the reference tests.
+"""
+
+from __future__ import annotations
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.file import is_elf
+from fatpack.doc import FormatInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from fatpack.binary.elf.device_sections import DeviceSections
+    from fatpack.binary.elf.editor.append import NewSection
+    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Label
+
+__all__ = [
+    "DOC",
+    "detect",
+    "divided_sections",
+    "edit",
+    "embed",
+    "embed_sections",
+    "grow",
+    "labels",
+    "locate",
+    "remove",
+    "replace",
+    "sections",
+    "shrink",
+    "verify",
+]
+
+DOC = FormatInfo(
+    name="elf",
+    title="ELF object, executable or shared object",
+    description=(
+        "The object and program files of Linux, the BSDs and most embedded systems. Compilers put containers of device "
+        "code into sections of objects; a link with device code turns them into loaded sections of programs. "
+        "CUDA and HIP code registers its containers with records; these records are compared with the containers found."
+    ),
+    references=(
+        "System V ABI, generic part (gABI), https://gabi.xinuos.com, read in 2026",
+        "llvm/include/llvm/BinaryFormat/ELF.h and llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1",
+        "llvm/docs/Extensions.rst (SHT_LLVM_OFFLOADING), LLVM 22.1",
+        "aaelf32, aaelf64 and riscv-elf-psabi: mapping symbols",
+    ),
+    reads="32 and 64 bits, both byte orders, any machine, more than 65279 sections",
+    writes=(
+        "sections added to objects, executables and shared objects; exchanged or removed in objects; fewer bytes in "
+        "loaded sections of executables and shared objects, out of the file or as zeros; for fat objects, the whole "
+        "file as llvm-objcopy 22 writes it"
+    ),
+    limitations=(
+        "A section added to a linked file is not loaded at run time: tools see it, the program does not. Device code "
+        "reaches a program by linking.",
+        "Sections that are loaded at run time are not removed, and in linked files they do not grow. Where they lose "
+        "bytes, only device code gets another address, and what makes room for a program header: the name of the "
+        "interpreter, notes, tables that the loader finds by the dynamic table.",
+        "A linked file gets smaller by whole pages. It keeps zeros instead if data follows the ELF image, segments "
+        "overlap, the section is written to at run time, a symbol names its end, or no room can be made behind the "
+        "program headers. A part of an executable segment that is split stays executable, without code too.",
+        "Linked files with relocations of pointers in CREL or Android's packed encoding, or of MIPS with addends, are "
+        "not made smaller.",
+        "If the section table is gone or damaged, the device code is found that records of CUDA and HIP point to. If "
+        "they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
+        "Core files are not edited. Files with data behind the ELF image (signatures, AppImages) are not edited "
+        "either, but that loaded device code can become zeros; from Python, `fatpack.binary.elf.embed` adds to them "
+        "with `keep_trailing=True`.",
+        "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
+        "Added to in place, a host of 16 MB or more is not copied, and keeps its old section table as dead bytes.",
+        "Relocations in CREL encoding are not read. If one could matter, replacing and removing are refused.",
+        "Making an object fat or slim again writes it as llvm-objcopy does: bytes outside of sections and segments are "
+        "lost. What that tool refuses or would damage is refused.",
+    ),
+)
+
+
+def detect(view: View) -> bool:
+    """Return whether a view starts as an ELF file does."""
+    return is_elf(view)
+
+
+def locate(view: View) -> DeviceSections:
+    """Return an iterator over the sections where device code may lie, in file order; see ``sites.Sites``."""
+    from fatpack.binary.elf.device_sections import DeviceSections
+
+    return DeviceSections(view)
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield labels that cover every byte of the file once, in file order. Raises FormatError for a damaged header."""
+    from fatpack.binary.elf import byte_labels
+
+    return byte_labels.label_elf(view)
+
+
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
+    from fatpack.binary.elf import device_sections
+
+    return device_sections.list_sections(view)
+
+
+def divided_sections(view: View, places: DeviceSections | None = None) -> SectionSplit:
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+
+    ``places`` are those that :func:`locate` gave: the tables are not read again then.
+    """
+    return (places or locate(view)).division()
+
+
+def embed(
+    view: View,
+    content: Sequence[Piece],
+    *,
+    name: str = ".llvm.offloading",
+    section_type: int | None = None,
+    flags: int = constants.EXCLUDE,
+    align: int | None = None,
+    unique: bool = False,
+    keep_trailing: bool = False,
+) -> list[Piece]:
+    """Return the file with one section added, as pieces: by default what clang makes for an offload binary.
+
+    Type and alignment are by name those that compilers use; whatever the name, linkers drop the section and ``ld -r``
+    keeps it. ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image.
+    For several sections at once see ``editing.append.embed_sections``, which also lists the errors.
+    """
+    from fatpack.binary.elf.editor import append
+
+    usual = _section(content, name)
+    addition = usual.replace(
+        type=usual.type if section_type is None else section_type,
+        flags=flags,
+        align=usual.align if align is None else align,
+    )
+    return append.embed_sections(view, [addition], unique=unique, keep_trailing=keep_trailing)
+
+
+def grow(view: View, content: Sequence[Piece], *, name: str) -> list[Piece]:
+    """Return what ``embed`` does, with nothing of the old file cut: the file can be edited in place by growing."""
+    from fatpack.binary.elf.editor import append
+
+    return append.embed_sections(view, [_section(content, name)], only_growing=True)
+
+
+def _section(content: Sequence[Piece], name: str) -> NewSection:
+    """Return a section as clang makes one for an offload binary, or under another name as other compilers do."""
+    from fatpack.binary.elf.editor.append import NewSection
+
+    kind = constants.OFFLOADING if name == ".llvm.offloading" else constants.PROGBITS
+    # HIP's runtime wants its bundles at multiples of a page.
+    return NewSection(content, name, kind, constants.EXCLUDE, 4096 if name == ".hip_fatbin" else 8)
+
+
+def embed_sections(
+    view: View, additions: Sequence[NewSection], *, unique: bool = False, keep_trailing: bool = False
+) -> list[Piece]:
+    """Return the file with sections added, as pieces; see :func:`fatpack.binary.elf.editor.append.embed_sections`."""
+    from fatpack.binary.elf.editor import append
+
+    return append.embed_sections(view, additions, unique=unique, keep_trailing=keep_trailing)
+
+
+def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
+    """Return the file with other contents in one section; see
+    :func:`fatpack.binary.elf.editor.editing_rewrite.replace_section`."""
+    from fatpack.binary.elf.editor import editing_rewrite
+
+    return editing_rewrite.replace_section(view, index, content)
+
+
+def remove(view: View, indices: Sequence[int]) -> list[Piece]:
+    """Return the file without some sections; see :func:`fatpack.binary.elf.editor.editing_rewrite.remove_sections`."""
+    from fatpack.binary.elf.editor import editing_rewrite
+
+    return editing_rewrite.remove_sections(view, indices)
+
+
+def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
+    """Return the file with several sections exchanged or taken out; see ``editing.rewrite.edit``."""
+    from fatpack.binary.elf.editor import editing_rewrite
+
+    return editing_rewrite.edit_sections(view, changes)
+
+
+def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
+    """Return a linked file with other bytes in loaded sections; see
+    :func:`fatpack.binary.elf.shrinker.relay.shrink_elf`."""
+    from fatpack.binary.elf.shrinker import relay
+
+    return relay.shrink_elf(view, change, mode=mode)
+
+
+def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
+    """Raise HostError unless ``after`` is a sound edit of ``before``; see ``editing.check.verify``."""
+    from fatpack.binary.elf.editor import check
+
+    check.verify_edit(before, after, edited=edited)

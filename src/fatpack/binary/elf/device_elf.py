@@ -1,0 +1,209 @@
+"""The sections of a device ELF, and the notes in them: what facts about kernels are read from.
+
+What belongs to which kernel is in the names and links of sections, which recognising an image does not need; so this
+stays out of ``fatpack.binary.elf.quick_header``, which is read for every image. System V gABI, chapters 4 and 5.
+"""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.binary.elf import table
+from fatpack.binary.elf.quick_header import NOBITS, NOTE, decode_name, read_quick_header
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
+
+    from fatpack.errors import BadValue
+    from fatpack.io.source import View
+    from fatpack.layout import ByteOrder
+
+    #: name, type, flags, address, offset, size, link, info
+    Header: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+
+#: e_shstrndx: the number is in sh_link of section 0
+_XINDEX = 0xFFFF
+
+#: n_namesz, n_descsz, n_type
+_NOTE_HEADER = 12
+
+#: Sections are read in one piece if what lies between them is no more than they are, and this many bytes.
+_AHEAD = 64 << 10
+
+
+class DeviceElfSection(Record):
+    """One row of the section table as stored; ``index`` is its number, ``name`` already looked up."""
+
+    index: int
+    name: str
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+
+
+class DeviceElfSections:
+    """The section table of an ELF image, checked before anything is read; empty when it has none.
+
+    ``headers`` are the rows as stored (name, type, flags, address, offset, size, link, info), ``names`` their names, in
+    the same order: an image has tens of thousands of sections, of which most are only passed by.
+    """
+
+    def __init__(self, view: View) -> None:
+        """Read the table and its names. Raises FormatError when they are damaged."""
+        self.view = view
+        found = read_quick_header(view, view.head(0, 64))
+        if found is None:
+            raise table.table_error(view, "header", "is no ELF header, or cut short", 0)
+        self.elf = found
+        self.order: ByteOrder = "little" if view.read(5, 1) == b"\1" else "big"
+        self.headers, self.names = self._read()
+        self._rows: tuple[DeviceElfSection, ...] | None = None
+        self._unread = len(view)
+        #: bytes that were read ahead, and where they start
+        self._block, self._block_at = b"", 0
+
+    @property
+    def rows(self) -> tuple[DeviceElfSection, ...]:
+        """All rows as records."""
+        if self._rows is None:
+            self._rows = tuple(map(self.row, range(len(self.headers))))
+        return self._rows
+
+    def row(self, index: int) -> DeviceElfSection:
+        """Return one row as a record."""
+        return DeviceElfSection(index, decode_name(self.names[index]), *self.headers[index][1:])
+
+    def content(self, section: DeviceElfSection) -> View:
+        """Return the bytes of a section; none for one that takes no place in the file. Raises FormatError."""
+        if section.type == NOBITS:
+            return self.view.slice(0, 0)
+        field = section.name or "section"
+        table.check_inside(self.view, field, section.offset, section.size)
+        if section.size > limits.IMAGE_SECTION_SIZE:
+            most = limits.IMAGE_SECTION_SIZE
+            raise table.table_limit_error(
+                self.view, field, section.offset, f"{section.size} bytes", "IMAGE_SECTION_SIZE", most
+            )
+        return self.view.slice(section.offset, section.size)
+
+    def read(self, section: DeviceElfSection) -> bytes:
+        """Return the bytes of a section to be walked through. Raises FormatError, also where sections share bytes.
+
+        Each byte is walked over once: a thousand sections in the place of one would multiply the work.
+        """
+        content = self.content(section)
+        self._spend(section, len(content))
+        return content.tobytes()
+
+    def read_ahead(self, indexes: Iterable[int]) -> None:
+        """Read sections that :meth:`bytes_of` is going to be asked for at once, if they lie close together.
+
+        Nothing is checked here, and what is not in the image is left out.
+        """
+        most = len(self.view)
+        places = [
+            (offset, offset + size)
+            for index in indexes
+            for _, kind, _, _, offset, size, _, _ in (self.headers[index],)
+            if kind != NOBITS and offset + size <= most
+        ]
+        if not places:
+            return
+        start, end = min(places)[0], max(place[1] for place in places)
+        if end - start <= _AHEAD + 2 * sum(place[1] - place[0] for place in places):
+            self._block, self._block_at = self.view.read(start, end - start), start
+
+    def bytes_of(self, index: int) -> bytes:
+        """Return what :meth:`read` does for the section of a number, of what was read ahead if that holds it."""
+        _, kind, _, _, offset, size, _, _ = self.headers[index]
+        start = offset - self._block_at
+        if kind == NOBITS or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
+            return self.read(self.row(index))  # which says what is wrong
+        self._unread -= size
+        if self._unread < 0:
+            raise self._overlaps(self.row(index))
+        if start < 0 or start + size > len(self._block):
+            return self.view.read(offset, size)
+        return self._block[start : start + size]
+
+    def _spend(self, section: DeviceElfSection, size: int) -> None:
+        self._unread -= size
+        if self._unread < 0:
+            raise self._overlaps(section)
+
+    def _overlaps(self, section: DeviceElfSection) -> BadValue:
+        return table.table_error(
+            self.view, section.name or "section", "overlaps sections that were read", section.offset
+        )
+
+    def at(self, index: int, address: int, size: int, field: str) -> View:
+        """Return the bytes at an address of a section: of a symbol that is defined there. Raises FormatError."""
+        if index >= len(self.headers):
+            raise table.table_error(self.view, field, f"is in section {index} of {len(self.headers)}", 0)
+        section = self.row(index)
+        start, content = address - section.address, self.content(section)
+        if start < 0 or start + size > len(content):
+            place = f"at address {address:#x} is outside {section.name or 'its section'}"
+            raise table.table_error(self.view, field, place, section.offset)
+        return content.slice(start, size)
+
+    def notes(self) -> Iterator[tuple[bytes, int, View]]:
+        """Yield (owner without its NUL, type, descriptor) of all notes. Raises FormatError when one is cut short."""
+        for index, row in enumerate(self.headers):
+            if row[1] == NOTE:
+                yield from self._notes(self.row(index))
+
+    def _notes(self, section: DeviceElfSection) -> Iterator[tuple[bytes, int, View]]:
+        view, at = self.content(section), 0
+        self._spend(section, len(view))
+        while at < len(view):
+            if len(view) - at < _NOTE_HEADER and view.slice(at, len(view) - at).is_zero():
+                return
+            table.check_inside(view, "note", at, _NOTE_HEADER)
+            head = view.read(at, _NOTE_HEADER)
+            name, size, kind = (self.number(head[start : start + 4]) for start in (0, 4, 8))
+            start = at + _NOTE_HEADER + name + -name % 4
+            table.check_inside(view, "note", at, start + size - at)
+            yield view.read(at + _NOTE_HEADER, name).rstrip(b"\0"), kind, view.slice(start, size)
+            at = start + size + -size % 4
+
+    def number(self, data: bytes) -> int:
+        """Return an unsigned number in the byte order of the image."""
+        return int.from_bytes(data, self.order)
+
+    def _read(self) -> tuple[list[Header], list[bytes]]:
+        view, elf = self.view, self.elf
+        count, shape = elf.section_count(), elf.shape.row
+        found = elf.sections(shape)
+        if count > limits.IMAGE_SECTIONS:
+            raise table.table_limit_error(
+                view, "section table", elf.shoff, f"has {count} entries", "IMAGE_SECTIONS", limits.IMAGE_SECTIONS
+            )
+        headers: list[Header] = list(found)
+        stored = self._names(headers)
+        if stored is None:
+            return headers, [b""] * len(headers)
+        names = stored.take([header[0] for header in headers], elf.shoff, shape.size)
+        # A name at 0 is none, even where the table does not start with the NUL that it should start with.
+        for index in [index for index, row in enumerate(headers) if not row[0]]:
+            names[index] = b""
+        return headers, names
+
+    def _names(self, headers: list[Header]) -> table.NameTable | None:
+        """Return the section names; None when the header names no section for them."""
+        view, elf = self.view, self.elf
+        if not headers:
+            return None
+        index = self.number(view.read(elf.shape.header.size - 2, 2))
+        index = headers[0][6] if index == _XINDEX else index
+        if index >= len(headers):
+            raise table.table_error(view, "section names", f"are in section {index} of {len(headers)}", elf.shoff)
+        if not index or headers[index][1] == NOBITS:
+            return None
+        return table.NameTable(view, "section name", *headers[index][4:6])

@@ -1,0 +1,205 @@
+"""Where the parts of a file lie, and where they go when some of them change: later parts move, in their old order.
+
+::
+
+    old  header … │ section A │ edited │ B │ C │ symbols │ names │ table
+    new  header … │ section A │ new contents │ B │ C │ symbols │ names │ table
+
+Everything before the first edited section stays in place byte for byte. Later parts follow in their old order, each on
+its own alignment, and their headers say where. Bytes between parts that are no alignment padding belong to somebody
+unknown and are carried along.
+"""
+
+from __future__ import annotations
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.editor.editing_editable import Patches, align_up, join_views, total_size, zero_pieces
+from fatpack.binary.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
+from fatpack.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import TypeAlias
+
+    from fatpack.binary.elf.editor.editing_editable import EditableFile, SectionRow
+    from fatpack.io.source import Piece, View
+
+    SectionChanges: TypeAlias = Mapping[int, Sequence[Piece] | None]
+    """Section index → new contents, None for a section that goes."""
+
+    ElfPart: TypeAlias = tuple[int, int, int]
+    """(start, end, section index or one of the numbers below)"""
+
+#: A part of the file that is no section
+_HEADER, _PROGRAMS, _TABLE = -1, -2, -3
+_PART_NAMES = {_HEADER: "the ELF header", _PROGRAMS: "the program headers", _TABLE: "the section table"}
+
+
+def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
+    """Return the places of everything behind the ELF header, by position.
+
+    Raises HostError if two parts overlap, or a section that gets contents lies outside the file.
+    """
+    parts = [(elf.header.section_offset, elf.table_end, _TABLE)]
+    programs = elf.program_table()
+    if programs[0] < programs[1]:
+        parts.append((*programs, _PROGRAMS))
+    for index, (_, kind, _, _, offset, size, *_) in enumerate(elf.section_rows):
+        # An empty section that goes has no place worth keeping.
+        if kind != constants.NULL and (size or changes.get(index, ()) is not None):
+            parts.append((offset, offset + (0 if kind == constants.NOBITS else size), index))
+    parts.sort()
+    end, owner = elf.layouts.header.size, _HEADER
+    for start, stop, part in parts:
+        if start == stop and part not in changes:
+            continue
+        if start > len(elf.view):
+            at = elf.section_field(part, "offset")
+            raise elf.bad(f"{_part_title(elf, part)} does not lie inside the file", at, "offset", found=f"{start:#x}")
+        if start < end:
+            raise HostError(
+                f"{_part_title(elf, owner)} and {_part_title(elf, part)} overlap",
+                hint="no tool makes such files on purpose; make the file again",
+                chain=elf.view.chain,
+            )
+        end, owner = stop, part
+    return parts
+
+
+def _part_title(elf: EditableFile, part: int) -> str:
+    return _PART_NAMES.get(part) or elf.title(elf.section(part))
+
+
+def patch_in_place(
+    elf: EditableFile,
+    changes: SectionChanges,
+    parts: Sequence[ElfPart],
+    patches: Mapping[int, bytes],
+) -> list[Piece]:
+    """Return the file with contents exchanged for others of the same size: nothing else changes."""
+    edits, at = Patches(patches), 0
+    pieces: list[Piece] = []
+    for start, end, part in parts:
+        if part in changes:
+            pieces += [*edits.apply(elf.view, at, start), *(changes[part] or ())]
+            at = end
+    return join_views([*pieces, *edits.apply(elf.view, at, len(elf.view))])
+
+
+def lay_out(
+    elf: EditableFile,
+    changes: SectionChanges,
+    parts: Sequence[ElfPart],
+    patches: Mapping[int, bytes],
+    count: int,
+) -> list[Piece]:
+    """Return the file with the contents of some sections exchanged, or taken out (None), and later parts laid out.
+
+    ``patches`` are bytes to exchange in the parts that stay, ``count`` how many section headers remain.
+    """
+    view, layout = elf.view, elf.layouts.section
+    cut = _cut(elf, changes, parts)
+    _check_movable(elf, cut, changes)
+    edits = Patches(patches)
+    pieces: list[Piece] = []
+    offsets: dict[int, int] = {}
+    table, table_piece = elf.header.section_offset, -1
+    position = old_end = cut
+    for start, end, part in parts:
+        if start < cut:
+            continue
+        align = elf.layouts.word if part == _TABLE else _alignment(elf.section_rows[part], start)
+        if start == end and part not in changes:
+            # Where a loaded section without bytes would lie has a meaning of its own in files of debug information.
+            if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & constants.ALLOC):
+                offsets[part] = align_up(position, align)
+            continue
+        if start > old_end and not _is_padding(view, old_end, start, align):
+            pieces.append(view.slice(old_end, start - old_end))
+            position += start - old_end
+            old_end = start
+        before, old_end = old_end, end
+        content = changes.get(part, ())
+        if content is None:
+            continue
+        offset = align_up(position, align)
+        if offset - position == start - before:
+            pieces.append(view.slice(before, start - before))  # the same padding: one view with what is around it
+        else:
+            pieces += zero_pieces(offset - position)
+        if part == _TABLE:
+            table, table_piece = offset, len(pieces)
+            pieces.append(b"")
+            position = offset + count * layout.size
+            continue
+        offsets[part] = offset
+        moved = list(content) if part in changes else list(edits.apply(view, start, end))
+        pieces += moved
+        position = offset + total_size(moved)
+    elf.check_size(position)
+    rows = _rows(elf, changes, {index: min(offset, position) for index, offset in offsets.items()}, count)
+    packed = b"".join(layout.pack(*row) for row in rows)
+    in_place = {**patches, 0: elf.header_with(table, count)}
+    if table_piece >= 0:
+        pieces[table_piece] = packed
+    else:
+        in_place[table] = packed.ljust(elf.section_count * layout.size, b"\0")
+    return join_views([*Patches(in_place).apply(view, 0, cut), *pieces])
+
+
+def _cut(elf: EditableFile, changes: SectionChanges, parts: Sequence[ElfPart]) -> int:
+    """Return where the file starts to differ: at the first changed section, with its padding if it goes."""
+    end = max([elf.layouts.header.size, *(stop for _, stop in elf.segment_ranges())])
+    for start, stop, part in parts:
+        if part in changes:
+            align = _alignment(elf.section_rows[part], start)
+            is_padded = changes[part] is None and end <= start and _is_padding(elf.view, end, start, align)
+            return end if is_padded else start
+        if start < stop:
+            end = max(end, stop)
+    return elf.end
+
+
+def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> None:
+    """Raise HostError if something behind the edited section must stay where it is."""
+    loaded = any(end > cut for _, end in elf.segment_ranges()) or elf.program_table()[1] > cut
+    if elf.is_linked:
+        loaded = loaded or any(
+            row[SH_FLAGS] & constants.ALLOC
+            and row[SH_OFFSET] >= cut
+            and row[SH_SIZE]
+            and row[SH_TYPE] not in (constants.NOBITS, constants.NULL)
+            for row in elf.section_rows
+        )
+    if loaded:
+        title = elf.title(elf.section(min(changes, key=lambda index: elf.section_rows[index][SH_OFFSET])))
+        raise HostError(
+            f"parts of the program that are loaded at run time follow {title} and cannot move",
+            hint="edit the object and link again",
+            chain=elf.view.chain,
+        )
+
+
+def _alignment(row: SectionRow, start: int) -> int:
+    """Return the alignment to keep for a section: none where its producer did not keep it either."""
+    align = row[SH_ADDRALIGN]
+    return align if align and not align & (align - 1) and start % align == 0 else 1
+
+
+def _is_padding(view: View, start: int, end: int, align: int) -> bool:
+    return end - start < max(align, 16) and view.is_zero(start, end - start)
+
+
+def _rows(elf: EditableFile, changes: SectionChanges, offsets: Mapping[int, int], count: int) -> list[SectionRow]:
+    """Return the new section table."""
+    rows = list(elf.section_rows)
+    rows[0] = elf.count_row(count)
+    for index, offset in offsets.items():
+        rows[index] = elf.row_with(rows[index], offset=offset)
+    for index, content in changes.items():
+        if content is None:
+            rows[index] = (0,) * len(rows[index])
+        else:
+            rows[index] = elf.row_with(rows[index], size=total_size(content))
+    return rows[:count]

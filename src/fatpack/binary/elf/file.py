@@ -1,0 +1,367 @@
+"""Whole ELF files, checked: the header at once, everything else when it is asked for.
+
+A table is read in blocks and handed out as tuples in field order, because an object of a large C++ or device
+library has tens of thousands of sections and a person waits for the answer; a :class:`Section` is made for the few
+that matter. Names are compared in the string table (``fatpack.binary.elf.device_sections``), never built for all
+sections.
+
+Extended numbering (gABI, "ELF Header"): with 65280 sections or more the header holds 0, and the count is the size
+field of section 0; a string table index that large is the link field of section 0, a large number of program headers
+its info field.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack import limits
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.layout import elf_layouts
+from fatpack.binary.elf.table import FORMAT, check_inside, read_table_blocks, read_table_rows, table_limit_error
+from fatpack.errors import BadMagic, BadValue, Truncated, format_hex
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.layout import Layout
+
+#: A table of so few section headers is read once and kept: that of any but the largest objects.
+_FEW = 256
+
+#: LIMIT: bytes of a section name that are shown. Sections of one C++ function carry its mangled name, which may have
+#: some thousand characters; a hostile table could make every name as long as the file.
+NAME_SIZE = 4096
+
+
+class ElfHeader(Record):
+    """The ELF header as stored; the fields are documented in ``fatpack.binary.elf.layout``."""
+
+    ident: bytes
+    type: int
+    machine: int
+    version: int
+    entry: int
+    program_offset: int
+    section_offset: int
+    flags: int
+    header_size: int
+    program_entry_size: int
+    program_count: int
+    section_entry_size: int
+    section_count: int
+    names_index: int
+
+
+class ElfSection(Record):
+    """One section header as stored, with its ``index`` in the table."""
+
+    index: int
+    name_offset: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
+
+    @property
+    def stored_size(self) -> int:
+        """The number of bytes in the file: none for nobits and null sections."""
+        return 0 if self.type in (constants.NOBITS, constants.NULL) else self.size
+
+    @property
+    def end(self) -> int:
+        """The position behind the section's bytes in the file."""
+        return self.offset + self.stored_size
+
+
+class ElfFile:
+    """An ELF file, of either word size and byte order, in a view of any source.
+
+    Making one reads the header and the first section header. Positions are relative to the view. Raises BadMagic,
+    Truncated, BadValue or LimitExceeded when the header contradicts itself or the bytes present. Without ``sections``
+    the file is read as if it had no section table.
+    """
+
+    def __init__(self, view: View, *, sections: bool = True) -> None:
+        head = view.head(0, 64)
+        ident = head[:16]
+        if ident[:4] != constants.MAGIC:
+            raise BadMagic(
+                "this is no ELF file",
+                format=FORMAT,
+                offset=view.offset(0),
+                expected=constants.MAGIC.hex(" "),
+                found=ident[:4].hex(" ") or "nothing",
+                chain=view.chain,
+            )
+        if len(ident) < 16:
+            raise Truncated(
+                needed=16, left=len(ident), format=FORMAT, offset=view.offset(0), field="ident", chain=view.chain
+            )
+        self.view = view
+        if ident[4] not in constants.CLASSES:
+            raise self.bad("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
+        if ident[5] not in constants.ORDERS:
+            raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
+        self.layouts = elf_layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
+        layout = self.layouts.header
+        self.header = ElfHeader(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
+        self._few: list[tuple[int, ...]] | None = None
+        self._few_columns: tuple[tuple[int, ...], ...] | None = None
+        self._names_table: View | None = None
+        self.section_count, self.names_index, self.program_count = (
+            self._counts() if sections else (0, 0, self.header.program_count)
+        )
+
+    def bad(self, problem: str, at: int, field: str, expected: str = "", found: str = "") -> BadValue:
+        """Return the error for a wrong field at a position of the view."""
+        return BadValue(
+            problem,
+            format=FORMAT,
+            offset=self.view.offset(at),
+            field=field,
+            expected=expected,
+            found=found,
+            chain=self.view.chain,
+        )
+
+    def _counts(self) -> tuple[int, int, int]:
+        """Return the numbers of sections, of the section with names, and of program headers, all unescaped."""
+        header, table = self.header, self.layouts.section
+        if not header.section_offset:
+            if header.section_count:
+                at = self.layouts.header.field_offset("section_count")
+                raise self.bad("sections are counted, but the table has no place", at, "section_count", "0")
+            return 0, 0, header.program_count
+        if header.section_offset + max(header.section_count, 1) * table.size > len(self.view):
+            raise self._past_the_end()
+        if header.section_entry_size != table.size:
+            at = self.layouts.header.field_offset("section_entry_size")
+            found = str(header.section_entry_size)
+            raise self.bad("wrong size of a section header", at, "section_entry_size", str(table.size), found)
+        start, size = header.section_offset, header.section_count * table.size
+        if 0 < header.section_count <= _FEW and start + size <= len(self.view):
+            self._few = list(table.struct.iter_unpack(self.view.read(start, size)))
+        first = self._few[0] if self._few else table.read(self.view, start)
+        count = header.section_count or first[table.position("size")]
+        check_inside(self.view, "section table", header.section_offset, count * table.size)
+        if count > limits.SECTIONS:
+            at = header.section_offset
+            raise table_limit_error(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
+        names = first[table.position("link")] if header.names_index == constants.ESCAPED else header.names_index
+        # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
+        is_escaped = header.program_count == constants.ESCAPED and count
+        return count, names, first[table.position("info")] if is_escaped else header.program_count
+
+    def _past_the_end(self) -> Truncated:
+        """Return the error for a section table that is not all there: the file was cut, or the header is wrong.
+
+        The table is behind all else in what linkers and compilers write, so only segments can tell that there was more.
+        """
+        header, view, field_offset = self.header, self.view, self.layouts.header.field_offset
+        wrong = f"e_shoff at {format_hex(view.offset(field_offset('section_offset')))}"
+        if header.section_offset < len(view):
+            wrong += f" or e_shnum at {format_hex(view.offset(field_offset('section_count')))}"
+        return Truncated(
+            needed=max(header.section_count, 1) * self.layouts.section.size,
+            left=len(view) - header.section_offset,
+            format=FORMAT,
+            offset=view.offset(header.section_offset),
+            field="section table",
+            hint="" if self._lacks_segments() else f"the file is cut short, or {wrong} is wrong",
+            chain=view.chain,
+        )
+
+    def _lacks_segments(self) -> bool:
+        """Return whether bytes of segments, or their table, are behind the end of the file."""
+        header, table = self.header, self.layouts.program
+        if header.program_entry_size != table.size:
+            return False
+        end = header.program_offset + header.program_count * table.size
+        if header.program_count and end > len(self.view):
+            return True
+        offset, size = table.position("offset"), table.position("file_size")
+        found = read_table_rows(self.view, header.program_offset, header.program_count, table.struct)
+        return any(row[offset] + row[size] > len(self.view) for row in found if row[size])
+
+    @property
+    def table_end(self) -> int:
+        """The position behind the section table."""
+        return self.header.section_offset + self.section_count * self.layouts.section.size
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether a linker made this file for running: its sections have addresses and cannot move."""
+        return self.header.type in (constants.EXECUTABLE, constants.SHARED)
+
+    def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the field values of ``count`` records that follow each other from a position. Raises Truncated."""
+        check_inside(self.view, f"{layout.name} table", at, count * layout.size)
+        return read_table_rows(self.view, at, count, layout.struct)
+
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """Yield all section headers as tuples in the order of the layout, the fast way through a large table."""
+        if self._few is None:
+            rows = self.records(self.layouts.section, self.header.section_offset, self.section_count)
+            if self.section_count > _FEW:
+                return rows
+            self._few = list(rows)
+        return iter(self._few)
+
+    def columns(self, *fields: str) -> Sequence[Sequence[int]]:
+        """Return some fields of all section headers, each by itself: the way that costs least.
+
+        70,000 headers take 2 ms a field, where tuples of all fields take 25.
+        """
+        table = self.layouts.section
+        if 0 < self.section_count <= _FEW:
+            if self._few_columns is None:
+                self._few_columns = tuple(zip(*self.rows(), strict=True))
+            return [self._few_columns[table.position(field)] for field in fields]
+        types = {field.name: field.type for field in table.fields}
+        columns: list[list[int]] = [[] for _ in fields]
+        for block in self.table_blocks():
+            words = {"u32": self._words(block, "I")}
+            # 64-bit words need whole ones, which 32-bit headers of 40 bytes need not have.
+            words |= {"u64": self._words(block, "Q")} if self.layouts.bits == 64 else {}
+            for column, field in zip(columns, fields, strict=True):
+                column_words = words[types[field]]
+                start, step = table.field_offset(field), table.size
+                column.extend(column_words[start // column_words.itemsize :: step // column_words.itemsize].tolist())
+        return columns
+
+    def _words(self, block: bytes, code: str) -> memoryview:
+        """Return a block as words, in the byte order of the file."""
+        if self.layouts.order == sys.byteorder:
+            return memoryview(block).cast(code)  # type: ignore[call-overload, no-any-return]
+        # Swapping takes an array, whose import loads half of collections.
+        from array import array
+
+        swapped = array(code, block)
+        swapped.byteswap()
+        return memoryview(swapped)
+
+    def table_blocks(self) -> Iterator[bytes]:
+        """Yield the section table in blocks of whole headers, of the same number in every file of this class."""
+        return read_table_blocks(self.view, self.header.section_offset, self.section_count, self.layouts.section.size)
+
+    def stored_ranges(self) -> tuple[Sequence[int], list[int]]:
+        """Return where the bytes of every section start and end; an end of 0 is a section without bytes."""
+        types, offsets, sizes = self.columns("type", "offset", "size")
+        empty = (constants.NULL, constants.NOBITS)
+        ends = [
+            offset + size if size and type not in empty else 0
+            for type, offset, size in zip(types, offsets, sizes, strict=True)
+        ]
+        return offsets, ends
+
+    def sections(self) -> Iterator[ElfSection]:
+        """Yield all section headers with their indices."""
+        for index, row in enumerate(self.rows()):
+            yield ElfSection(index, *row)
+
+    def section(self, index: int) -> ElfSection:
+        """Return one section header. The caller has checked the index."""
+        if self._few is not None:
+            return ElfSection(index, *self._few[index])
+        table = self.layouts.section
+        return ElfSection(index, *table.read(self.view, self.header.section_offset + index * table.size))
+
+    def section_field(self, index: int, field: str) -> int:
+        """Return the position of a field of a section header, for errors and patches."""
+        table = self.layouts.section
+        return self.header.section_offset + index * table.size + table.field_offset(field)
+
+    def programs(self) -> Iterator[tuple[int, ...]]:
+        """Yield all program headers as tuples in the order of the layout. Raises BadValue, Truncated."""
+        if not self.program_count:
+            return
+        layout = self.layouts.program
+        if self.header.program_entry_size != layout.size:
+            at = self.layouts.header.field_offset("program_entry_size")
+            found = str(self.header.program_entry_size)
+            raise self.bad("wrong size of a program header", at, "program_entry_size", str(layout.size), found)
+        yield from self.records(layout, self.header.program_offset, self.program_count)
+
+    def program_table(self) -> tuple[int, int]:
+        """Return the half-open range of the program headers; an empty one if there are none."""
+        start = self.header.program_offset if self.program_count else 0
+        return start, start + self.program_count * self.layouts.program.size
+
+    def segment_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield the half-open file range of every segment that has bytes in the file."""
+        offset, size = map(self.layouts.program.position, ("offset", "file_size"))
+        for row in self.programs():
+            if row[size]:
+                yield row[offset], row[offset] + row[size]
+
+    def contents(self, section: ElfSection, name: str = "") -> View:
+        """Return the bytes of a section; ``name`` extends the chain. Raises BadValue when they lie outside."""
+        size = section.stored_size
+        if size and section.offset + size > len(self.view):
+            raise self.bad(
+                f"section {section.index} does not lie inside the file",
+                self.section_field(section.index, "offset"),
+                "offset",
+                f"an end of at most {len(self.view):#x}",
+                f"{section.offset:#x} + {size:#x}",
+            )
+        # Sections without bytes may claim any offset.
+        return self.view.slice(section.offset if size else 0, size, name)
+
+    def names_section(self) -> ElfSection:
+        """Return the section that holds the section names. Raises BadValue when the header names no such table."""
+        index, at = self.names_index, self.layouts.header.field_offset("names_index")
+        if not 0 < index < self.section_count:
+            raise self.bad(
+                "the table of section names is no section of the file",
+                at,
+                "names_index",
+                f"1 to {self.section_count - 1}",
+                str(index),
+            )
+        section = self.section(index)
+        if section.type != constants.STRTAB:
+            raise self.bad(
+                f"section {index} should hold the section names",
+                self.section_field(index, "type"),
+                "type",
+                constants.section_type_word(constants.STRTAB),
+                constants.section_type_word(section.type),
+            )
+        return section
+
+    def names_table(self) -> View:
+        """Return the table of section names. Raises BadValue when there is none, or when it lies outside."""
+        if self._names_table is None:
+            self._names_table = self.contents(self.names_section())
+        return self._names_table
+
+    def string(self, table: View, at: int) -> str:
+        """Return the string at a position of a string table, cut at NAME_SIZE; bytes that are no UTF-8 are escaped."""
+        return table.head(at, NAME_SIZE).split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+
+    def name(self, section: ElfSection) -> str:
+        """Return a section's name for reports and errors; "" when the table of names cannot be read."""
+        try:
+            return self.string(self.names_table(), section.name_offset)
+        except (BadValue, Truncated):
+            return ""
+
+    def title(self, section: ElfSection) -> str:
+        """Return ``section 7 (.hip_fatbin)``, as errors call it."""
+        name = self.name(section)
+        return f"section {section.index} ({name})" if name else f"section {section.index}"
+
+
+def is_elf(view: View) -> bool:
+    """Return whether a view starts as an ELF file does."""
+    return view.head(0, 4) == constants.MAGIC

@@ -1,0 +1,166 @@
+"""Byte layouts of ELF files: one table of fields per record, for 32 and 64 bits in either byte order.
+
+:func:`layouts` chooses word size and byte order once; no line that reads a record asks for them again. A field's
+document starts with its name in the ELF gABI (``https://gabi.xinuos.com``, revision of 2025). ``word`` in the tables
+below is a number of the file's word size. In symbols and program headers the order of the fields differs between 32
+and 64 bits, so those are read by :meth:`Layout.position <fatpack.layout.Layout.position>` or by name, never by place.
+"""
+
+from __future__ import annotations
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.table import FORMAT
+from fatpack.layout import Field, Layout
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.layout import ByteOrder
+
+_HEADER = (
+    Field("ident", "bytes[16]", "e_ident: magic 7F 45 4C 46, class (1 = 32, 2 = 64 bits), byte order, version, ABI"),
+    Field(
+        "type",
+        "u16",
+        "e_type: 1 relocatable, 2 executable, 3 shared object, 4 core",
+        lambda value: constants.named_number(constants.FILE_TYPES, value),
+    ),
+    Field(
+        "machine",
+        "u16",
+        "e_machine: the processor the code is for",
+        lambda value: constants.named_number(constants.MACHINES, value),
+    ),
+    Field("version", "u32", "e_version: 1"),
+    Field("entry", "word", "e_entry: address where the program starts, 0 if it does not"),
+    Field("program_offset", "word", "e_phoff: offset of the program headers in bytes, 0 if there are none"),
+    Field("section_offset", "word", "e_shoff: offset of the section table in bytes, 0 if there is none"),
+    Field("flags", "u32", "e_flags: processor-specific flags"),
+    Field("header_size", "u16", "e_ehsize: bytes of this header, 52 or 64"),
+    Field("program_entry_size", "u16", "e_phentsize: bytes of a program header, 32 or 56"),
+    Field("program_count", "u16", "e_phnum: number of program headers; 65535: see info of section 0"),
+    Field("section_entry_size", "u16", "e_shentsize: bytes of a section header, 40 or 64"),
+    Field("section_count", "u16", "e_shnum: number of sections; 0 with a section table: see size of section 0"),
+    Field("names_index", "u16", "e_shstrndx: section with the section names; 65535: see link of section 0"),
+)
+
+_SECTION = (
+    Field("name_offset", "u32", "sh_name: where the name starts in the table of section names, in bytes"),
+    Field("type", "u32", "sh_type: what the section holds", constants.section_type_word),
+    Field("flags", "word", "sh_flags: W write, A loaded, X execute, E not linked, …", constants.section_flag_letters),
+    Field("address", "word", "sh_addr: address in memory; 0 in objects"),
+    Field("offset", "word", "sh_offset: where the contents start in the file, in bytes"),
+    Field("size", "word", "sh_size: bytes of the contents; of nobits sections in memory only"),
+    Field("link", "u32", "sh_link: index of a section this one needs, by type"),
+    Field("info", "u32", "sh_info: a section index or a count, by type"),
+    Field("align", "word", "sh_addralign: alignment in bytes, a power of two; 0 and 1 mean none"),
+    Field("entry_size", "word", "sh_entsize: bytes of one entry of a table, else 0"),
+)
+
+#: Where each field is in a section header as a tuple, for those who go through whole tables of them.
+SH_NAME, SH_TYPE, SH_FLAGS, SH_ADDR, SH_OFFSET, SH_SIZE, SH_LINK, SH_INFO, SH_ADDRALIGN, SH_ENTSIZE = range(10)
+
+_PROGRAM = (
+    Field(
+        "type",
+        "u32",
+        "p_type: what the segment is for",
+        lambda value: constants.named_number(constants.SEGMENT_TYPES, value),
+    ),
+    Field("offset", "word", "p_offset: where the segment starts in the file, in bytes"),
+    Field("address", "word", "p_vaddr: address in memory"),
+    Field("physical_address", "word", "p_paddr: physical address where that matters"),
+    Field("file_size", "word", "p_filesz: bytes in the file"),
+    Field("memory_size", "word", "p_memsz: bytes in memory"),
+    Field("flags", "u32", "p_flags: 1 execute, 2 write, 4 read"),
+    Field("align", "word", "p_align: alignment in bytes, a power of two; 0 and 1 mean none"),
+)
+
+_SYMBOL = (
+    Field("name_offset", "u32", "st_name: where the name starts in the linked string table, in bytes"),
+    Field("value", "word", "st_value: offset in the section (objects) or address (linked files)"),
+    Field("size", "word", "st_size: bytes of the thing, 0 if unknown"),
+    Field("info", "u8", "st_info: type in the low half (3 = section), binding in the high"),
+    Field("other", "u8", "st_other: visibility and processor-specific bits"),
+    Field("section_index", "u16", "st_shndx: section of the symbol; 65535: see the symtab_shndx section"),
+)
+
+_RELOCATION = (
+    Field("offset", "word", "r_offset: place to change, in the section (objects) or an address (linked files)"),
+    Field("info", "word", "r_info: number of the symbol, and type of the relocation"),
+)
+_ADDEND = Field("addend", "signed", "r_addend: what is added to the symbol's value")
+
+_INDEX = (Field("section_index", "u32", "index of a section"),)
+
+#: Order of the fields where 64-bit files have another one than the tables above, which show 32 bits.
+_PROGRAM_64 = ("type", "flags", "offset", "address", "physical_address", "file_size", "memory_size", "align")
+_SYMBOL_64 = ("name_offset", "info", "other", "section_index", "value", "size")
+
+
+class ElfLayouts(Record):
+    """The records of one word size (``bits``) and byte ``order``.
+
+    ``index`` is one word of a group or of a symtab_shndx section. ``symbol_shift`` is how far right the ``info`` of
+    a relocation is shifted to give the symbol's number; ``type_mask`` leaves the relocation's type.
+    """
+
+    bits: int
+    order: ByteOrder
+    header: Layout
+    section: Layout
+    program: Layout
+    symbol: Layout
+    rel: Layout
+    rela: Layout
+    index: Layout
+    symbol_shift: int
+    type_mask: int
+
+    @property
+    def word(self) -> int:
+        """The number of bytes in an address, which is also how the section table is aligned."""
+        return self.bits // 8
+
+    @property
+    def largest(self) -> int:
+        """The largest offset or size that the file's fields can hold."""
+        return (1 << self.bits) - 1
+
+
+_cache: dict[tuple[int, ByteOrder], ElfLayouts] = {}
+
+
+def elf_layouts(bits: int, order: ByteOrder) -> ElfLayouts:
+    """Return the records for a word size (32 or 64) and a byte order (``little`` or ``big``)."""
+    key = bits, order
+    if key not in _cache:
+        _cache[key] = _build(bits, order)
+    return _cache[key]
+
+
+def _build(bits: int, order: ByteOrder) -> ElfLayouts:
+    types = {"word": f"u{bits}", "signed": f"i{bits}"}
+
+    def layout(name: str, fields: tuple[Field, ...], names: tuple[str, ...] = ()) -> Layout:
+        by_name = {field.name: field for field in fields}
+        ordered = [by_name[name] for name in names] or fields
+        sized = [
+            Field(each.name, types[each.type], each.doc, each.show) if each.type in types else each for each in ordered
+        ]
+        return Layout(FORMAT, name, sized, order)
+
+    wide = bits == 64
+    return ElfLayouts(
+        bits=bits,
+        order=order,
+        header=layout("header", _HEADER),
+        section=layout("section", _SECTION),
+        program=layout("program header", _PROGRAM, _PROGRAM_64 if wide else ()),
+        symbol=layout("symbol", _SYMBOL, _SYMBOL_64 if wide else ()),
+        rel=layout("rel", _RELOCATION),
+        rela=layout("rela", (*_RELOCATION, _ADDEND)),
+        index=layout("index", _INDEX),
+        symbol_shift=32 if wide else 8,
+        type_mask=0xFFFFFFFF if wide else 0xFF,
+    )

@@ -1,0 +1,204 @@
+"""Relocations that name symbols by number: checked, searched and renumbered without holding them in memory."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack import limits
+from fatpack.binary.elf import constants
+from fatpack.errors import HostError
+from fatpack.io.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.binary.elf.file import ElfFile
+    from fatpack.binary.elf.objcopy.crel import CrelEntry
+    from fatpack.binary.elf.objcopy.sections import MutableElfSection
+    from fatpack.io.source import View
+    from fatpack.layout import Layout
+
+#: e_machine of the one machine whose 64-bit little-endian files hold the symbol's number in the lower half
+_MIPS = constants.MACHINE_MIPS
+
+
+class SymbolNumberColumn:
+    """The symbol numbers among the 32-bit words of relocations: every ``step``-th word, ``shift`` bits up in it."""
+
+    def __init__(self, elf: ElfFile, layout: Layout) -> None:
+        layouts = elf.layouts
+        self.step = layout.size // 4
+        self.shift = layouts.symbol_shift if layouts.bits == 32 else 0
+        self.start = 1
+        if layouts.bits == 64:
+            is_upper_first = layouts.order == "big" or elf.header.machine == _MIPS
+            self.start = 2 if is_upper_first else 3
+        self.order = layouts.order
+
+    def words(self, block: bytes) -> array[int]:
+        """Return a block of whole relocations as words that can be changed."""
+        from array import array  # it loads all of collections
+
+        words = array("I", block)
+        if self.order != sys.byteorder:
+            words.byteswap()
+        return words
+
+    def column(self, block: bytes) -> Sequence[int]:
+        """Return the words of a block that hold symbol numbers."""
+        words = memoryview(block).cast("I") if self.order == sys.byteorder else self.words(block)
+        return words[self.start :: self.step]
+
+    def largest(self, block: bytes) -> int:
+        """Return the largest symbol number in a block that is not empty."""
+        return max(self.column(block)) >> self.shift
+
+    def numbers(self, block: bytes) -> Sequence[int]:
+        """Return the symbol numbers of a block."""
+        column = self.column(block)
+        return [word >> self.shift for word in column] if self.shift else column
+
+    def renumbered(self, block: bytes, new: Sequence[int]) -> bytes:
+        """Return a block with new symbol numbers; ``new`` is by the old ones."""
+        words = self.words(block)
+        column = words[self.start :: self.step]
+        low = (1 << self.shift) - 1
+        for place, word in enumerate(column):
+            column[place] = new[word >> self.shift] << self.shift | word & low
+        words[self.start :: self.step] = column
+        if self.order != sys.byteorder:
+            words.byteswap()
+        return words.tobytes()
+
+
+class RenumberedElfRelocations(Source):
+    """Relocations of a view with new symbol numbers, made when they are read."""
+
+    def __init__(self, view: View, column: SymbolNumberColumn, new: Sequence[int]) -> None:
+        self.name = ""
+        self.size = self.present = len(view)
+        self._view = view
+        self._column = column
+        self._new = new
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` bytes at ``offset``."""
+        record = self._column.step * 4
+        start = offset - offset % record
+        end = min(-(-(offset + size) // record) * record, self.size)
+        block = self._column.renumbered(self._view.read(start, end - start), self._new)
+        return block[offset - start : offset - start + size]
+
+
+def _layout(elf: ElfFile, part: MutableElfSection) -> Layout:
+    return elf.layouts.rel if part.type == constants.REL else elf.layouts.rela
+
+
+def _blocks(elf: ElfFile, start: int, end: int, layout: Layout) -> Iterator[tuple[int, bytes]]:
+    """Yield a range of relocations in blocks of whole ones, each with its position."""
+    step = limits.CHUNK // layout.size * layout.size
+    for at in range(start, end, step):
+        yield at, elf.view.read(at, min(step, end - at))
+
+
+def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
+    """Return the relocations of a section in CREL encoding."""
+    from fatpack.binary.elf.objcopy import crel
+
+    data = elf.view.read(part.old_offset, part.size)
+    is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != _MIPS
+    try:
+        if is_known and crel.has_addends(data):
+            return crel.decode_crel(data, elf.layouts.bits)
+    except ValueError as error:
+        raise elf.bad(str(error), part.old_offset, f"section {part.old_index}") from error
+    raise HostError(
+        f"the relocations of {part.title} are in CREL encoding without addends, or of MIPS, which llvm-objcopy damages",
+        hint="compile without --crel",
+        chain=elf.view.chain,
+    )
+
+
+def check_all_relocations(elf: ElfFile, parts: Sequence[MutableElfSection], symbol_count: int) -> None:
+    """Raise what :func:`check` raises for any of some sections; those that follow each other are read as one."""
+    run: list[MutableElfSection] = []
+    for part in sorted(parts, key=lambda part: part.old_offset):
+        last = run[-1] if run else part
+        is_alike = part.type == last.type != constants.CREL and part.entry_size == last.entry_size
+        if run and not (is_alike and part.old_offset == last.old_offset + last.size):
+            _check_run(elf, run, symbol_count)
+            run = []
+        run.append(part)
+    if run:
+        _check_run(elf, run, symbol_count)
+
+
+def _check_run(elf: ElfFile, run: Sequence[MutableElfSection], symbol_count: int) -> None:
+    start, end = run[0].old_offset, run[-1].old_offset + run[-1].size
+    layout = _layout(elf, run[0])
+    is_whole = all(part.entry_size == layout.size and not part.size % layout.size for part in run)
+    if len(run) > 1 and is_whole and _largest(elf, start, end, layout) < max(symbol_count, 1):
+        return
+    for part in run:
+        check_relocations(elf, part, symbol_count)
+
+
+def _largest(elf: ElfFile, start: int, end: int, layout: Layout) -> int:
+    """Return the largest symbol number in a range of relocations."""
+    column = SymbolNumberColumn(elf, layout)
+    return max((column.largest(block) for _, block in _blocks(elf, start, end, layout)), default=0)
+
+
+def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) -> None:
+    """Raise FormatError or HostError unless a section holds whole relocations against symbols that exist.
+
+    ``symbol_count`` is 0 for a file without a symbol table.
+    """
+    largest = 0
+    if part.type == constants.CREL:
+        largest = max((entry[1] for entry in read_crel_entries(elf, part)), default=0)
+    else:
+        layout = _layout(elf, part)
+        if part.entry_size != layout.size or part.size % layout.size:
+            raise elf.bad(
+                f"section {part.old_index} does not hold whole relocations",
+                elf.section_field(part.old_index, "size"),
+                "size",
+                f"a multiple of {layout.size}",
+                f"{part.size}, entries of {part.entry_size}",
+            )
+        largest = _largest(elf, part.old_offset, part.old_offset + part.size, layout)
+    if largest and not symbol_count:
+        raise HostError(
+            f"'{part.title}': relocation references symbol with index {largest}, but there is no symbol table",
+            hint="make it again",
+            chain=elf.view.chain,
+        )
+    if largest and largest >= symbol_count:
+        raise HostError(f"invalid symbol index: {largest}", hint="make it again", chain=elf.view.chain)
+
+
+def first_use(elf: ElfFile, part: MutableElfSection, symbols: set[int]) -> tuple[int, int] | None:
+    """Return offset and symbol number of the first relocation that needs one of some symbols; None without one."""
+    if part.type == constants.CREL:
+        return next(
+            ((offset, number) for offset, number, *_ in read_crel_entries(elf, part) if number in symbols), None
+        )
+    layout = _layout(elf, part)
+    column = SymbolNumberColumn(elf, layout)
+    for at, block in _blocks(elf, part.old_offset, part.old_offset + part.size, layout):
+        numbers = column.numbers(block)
+        if symbols.isdisjoint(numbers):
+            continue
+        for place, number in enumerate(numbers):
+            if number in symbols:
+                return layout.read(elf.view, at + place * layout.size)[0], number
+    return None
+
+
+def renumber_relocations(elf: ElfFile, part: MutableElfSection, new: Sequence[int]) -> View:
+    """Return the relocations of a section with new symbol numbers."""
+    content = elf.view.slice(part.old_offset, part.size)
+    return RenumberedElfRelocations(content, SymbolNumberColumn(elf, _layout(elf, part)), new).view()

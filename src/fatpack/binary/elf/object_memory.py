@@ -1,0 +1,147 @@
+"""ELF objects as they would lie in memory: every loaded section at an invented address, and what is undefined too."""
+
+from __future__ import annotations
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.symbol_tables import section_budget
+from fatpack.binary.host_object import ObjectMemory
+from fatpack.binary.memory import Constructor, MemorySection, MemorySymbol
+from fatpack.binary.relocations import CALL, GOT, PAGE_OFFSET, POINTER, RELATIVE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.binary.relocations import Relocation
+    from fatpack.io.source import View
+
+#: e_machine → type of a relocation → what it makes (System V ABI for AMD64, 1.0; ELF for the Arm 64-bit Architecture)
+_WAYS: dict[int, dict[int, str]] = {
+    3: {1: POINTER, 2: RELATIVE, 4: RELATIVE},
+    62: {
+        1: POINTER,
+        2: RELATIVE,
+        4: RELATIVE,
+        9: GOT,
+        10: POINTER,
+        11: POINTER,
+        41: GOT,
+        42: GOT,
+        43: GOT,
+    },
+    183: {257: POINTER, 274: RELATIVE, 277: PAGE_OFFSET, 282: CALL, 283: CALL, 312: GOT},
+}
+_MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
+
+#: Sections are laid out this far apart at least, and undefined symbols behind them all.
+_GAP, _STEP = 64, 16
+
+_EXECUTABLE, _FUNCTION, _LOCAL, _WEAK, _TLS = 4, 2, 0, 2, 0x400
+
+#: what sections of pointers to constructors are called; a number behind a dot is a priority
+_CONSTRUCTORS = (".init_array", ".ctors")
+
+
+class ElfObjectMemory(ObjectMemory):
+    """An ELF object for x86-64 or AArch64. Raises FormatError for damaged tables."""
+
+    def __init__(self, view: View) -> None:
+        elf = ElfFile(view)
+        self._elf = elf
+        self._ways = _WAYS.get(elf.header.machine, {}) if elf.layouts.order == "little" else {}
+        self._by_target: dict[int, list[int]] = {}
+        self._left = section_budget(view)
+        sections, self._addresses = self._laid_out()
+        self._symbol_rows, symbols = self._symbols(max((section.end for section in sections), default=0))
+        machine = _MACHINES.get(elf.header.machine, "")
+        super().__init__(view, machine, elf.layouts.word, sections, symbols, is_windows=False)
+
+    def _laid_out(self) -> tuple[list[MemorySection], dict[int, int]]:
+        """Return the loaded sections, and the addresses by number."""
+        elf, found, addresses, at = self._elf, list[MemorySection](), dict[int, int](), 1 << 16
+        left = section_budget(elf.view)
+        types, infos, flags = elf.columns("type", "info", "flags")
+        for number, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
+            if type in (constants.REL, constants.RELA):
+                self._by_target.setdefault(info, []).append(number)
+            if not flag & constants.ALLOC or flag & _TLS:
+                continue
+            section = elf.section(number)
+            stored = section.stored_size if section.end <= len(elf.view) and section.stored_size <= left else 0
+            left -= stored
+            at += -at % max(min(section.align, 1 << 16), _GAP)
+            data = elf.view.slice(section.offset if stored else 0, stored)
+            found.append(MemorySection(number, elf.name(section), at, section.size, data, bool(flag & _EXECUTABLE)))
+            addresses[number] = at
+            at += max(section.size if type != constants.NOBITS else min(section.size, 1 << 40), 1) + _GAP
+        return found, addresses
+
+    def _symbols(self, above: int) -> tuple[list[int | None], list[MemorySymbol]]:
+        """Return the address of each symbol by number (None: of no section), and those that have names."""
+        elf = self._elf
+        (types,) = elf.columns("type")
+        table = next((elf.section(number) for number, type in enumerate(types) if type == constants.SYMTAB), None)
+        if table is None or not 0 < table.link < elf.section_count:
+            return [], []
+        layout, data = elf.layouts.symbol, elf.contents(table)
+        name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
+        strings = elf.contents(elf.section(table.link)).tobytes()
+        addresses: list[int | None] = []
+        symbols: list[MemorySymbol] = []
+        above += -above % (1 << 20) + (1 << 20)
+        rows = layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size))
+        budget = 4 * len(strings) + (1 << 20)  # only hostile names share their bytes so often
+        for number, row in enumerate(rows):
+            place, kind = row[index], row[info] & 15
+            if place == 0:
+                address: int | None = above + number * _STEP
+            else:
+                start = self._addresses.get(place)
+                address = None if start is None else start + row[value]
+            addresses.append(address)
+            if address is None or not number or kind == constants.SECTION_SYMBOL:
+                continue
+            end = strings.find(b"\0", row[name], row[name] + 8192)
+            if row[name] and end > row[name] and budget > 0:
+                budget -= end - row[name]
+                text = strings[row[name] : end].decode("utf-8", "backslashreplace")
+                is_local, is_weak = row[info] >> 4 == _LOCAL, row[info] >> 4 == _WEAK
+                symbols.append(MemorySymbol(text, address, row[size], kind == _FUNCTION, place != 0, is_local, is_weak))
+        return addresses, symbols
+
+    def _rows(self, section: MemorySection) -> Iterator[Relocation]:
+        for number in self._by_target.get(section.number, ()):
+            yield from self._table(number, section)
+
+    def _table(self, number: int, target: MemorySection) -> Iterator[Relocation]:
+        elf, ways, addresses = self._elf, self._ways, self._symbol_rows
+        layouts, table = elf.layouts, elf.section(number)
+        layout = layouts.rela if table.type == constants.RELA else layouts.rel
+        if table.end > len(elf.view) or table.size > self._left:
+            return
+        self._left -= table.size
+        data = elf.view.slice(table.offset, table.size - table.size % layout.size)
+        shift, mask, count = layouts.symbol_shift, layouts.type_mask, len(addresses)
+        for row in layout.struct.iter_unpack(data.tobytes()):
+            way, symbol = ways.get(row[1] & mask), row[1] >> shift
+            if symbol >= count or row[0] >= target.size:
+                continue
+            address = addresses[symbol]
+            if address is None or not row[1] & mask:  # a relocation of type 0 does nothing
+                continue
+            self.referred.add(address)
+            if way is not None:
+                yield row[0], way, address, row[2] if len(row) > 2 else None
+
+    def constructors(self) -> list[Constructor]:
+        """Return the functions that run before main, in the order of the sections that name them."""
+        found = []
+        for section in self.sections:
+            name = next((name for name in _CONSTRUCTORS if section.name.startswith(name)), None)
+            if name is not None:
+                number = section.name.removeprefix(name).removeprefix(".")
+                priority = int(number) if number.isdecimal() and len(number) < 7 else None
+                for place, value in sorted(self.pointers(section).items()):
+                    found.append(Constructor(place, section.name, priority, value))
+        return found

@@ -1,0 +1,364 @@
+"""Pointers in ELF files: through the relocations of objects, and the addresses of programs.
+
+A linker writes an address in place where it is final. In a library or a position-independent program it is a RELATIVE
+relocation that holds it: ld.lld then leaves zeros in place, GNU ld writes the address there too, and with ``.relr.dyn``
+the address is in place only. So what is in place is believed unless it is zero. A pointer to a symbol that other files
+may replace is a relocation against that symbol. (gABI, "Relocation"; the processors' own documents for the types.)
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.pointers import (
+    INSIDE,
+    NULL_POINTER,
+    OUTSIDE,
+    UNDEFINED,
+    UNKNOWN_POINTER,
+    LoadedRanges,
+    Pointer,
+    PointerSearch,
+    max_pointers,
+    too_many_pointers,
+    words_at,
+    words_between,
+)
+from fatpack.errors import FormatError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.binary import CodeSection
+    from fatpack.binary.elf.file import ElfSection
+    from fatpack.io.source import View
+
+#: Relocations are read this many bytes at a time, a multiple of every record's size.
+_BLOCK = 24 * 16 * 2048
+_SMALL = 24 * 16 * 64
+
+#: e_type of what the loader may put anywhere
+_DYN = 3
+
+_UNDEFINED = 0
+
+#: Types of tables whose relocations add to the word in place, and of such that are not read here.
+_IN_PLACE = (constants.REL, constants.RELR)
+_UNREAD = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
+
+#: SHF_EXECINSTR
+_CODE = 0x4
+
+
+class _PointerRelocation(Record):
+    """A relocation of a pointer: its type, the number of its symbol, and the addend (None: it is in place)."""
+
+    type: int
+    symbol: int
+    addend: int | None
+    symbols: int
+
+
+class ElfPointers:
+    """Reads pointers of an ELF file. Raises FormatError for a damaged header.
+
+    Of a file whose section table is gone or damaged the program headers tell what is where.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        try:
+            self._elf = ElfFile(view)
+        except FormatError:
+            self._elf = ElfFile(view, sections=False)
+        self.word = self._elf.layouts.word
+        self.order = self._elf.layouts.order
+        relative, narrow, wide = constants.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
+        self._relative, self._absolute = relative, wide if self.word == 8 else narrow
+        self._loaded: LoadedRanges | None = None
+        self.is_linked = self._elf.is_linked
+
+    def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        section = self._elf.section(table.number)
+        stored = [self._word(table.data.read(offset, self.word)) for offset in offsets]
+        if not self._elf.is_linked:
+            found = self._relocations(table.number, set(offsets))
+            return [
+                self._in_object(found[offset], value)
+                if offset in found
+                else (UNKNOWN_POINTER if value else NULL_POINTER)
+                for offset, value in zip(offsets, stored, strict=True)
+            ]
+        return self._held([section.address + offset for offset in offsets], stored)
+
+    def held(self, places: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some addresses of a program lead to."""
+        found = [self.at(place) for place in places]
+        stored = [
+            self._word(self.view.read(place.position, self.word)) if place.room >= self.word else 0 for place in found
+        ]
+        return self._held(places, stored)
+
+    def _held(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
+        empty = {place for place, value in zip(places, stored, strict=True) if not value}
+        found = self._relocations(None, empty) if empty else {}
+        # Packed relocations are not read: what they leave empty in the file may lead anywhere.
+        nothing = UNKNOWN_POINTER if empty and not self._kinds().isdisjoint(_UNREAD) else NULL_POINTER
+        return [
+            self._in_program(found[place], value) if place in found else self.at(value) if value else nothing
+            for place, value in zip(places, stored, strict=True)
+        ]
+
+    def address(self, section: int) -> int:
+        """Return the address of a section."""
+        return self._elf.section(section).address
+
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
+        """Return address → value of the pointers in a program's data whose value lies between two, both included.
+
+        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
+        In a program whose addresses the loader chooses, and whose relocations all state what they lead to, no other
+        word is a pointer: its data is not read.
+        """
+        data = (
+            (section.address, self.view.slice(section.offset, section.size))
+            for section in self._elf.sections()
+            if section.flags & constants.ALLOC
+            and not section.flags & _CODE
+            and section.stored_size
+            and section.end <= len(self.view)
+            and (everywhere or not low <= section.address <= high)
+        )
+        found = PointerSearch({}, is_exact=True)
+        if self._elf.header.type != _DYN or not self._has_relocations():
+            found = words_between(data, self.word, self.order, low, high)
+        elif self._has_pointers_in_place():
+            found = words_at(self, self._in_place(), low, high)
+        left = max_pointers()
+        for section in self._relocation_sections(None):
+            if section.type != constants.RELA:
+                continue
+            for place, addend in self._stated(section, low, high):
+                if not left:
+                    return too_many_pointers(found.values)
+                found.values[place] = addend
+                left -= 1
+        return found
+
+    def _kinds(self) -> set[int]:
+        """Return the types of sections that are loaded."""
+        types, flags = self._elf.columns("type", "flags")
+        return {type for type, flag in zip(types, flags, strict=True) if flag & constants.ALLOC}
+
+    def _has_relocations(self) -> bool:
+        """Return whether the tables of relocations that are read here are all that the program has."""
+        return (
+            self._relative >= 0
+            and self._kinds().isdisjoint(_UNREAD)
+            and bool(self._kinds() & {constants.RELA, *_IN_PLACE})
+        )
+
+    def _has_pointers_in_place(self) -> bool:
+        """Return whether relocations lead to where the words that they change say, as REL and RELR do."""
+        return bool(self._kinds() & {*_IN_PLACE})
+
+    def _in_place(self) -> Iterator[int]:
+        """Yield the addresses of the words that are relocated in place: those of REL, and of RELR.
+
+        RELR: an even word is an address, and each bit of an odd one stands for a word behind it (gABI, "Relative
+        Relocation Table").
+        """
+        for section in self._relocation_sections(None):
+            if section.type == constants.REL:
+                for words in self._blocks(section):
+                    yield from words[::2]
+        for section in self._elf.sections():
+            if section.type != constants.RELR or not section.flags & constants.ALLOC or section.end > len(self.view):
+                continue
+            following = 0
+            for words in self._blocks(section):
+                for entry in words:
+                    if not entry & 1:
+                        yield entry
+                        following = entry + self.word
+                        continue
+                    yield from _bits(entry >> 1, following, self.word)
+                    following += (8 * self.word - 1) * self.word
+
+    def _stated(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yield place and addend of the relative relocations that lead between two addresses, both included."""
+        layouts = self._elf.layouts
+        for words in self._blocks(section):
+            addends = words[2::3]
+            if min(addends) > high or max(addends) < low:
+                continue
+            places, infos, mask = words[::3], words[1::3], layouts.type_mask
+            for number, addend in enumerate(addends):
+                if low <= addend <= high and infos[number] & mask == self._relative:
+                    yield places[number], addend
+
+    def _blocks(self, section: ElfSection) -> Iterator[array[int] | memoryview]:
+        """Yield the words of a table of relocations, in blocks of whole ones."""
+        layouts = self._elf.layouts
+        by_type = {constants.RELA: layouts.rela.size, constants.RELR: self.word}
+        size = by_type.get(section.type, layouts.rel.size)
+        view = self.view.slice(section.offset, section.size)
+        kind = "Q" if layouts.word == 8 else "I"
+        if len(view) <= _SMALL and layouts.order == sys.byteorder:
+            # Slower, but importing array takes longer than reading the table of an object.
+            block = view.head(0, len(view) - len(view) % size)
+            if block:
+                words_at_hand = memoryview(block)
+                yield words_at_hand.cast("Q") if layouts.word == 8 else words_at_hand.cast("I")
+            return
+        from array import array
+
+        for at in range(0, len(view) - len(view) % size, _BLOCK):
+            block = view.head(at, _BLOCK)
+            words = array(kind, block[: len(block) - len(block) % size])
+            if layouts.order != sys.byteorder:
+                words.byteswap()
+            yield words
+
+    def _word(self, data: bytes) -> int:
+        return int.from_bytes(data, self.order)
+
+    def at(self, address: int) -> Pointer:
+        """Return what an address of a program leads to."""
+        return self._ranges().at(address) if address else NULL_POINTER
+
+    def address_of(self, position: int) -> int:
+        """Return the address at which a program has the byte at a position of the view, 0 if it is not loaded."""
+        rows = self._ranges().rows
+        return next((start + position - at for start, size, at, _ in rows if at <= position < at + size), 0)
+
+    def _ranges(self) -> LoadedRanges:
+        if self._loaded is None:
+            elf = self._elf
+            if not elf.section_count:
+                self._loaded = LoadedRanges(self._segment_rows(), len(self.view))
+                return self._loaded
+            columns = elf.columns("address", "size", "offset", "type", "flags")
+            rows = [
+                (address, size, offset, index)
+                for index, (address, size, offset, type, flags) in enumerate(zip(*columns, strict=True))
+                if flags & constants.ALLOC and type not in (constants.NOBITS, constants.NULL)
+            ]
+            self._loaded = LoadedRanges(rows, len(self.view))
+        return self._loaded
+
+    def _segment_rows(self) -> list[tuple[int, int, int, int]]:
+        from fatpack.binary.elf import segments
+
+        try:
+            found = segments.loaded_segments(self._elf)
+        except FormatError:
+            return []  # the host has reported it
+        return [(each.address, each.size, each.offset, each.number) for each in found]
+
+    def _in_program(self, relocation: _PointerRelocation, stored: int) -> Pointer:
+        addend = stored if relocation.addend is None else relocation.addend
+        if relocation.type == self._relative:
+            return self.at(addend & self._elf.layouts.largest)
+        if relocation.type != self._absolute:
+            return UNKNOWN_POINTER
+        symbol = self._symbol(relocation)
+        if symbol is None:
+            return UNKNOWN_POINTER
+        name, section, value = symbol
+        if section == _UNDEFINED:
+            return Pointer(UNDEFINED, symbol=name)
+        return self.at(value + addend & self._elf.layouts.largest)
+
+    def _in_object(self, relocation: _PointerRelocation, stored: int) -> Pointer:
+        symbol = self._symbol(relocation) if relocation.type == self._absolute else None
+        if symbol is None:
+            return UNKNOWN_POINTER
+        name, index, value = symbol
+        if index == _UNDEFINED:
+            return Pointer(UNDEFINED, symbol=name)
+        if index >= self._elf.section_count:
+            return UNKNOWN_POINTER
+        section = self._elf.section(index)
+        at = value + (stored if relocation.addend is None else relocation.addend) & self._elf.layouts.largest
+        if at >= section.stored_size or section.end > len(self.view):
+            return Pointer(OUTSIDE, at, section=index)
+        return Pointer(INSIDE, at, section.offset + at, section.size - at, index)
+
+    def _symbol(self, relocation: _PointerRelocation) -> tuple[str, int, int] | None:
+        """Return name, section and value of a symbol; None if that is not known."""
+        elf, layout = self._elf, self._elf.layouts.symbol
+        if not 0 < relocation.symbols < elf.section_count:
+            return None
+        try:
+            table = elf.section(relocation.symbols)
+            row = layout.named(elf.contents(table), relocation.symbol * layout.size)
+            index = row["section_index"]
+            if index == constants.ESCAPED:
+                return None
+            name = ""
+            if index == _UNDEFINED and 0 < table.link < elf.section_count:
+                name = elf.string(elf.contents(elf.section(table.link)), row["name_offset"])
+            return name, index, row["value"]
+        except FormatError:
+            return None
+
+    def _relocations(self, target: int | None, places: Collection[int]) -> dict[int, _PointerRelocation]:
+        """Return place → relocation for some places: offsets in the ``target`` section, or addresses of a program."""
+        found: dict[int, _PointerRelocation] = {}
+        low, high = min(places, default=0), max(places, default=-1)
+        for section in self._relocation_sections(target):
+            for place, type, symbol, addend in self._rows(section, low, high):
+                if place in places:
+                    found[place] = _PointerRelocation(type, symbol, addend, section.link)
+        return found
+
+    def _relocation_sections(self, target: int | None) -> Iterator[ElfSection]:
+        if not self._elf.section_count:
+            from fatpack.binary.elf import segments
+
+            yield from segments.relocation_tables(self._elf)
+            return
+        # Only hostile files have more of them than bytes: thousands of sections over the same ones.
+        left = len(self.view)
+        types, infos, flags = self._elf.columns("type", "info", "flags")
+        for index, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
+            if type in (constants.REL, constants.RELA):
+                is_wanted = info == target if target is not None else flag & constants.ALLOC
+                section = self._elf.section(index)
+                if is_wanted and section.end <= len(self.view) and section.size <= left:
+                    left -= section.size
+                    yield section
+
+    def _rows(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int, int, int | None]]:
+        """Yield place, type, symbol and addend of the relocations whose places lie between two.
+
+        Programs have millions of relocations and a handful that matter: blocks without any are passed by with two
+        comparisons in C.
+        """
+        layouts = self._elf.layouts
+        count = 3 if section.type == constants.RELA else 2
+        for words in self._blocks(section):
+            places = words[::count]
+            if max(places) < low or min(places) > high:
+                continue
+            for number, place in enumerate(places):
+                if low <= place <= high:
+                    info = words[number * count + 1]
+                    addend = words[number * count + 2] if count == 3 else None
+                    yield place, info & layouts.type_mask, info >> layouts.symbol_shift, addend
+
+
+def _bits(bits: int, place: int, word: int) -> Iterator[int]:
+    """Yield the address of the word that each bit stands for, the lowest for the one at an address."""
+    while bits:
+        if bits & 1:
+            yield place
+        bits >>= 1
+        place += word

@@ -1,0 +1,122 @@
+"""Segments of ELF programs: what is loaded where, for files whose section table is gone or damaged.
+
+A program runs without its sections, and some tools take the table away (``llvm-objcopy --strip-sections``, packers).
+What is left are program headers; relocations are found through the dynamic table then. (gABI, "Program Loading".)
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.file import ElfSection
+from fatpack.errors import FormatError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.binary.elf.file import ElfFile
+
+_WRITABLE = 2
+
+#: DT_RELA, DT_RELASZ and DT_REL, DT_RELSZ: type of a section of such relocations → tags of its address and size
+_TABLES = {constants.RELA: (7, 8), constants.REL: (17, 18)}
+
+#: DT_NEEDED, DT_STRTAB, DT_STRSZ and DT_SONAME
+_NEEDED, _STRINGS, _STRINGS_SIZE, _SONAME = 1, 5, 10, 14
+
+#: LIMIT: libraries whose names are read, and bytes of a name.
+_MOST_NEEDED, _LONGEST_NAME = 1000, 256
+
+#: LIMIT: bytes of a dynamic table that are read. Real ones have some dozen entries of 16 bytes.
+_DYNAMIC_SIZE = 1 << 16
+
+
+class LoadedSegment(Record):
+    """A loaded part of a file: its ``number`` among the program headers, and the bytes that the file has of it."""
+
+    number: int
+    address: int
+    offset: int
+    size: int
+    is_writable: bool
+
+
+def loaded_segments(elf: ElfFile) -> list[LoadedSegment]:
+    """Return the loaded segments that have bytes in the file. Raises FormatError for damaged program headers."""
+    return _segments(elf, constants.LOAD)
+
+
+def _segments(elf: ElfFile, wanted: int) -> list[LoadedSegment]:
+    names = ("type", "address", "offset", "file_size", "flags")
+    places = [elf.layouts.program.position(name) for name in names]
+    found = []
+    for number, row in enumerate(elf.programs()):
+        type, address, offset, size, flags = (row[place] for place in places)
+        size = min(size, len(elf.view) - offset)
+        if type == wanted and size > 0:
+            found.append(LoadedSegment(number, address, offset, size, bool(flags & _WRITABLE)))
+    return found
+
+
+def needed_libraries(elf: ElfFile) -> tuple[str, ...]:
+    """Return the names of the libraries that a program loads when it starts (DT_NEEDED), in order; none if damaged."""
+    return _names(elf, _NEEDED)
+
+
+def shared_object_name(elf: ElfFile) -> str:
+    """Return the name by which programs ask for a library (DT_SONAME), "" for none."""
+    return next(iter(_names(elf, _SONAME)), "")
+
+
+def _names(elf: ElfFile, wanted_tag: int) -> tuple[str, ...]:
+    try:
+        segments, entries = loaded_segments(elf), _dynamic(elf)
+    except FormatError:
+        return ()
+    tags = dict(reversed(entries))
+    address, size = tags.get(_STRINGS, 0), tags.get(_STRINGS_SIZE, 0)
+    names = []
+    for segment in segments:
+        inside = address - segment.address
+        if 0 <= inside < segment.size and size:
+            stored = min(size, segment.size - inside)
+            wanted = [value for tag, value in entries if tag == wanted_tag and value < stored]
+            for value in wanted[:_MOST_NEEDED]:
+                name = elf.view.head(segment.offset + inside + value, min(_LONGEST_NAME, stored - value))
+                names.append(name.partition(b"\0")[0].decode("utf-8", "replace"))
+            break
+    return tuple(names)
+
+
+def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
+    """Return the entries of the dynamic table, up to its end: tag and value. Raises FormatError as :func:`loaded`."""
+    word = "Q" if elf.layouts.word == 8 else "I"
+    row = struct.Struct(("<" if elf.layouts.order == "little" else ">") + 2 * word)
+    entries: list[tuple[int, int]] = []
+    for table in _segments(elf, constants.DYNAMIC)[:1]:
+        block = elf.view.head(table.offset, min(table.size, _DYNAMIC_SIZE))
+        for tag, value in row.iter_unpack(block[: len(block) - len(block) % row.size]):
+            if not tag:
+                break
+            entries.append((tag, value))
+    return entries
+
+
+def relocation_tables(elf: ElfFile) -> list[ElfSection]:
+    """Return the tables of relocations that the dynamic table names, as sections without a number; none if damaged."""
+    try:
+        segments, tags = loaded_segments(elf), dict(reversed(_dynamic(elf)))
+    except FormatError:
+        return []
+    found = []
+    for type, (address_tag, size_tag) in _TABLES.items():
+        address, size = tags.get(address_tag, 0), tags.get(size_tag, 0)
+        for segment in segments:
+            inside = address - segment.address
+            if size and 0 <= inside < segment.size:
+                stored = min(size, segment.size - inside)
+                place = segment.offset + inside
+                found.append(ElfSection(0, 0, type, constants.ALLOC, address, place, stored, 0, 0, 0, 0))
+                break
+    return found

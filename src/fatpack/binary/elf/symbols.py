@@ -1,0 +1,167 @@
+"""The symbol table of an ELF image: System V gABI, chapter 4, "Symbol Table"."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.binary.elf import table
+from fatpack.binary.elf.quick_header import read_quick_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.binary.elf.quick_header import QuickHeader
+    from fatpack.io.source import View
+
+#: for ``bytes.translate``: 1 for all but 0
+_NOT_ZERO = bytes((0, *[1] * 255))
+
+#: A smaller table, in bytes, is walked: taking it apart by columns costs more than it saves.
+_FEW = 64 * 24
+
+
+class ElfSymbolTable:
+    """The symbol table of an ELF image, checked before anything is read.
+
+    ``kinds`` are the section types to look for, the preferred one first; only one table is read, as the gABI allows
+    one of each type. ``is_present`` is false when the image has none.
+    """
+
+    def __init__(self, view: View, kinds: tuple[int, ...]) -> None:
+        """Find the table and load its names. Raises FormatError when headers, table or names are damaged."""
+        self.view = view
+        self.is_present = False
+        self._names: table.NameTable | None = None
+        elf = read_quick_header(view, view.head(0, 64))
+        if elf is None:
+            raise table.table_error(view, "header", "is no ELF header, or cut short", 0)
+        self._shape = elf.shape
+        count = elf.section_count()
+        headers, index = self._find(elf, count, kinds)
+        if index < 0:
+            return
+        _, self._at, self._size, link, entsize = self._row(elf, headers, index)
+        size = self._shape.symbol.size
+        if self._size % size:
+            problem = f"its {self._size} bytes are no whole number of entries"
+            raise table.table_error(view, "symbol table", problem, self._at)
+        table.check_table(view, "symbol table", self._at, self._size // size, size, entsize or size)
+        if link >= count:
+            raise table.table_error(view, "symbol table", f"names section {link} of {count}", self._at)
+        _, at, size, _, _ = self._row(elf, headers, link)
+        self._names = table.NameTable(view, "symbol name", at, size)
+        self.is_present = True
+
+    def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (name, st_info, st_other, st_shndx) of each symbol; the name for :meth:`name`."""
+        symbol = self._shape.symbol
+        if not self.is_present:
+            return iter(())
+        if self._size <= table.BLOCK:  # the usual case, without a generator in between
+            return symbol.iter_unpack(self.view.read(self._at, self._size))
+        return table.read_table_rows(self.view, self._at, self._size // symbol.size, symbol)
+
+    def defined(self, infos: bytes, others: bytes = b"") -> tuple[list[int], bytes]:
+        """Return the names, for :meth:`names`, and the st_info of the symbols that are defined in this image.
+
+        ``infos`` and ``others`` are tables of 256 bytes: 1 for each st_info, and each st_other, that is wanted. A
+        library has a hundred thousand symbols, so nothing here is done for one at a time.
+        """
+        symbol = self._shape.symbol
+        if not self.is_present:
+            return [], b""
+        if not _FEW <= self._size <= table.BLOCK or sys.byteorder != self._shape.order:
+            rows = [
+                (name, info)
+                for name, info, other, section in self
+                if infos[info] and section and (not others or others[other])
+            ]
+            return [name for name, _ in rows], bytes([info for _, info in rows])
+        from itertools import compress
+
+        stored, wanted = self._chosen(infos, others)
+        size, at = symbol.size, self._shape.info_at
+        starts = memoryview(stored).cast("I")[:: size // 4].tolist()
+        return list(compress(starts, wanted)), bytes(compress(stored[at::size], wanted))
+
+    def sizes(self, infos: bytes, others: bytes) -> list[tuple[int, int]]:
+        """Return the name, for :meth:`names`, and st_size of the symbols that :meth:`defined` returns."""
+        place = self._shape.place
+        if not self.is_present:
+            return []
+        if not _FEW <= self._size <= table.BLOCK or sys.byteorder != self._shape.order:
+            found = [
+                (index, name)
+                for index, (name, info, other, section) in enumerate(self)
+                if infos[info] and section and others[other]
+            ]
+            places = self.places([index for index, _ in found])
+            return [(name, size) for (_, name), (_, size) in zip(found, places, strict=True)]
+        from itertools import compress
+
+        stored, wanted = self._chosen(infos, others)
+        step = self._shape.symbol.size
+        starts = compress(range(0, len(stored), step), wanted)
+        names = memoryview(stored).cast("I")
+        return [(names[at >> 2], place.unpack_from(stored, at)[1]) for at in starts]
+
+    def _chosen(self, infos: bytes, others: bytes) -> tuple[bytes, bytes]:
+        """Return the table, and a byte for each symbol: 1 if it is wanted and defined. For tables of one block."""
+        stored, size, at = self.view.read(self._at, self._size), self._shape.symbol.size, self._shape.info_at
+        chosen = int.from_bytes(stored[at::size].translate(infos), "little")
+        if others:
+            chosen &= int.from_bytes(stored[at + 1 :: size].translate(others), "little")
+        # The number of a section that is not 0 has one of its two bytes.
+        low, high = (stored[at + byte :: size].translate(_NOT_ZERO) for byte in (2, 3))
+        chosen &= int.from_bytes(low, "little") | int.from_bytes(high, "little")
+        return stored, chosen.to_bytes(len(low), "little")
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Return st_value and st_size of a symbol by its number in the table."""
+        size = self._shape.symbol.size
+        value, extent = self._shape.place.unpack(self.view.read(self._at + index * size, size))
+        return value, extent
+
+    def places(self, indexes: Iterable[int]) -> list[tuple[int, int]]:
+        """Return st_value and st_size of several symbols by their numbers in the table."""
+        if not self.is_present or self._size > table.BLOCK:
+            return [self.place(index) for index in indexes]
+        stored, size, place = self.view.read(self._at, self._size), self._shape.symbol.size, self._shape.place
+        return [place.unpack_from(stored, index * size) for index in indexes]
+
+    def name(self, at: int) -> bytes:
+        """Return the name at an offset of the string table. Raises BadValue, LimitExceeded."""
+        return self.names((at,))[0]
+
+    def names(self, places: Iterable[int]) -> list[bytes]:
+        """Return the names at offsets of the string table. Raises BadValue, LimitExceeded."""
+        return self._names.take(places, self._at) if self._names else []
+
+    def _find(self, elf: QuickHeader, count: int, kinds: tuple[int, ...]) -> tuple[bytes, int]:
+        """Return the section table if it is a small one, and the number of the first section of a kind, -1 for none.
+
+        Raises FormatError when the table is damaged.
+        """
+        row = elf.shape.section
+        if count * row.size > table.BLOCK:
+            types = [kind for kind, *_ in elf.sections(row)]
+            return b"", _first(types, kinds)
+        if not count:
+            return b"", -1
+        table.check_table(self.view, "section table", elf.shoff, count, row.size, elf.shentsize)
+        headers = self.view.read(elf.shoff, count * row.size)
+        if sys.byteorder != elf.shape.order:
+            return headers, _first([kind for kind, *_ in row.iter_unpack(headers)], kinds)
+        return headers, _first(memoryview(headers).cast("I")[1 :: row.size // 4].tolist(), kinds)
+
+    def _row(self, elf: QuickHeader, headers: bytes, index: int) -> tuple[int, ...]:
+        row = elf.shape.section
+        if headers:
+            return row.unpack_from(headers, index * row.size)
+        return row.unpack(self.view.read(elf.shoff + index * row.size, row.size))
+
+
+def _first(types: list[int], kinds: tuple[int, ...]) -> int:
+    """Return where the first kind that is there occurs first, -1 if none is."""
+    return next((types.index(kind) for kind in kinds if kind in types), -1)

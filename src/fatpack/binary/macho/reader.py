@@ -1,0 +1,197 @@
+"""Reading Mach-O files: header, load commands and the sections of their segments, as far as the bytes go.
+
+A damaged file still gives what is intact: a wrong count of sections ends the segment that has it, a wrong size of a
+load command all commands behind it, since nothing else says where those start.
+"""
+
+from __future__ import annotations
+
+from fatpack.binary.macho.layout import FORMAT, LAYOUTS_BY_MAGIC, TYPE_MASK, ZEROFILL, command_name
+from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+
+#: LIMIT: bytes of load commands that are read. Programs with thousands of libraries have less than 1 MB.
+_COMMANDS = 16 << 20
+
+
+class LoadCommand(Record):
+    """A load command: its ``number`` from 0 on, where it starts in the file, what it says, and its size."""
+
+    number: int
+    at: int
+    kind: int
+    size: int
+
+
+class MachOSection(Record):
+    """A section header by name; ``number`` counts from 1, as symbols do. ``at`` is where the header is.
+
+    ``has_bytes`` says whether the section has its content in the file.
+    """
+
+    number: int
+    at: int
+    name: bytes
+    segment: bytes
+    size: int
+    offset: int
+    relocation_offset: int
+    relocation_count: int
+    has_bytes: bool
+
+    @property
+    def title(self) -> str:
+        """The name as LLVM's tools take it: segment and section, with a comma between."""
+        return b",".join((self.segment, self.name)).decode("utf-8", "backslashreplace")
+
+    @property
+    def end(self) -> int:
+        """Where the content ends in the file."""
+        return self.offset + self.size
+
+
+class MachOFile:
+    """The header of a Mach-O file, and access to its load commands. Raises FormatError if it has none."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        magic = view.head(0, 4)
+        if magic not in LAYOUTS_BY_MAGIC:
+            raise BadMagic("not a Mach-O file", format=FORMAT, offset=view.offset(0), chain=view.chain)
+        self.shape = LAYOUTS_BY_MAGIC[magic]
+        header = self.shape.header.named(view, 0)
+        self.machine: int = header["machine"]
+        self.variant: int = header["variant"]
+        self.command_count: int = header["command_count"]
+        self.commands_at = self.shape.header.size
+        self.commands_end: int = self.commands_at + header["commands_size"]
+        self._table: bytes | None = None
+
+    def table(self) -> bytes:
+        """Return the load commands as far as they are there. Raises LimitExceeded for more than any program has."""
+        if self._table is None:
+            size = min(self.commands_end, len(self.view)) - self.commands_at
+            if size > _COMMANDS:
+                at = self.view.offset(self.commands_at)
+                text = f"more than {_COMMANDS} bytes of load commands"
+                raise LimitExceeded(text, format=FORMAT, offset=at, field="sizeofcmds", chain=self.view.chain)
+            self._table = self.view.read(self.commands_at, size) if size > 0 else b""
+        return self._table
+
+    def commands(self) -> Iterator[LoadCommand]:
+        """Yield the load commands in order. Raises FormatError where their chain breaks."""
+        table, layout = self.table(), self.shape.command
+        at, size = 0, layout.size
+        for number in range(self.command_count):
+            if at + size > len(table):
+                raise self._no_room(number, at, len(table))
+            kind, length = layout.struct.unpack_from(table, at)
+            if length < size or at + length > self.commands_end - self.commands_at:
+                raise BadValue(
+                    "the load command does not fit in the others",
+                    format=FORMAT,
+                    offset=self.view.offset(self.commands_at + at + 4),
+                    field=f"load command {number}: cmdsize",
+                    expected=f"{size} to {self.commands_end - self.commands_at - at}",
+                    found=str(length),
+                    chain=self.view.chain,
+                )
+            if at + length > len(table):
+                raise self._cut(f"load command {number}", at, length)
+            yield LoadCommand(number, self.commands_at + at, kind, length)
+            at += length
+
+    def record(self, command: LoadCommand, at: int, size: int) -> bytes:
+        """Return bytes of a load command, ``at`` counted from its start; fewer where it ends before."""
+        start = command.at - self.commands_at
+        return self.table()[start + at : start + min(at + size, command.size)]
+
+    def sections(self) -> Iterator[MachOSection | FormatError]:
+        """Yield the sections of all segments in order, and what is wrong with the tables, where it is met."""
+        number = 1
+        try:
+            for command in self.commands():
+                if command.kind != self.shape.segment_command:
+                    continue
+                found = self._sections(command, number)
+                for item in found:
+                    number += not isinstance(item, FormatError)
+                    yield item
+        except FormatError as error:
+            yield error
+
+    def _sections(self, command: LoadCommand, number: int) -> Iterator[MachOSection | FormatError]:
+        segment, layout = self.shape.segment, self.shape.section
+        head = self.record(command, 0, segment.size)
+        if len(head) < segment.size:
+            yield self._short(command, f"{command_name(command.kind)} has {segment.size} bytes or more")
+            return
+        values = segment.struct.unpack(head)
+        count, stored = values[segment.position("section_count")], values[segment.position("size_in_file")]
+        room = (command.size - segment.size) // layout.size
+        body = self.record(command, segment.size, min(count, room) * layout.size)
+        for place, row in enumerate(layout.struct.iter_unpack(body)):
+            name, of, _, size, offset, _, relocations, relocation_count, flags = row[:9]
+            has_bytes = flags & TYPE_MASK not in ZEROFILL and stored > 0
+            at = command.at + segment.size + place * layout.size
+            yield MachOSection(
+                number + place,
+                at,
+                name.partition(b"\0")[0],
+                of.partition(b"\0")[0],
+                size,
+                offset,
+                relocations,
+                relocation_count,
+                has_bytes,
+            )
+        if count > room:
+            yield BadValue(
+                "more sections than the load command has room for",
+                format=FORMAT,
+                offset=self.view.offset(command.at + segment.field_offset("section_count")),
+                field=f"load command {command.number}: nsects",
+                expected=f"at most {room}",
+                found=str(count),
+                chain=self.view.chain,
+            )
+
+    def _short(self, command: LoadCommand, problem: str) -> FormatError:
+        return BadValue(
+            problem,
+            format=FORMAT,
+            offset=self.view.offset(command.at + 4),
+            field=f"load command {command.number}: cmdsize",
+            found=str(command.size),
+            chain=self.view.chain,
+        )
+
+    def _no_room(self, number: int, at: int, size: int) -> FormatError:
+        if self.commands_at + size < self.commands_end:
+            return self._cut(f"load command {number}", at, self.shape.command.size)
+        return BadValue(
+            "more load commands than there are bytes for",
+            format=FORMAT,
+            offset=self.view.offset(self.shape.header.field_offset("command_count")),
+            field="ncmds",
+            expected=f"{number} in {size} bytes",
+            found=str(self.command_count),
+            chain=self.view.chain,
+        )
+
+    def _cut(self, field: str, at: int, needed: int) -> FormatError:
+        place = self.commands_at + at
+        return Truncated(
+            needed=needed,
+            left=len(self.view) - place,
+            format=FORMAT,
+            offset=self.view.offset(place),
+            field=field,
+            chain=self.view.chain,
+        )

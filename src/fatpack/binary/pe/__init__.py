@@ -1,0 +1,133 @@
+"""PE images (``.exe``, ``.dll``): linked programs for Windows and UEFI. Device code can be taken out of them.
+
+::
+
+    0x00       "MZ", …, at 0x3c the position P of the PE signature u32; then usually a DOS program
+    P          "PE\\0\\0", then the file header of COFF objects, 20 bytes
+    P + 0x18   optional header: magic u16 (0x10b: 32 bits, 0x20b: 64 bits), sizes and addresses, data directories
+    ....       section headers, 40 bytes each; sizes in memory are exact, sizes in the file are rounded up
+    ....       contents of the sections, each at a multiple of the file alignment; certificates of signed files last
+
+Linkers cut section names to 8 bytes or less, so a name says little, and what is in the section decides: LLVM's linker
+puts ``.llvm.offloading`` and the names of offload entries together into ``.llvm``. A container starts with its magic at
+a multiple of 8.
+
+==================  ===========  ===============
+section in objects  by lld-link  by GNU ld
+==================  ===========  ===============
+.llvm.offloading    .llvm        .llvm.of
+.hip_fatbin         .hip_fat     .hip_fat
+.nv_fatbin          .nv_fatb     .nv_fatb
+__nv_relfatbin      __nv_rel
+.nvFatBinSegment    .nvFatBi
+__nv_module_id      __nv_mod
+==================  ===========  ===============
+
+How we know: Microsoft's PE/COFF specification; the names were seen in what lld-link 22 and GNU ld 2.40 wrote. What
+Microsoft's linker does with long names was not checked.
+"""
+
+from __future__ import annotations
+
+from fatpack import magic_numbers
+from fatpack.binary.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, PeFile
+from fatpack.binary.pe.reader import divided_sections, locate, sections
+from fatpack.doc import FormatInfo
+from fatpack.errors import FormatError, HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Label
+
+__all__ = [
+    "DOC",
+    "LAYOUTS",
+    "detect",
+    "divided_sections",
+    "embed",
+    "labels",
+    "locate",
+    "remove",
+    "replace",
+    "sections",
+    "shrink",
+]
+
+DOC = FormatInfo(
+    name=FORMAT,
+    title="PE image",
+    description="Programs and libraries for Windows and UEFI. Written by link, lld-link, GNU ld and rustc.",
+    references=(
+        "Microsoft PE and COFF specification",
+        "lld/COFF/Writer.cpp, LLVM 22.1 (names of sections)",
+    ),
+    reads="32- and 64-bit images of any machine",
+    writes="images with less device code",
+    limitations=(
+        "Device code can be taken out of images (slim), but not added or exchanged: no tool reads what was added to "
+        "one, and its addresses are part of the program. A signature is refused, or dropped where that is asked for.",
+        "Device code is searched for in the sections that linkers name after it, from the first magic on, in sections "
+        "whose names say nothing, and where the records of .nvFatBi point. SYCL images are listed where DPC++ puts "
+        "them, not where LLVM does (.llvm.offloading).",
+        "LLVM's own tools find nothing in linked images.",
+    ),
+)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes start as DOS programs do and lead to a PE signature."""
+    head = view.head(0, DOS_HEADER.size)
+    if not head.startswith(magic_numbers.DOS) or len(head) < DOS_HEADER.size:
+        return False
+    return view.head(int.from_bytes(head[60:64], "little"), len(SIGNATURE)) == SIGNATURE
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    from fatpack.binary.pe import byte_map
+
+    return byte_map.label_pe(view)
+
+
+def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view, "no program and no tool looks for device code that was added to a linked image")
+
+
+def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view, "the sizes and addresses of its device code are part of the linked program")
+
+
+def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view, "the program's start-up code registers the device code where the linker put it")
+
+
+def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    return remove(view, list(changes))
+
+
+def _refusal(view: View, reason: str) -> HostError:
+    try:
+        is_signed = any(PeFile(view).certificates())
+    except FormatError:
+        is_signed = False
+    signed = ", and the image is signed" if is_signed else ""
+    return HostError(
+        f"PE images are not edited: {reason}{signed}",
+        hint="edit the objects (.obj) or libraries and link again",
+        chain=view.chain,
+    )
+
+
+def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
+    """Return an image with other bytes in loaded sections; see :func:`fatpack.binary.pe.relay.shrink_pe`."""
+    from fatpack.binary.pe import relay
+
+    return relay.shrink_pe(view, change, mode=mode)

@@ -1,0 +1,115 @@
+"""Pointers in PE images: addresses in place, at which the image expects to be loaded."""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack.binary.pe.read import PeFile
+from fatpack.binary.pointers import (
+    INSIDE,
+    NULL_POINTER,
+    LoadedRanges,
+    Pointer,
+    PointerSearch,
+    words_at,
+    words_between,
+)
+from fatpack.errors import Truncated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.binary import CodeSection
+    from fatpack.io.source import View
+    from fatpack.layout import ByteOrder
+
+
+#: IMAGE_SCN_MEM_EXECUTE
+_CODE = 0x20000000
+
+#: A block of base relocations: the page, and the bytes of the block with this header; then 16 bits for each, of which
+#: the upper four say how a word is changed (Microsoft's PE format, "The .reloc Section").
+_BLOCK = struct.Struct("<II")
+
+#: IMAGE_REL_BASED_HIGHLOW, IMAGE_REL_BASED_DIR64
+_WHOLE_WORDS = (3, 10)
+
+
+class PePointers:
+    """Reads pointers of a PE image. Raises FormatError for a damaged header."""
+
+    order: ByteOrder = "little"
+    is_linked = True
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        image = PeFile(view)
+        self.word, self._base = image.word, image.base
+        self._relocations = image.base_relocations()
+        rows: list[tuple[int, int, int, int]] = []
+        self._data: list[tuple[int, int, int, int]] = []
+        try:
+            for section in image.sections():
+                size = min(section.virtual_size or section.raw_size, section.raw_size)
+                rows.append((self._base + section.virtual_address, size, section.raw_offset, section.number))
+                if not section.flags & _CODE:
+                    self._data.append(rows[-1])
+        except Truncated:
+            pass  # the host has reported it
+        self._loaded = LoadedRanges(rows, len(view))
+
+    def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        stored = [int.from_bytes(table.data.read(offset, self.word), "little") for offset in offsets]
+        return [self.at(address) for address in stored]
+
+    def at(self, address: int) -> Pointer:
+        """Return what an address leads to."""
+        return self._loaded.at(address) if address else NULL_POINTER
+
+    def held(self, places: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some addresses lead to."""
+        found = [self.at(place) for place in places]
+        return [
+            self.at(int.from_bytes(self.view.read(place.position, self.word), "little"))
+            if place.room >= self.word
+            else NULL_POINTER
+            for place in found
+        ]
+
+    def address(self, section: int) -> int:
+        """Return the address of a section; 0 if there is none of that number."""
+        return next((row[0] for row in self._loaded.rows if row[3] == section), 0)
+
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
+        """Return address → value of the pointers in the image's data whose value lies between two, both included.
+
+        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
+        """
+        start, size = self._relocations
+        if size:
+            return words_at(self, self._relocated(start, size), low, high)
+        data = (
+            (address, self.view.slice(position, size))
+            for address, size, position, _ in self._data
+            if position + size <= len(self.view) and (everywhere or not low <= address <= high)
+        )
+        return words_between(data, self.word, self.order, low, high)
+
+    def _relocated(self, start: int, size: int) -> Iterator[int]:
+        """Yield the addresses of the words to which a loader adds what the image is away from its base."""
+        found = self._loaded.at(self._base + start)
+        table = (
+            self.view.slice(found.position, min(size, found.room)) if found.kind == INSIDE else self.view.slice(0, 0)
+        )
+        at = 0
+        while at + _BLOCK.size <= len(table):
+            page, length = _BLOCK.unpack(table.read(at, _BLOCK.size))
+            if length < _BLOCK.size or at + length > len(table):
+                return
+            entries = table.read(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
+            for (entry,) in struct.iter_unpack("<H", entries):
+                if entry >> 12 in _WHOLE_WORDS:
+                    yield self._base + page + (entry & 0xFFF)
+            at += length

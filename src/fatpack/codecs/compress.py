@@ -1,0 +1,91 @@
+"""Compressing with zlib, zstd and LZ4 behind one call, the same bytes as the tools that own the formats."""
+
+from __future__ import annotations
+
+from fatpack.codecs import LZ4_BLOCK, is_no_memory
+from fatpack.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
+
+    Pieces: TypeAlias = Iterable[bytes | bytearray | memoryview]
+
+#: LIMIT: up to this size long-distance matching gets its input in one piece, as LLVM gives it, which decides some
+#: bytes of the output once the input is larger than the window. Above, memory counts more than those bytes.
+_WHOLE = 64 << 20
+
+
+def compress(
+    pieces: Pieces,
+    method: str,
+    size: int,
+    level: int | None = None,
+    *,
+    long_distance: bool = False,
+    one_shot: bool = False,
+) -> bytes:
+    """Return ``size`` bytes, given in pieces, as one compressed stream; of LZ4, a block of its high-compression form.
+
+    Levels are the codec's own; the defaults are LLVM's (``llvm/lib/Support/Compression.cpp``): zlib 6, zstd 5; of LZ4
+    2 is fatbinary's. ``one_shot`` gives zstd the input in one piece, whatever its size, which decides some bytes of the
+    output once the input is larger than the window.
+    ``long_distance`` turns zstd's long-distance matching on and sets nothing but it and the level, as LLVM does. Raises
+    UsageError for a level that the codec does not have, and for a method that is none of these.
+    """
+    if method == "zlib":
+        return _zlib(pieces, 6 if level is None else level)
+    if method == "zstd":
+        return _zstd(pieces, size, 5 if level is None else level, long_distance=long_distance, one_shot=one_shot)
+    if method == "lz4":
+        return _lz4(pieces, size, 2 if level is None else level)
+    raise UsageError(f"compression {method!r}", hint="choose from zlib, zstd and lz4")
+
+
+def _zlib(pieces: Pieces, level: int) -> bytes:
+    import zlib
+
+    if not -1 <= level <= 9:
+        raise UsageError(f"zlib level {level}", hint="zlib levels are -1 to 9")
+    deflater = zlib.compressobj(level)
+    return b"".join([*(deflater.compress(piece) for piece in pieces), deflater.flush()])
+
+
+def _zstd(pieces: Pieces, size: int, level: int, *, long_distance: bool, one_shot: bool) -> bytes:
+    import zstandard
+
+    if not -131072 <= level <= 22:
+        raise UsageError(f"zstd level {level}", hint="zstd levels are -131072 to 22")
+    try:
+        if long_distance:
+            parameters = zstandard.ZstdCompressionParameters(compression_level=level, enable_ldm=1)
+            compressor = zstandard.ZstdCompressor(compression_params=parameters)
+        else:
+            compressor = zstandard.ZstdCompressor(level=level)
+        if one_shot or (long_distance and size <= _WHOLE):
+            return compressor.compress(_joined(pieces))
+        packer = compressor.compressobj(size=size)
+        return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
+    except zstandard.ZstdError as error:
+        if is_no_memory(error):
+            raise MemoryError(str(error)) from error
+        raise
+
+
+def _lz4(pieces: Pieces, size: int, level: int) -> bytes:
+    import lz4.block
+
+    if not 1 <= level <= 12:
+        raise UsageError(f"LZ4 level {level}", hint="levels of LZ4's high-compression form are 1 to 12")
+    if size > LZ4_BLOCK:
+        raise UsageError(f"{size} bytes in one LZ4 block", hint=f"{LZ4_BLOCK} are the most; use zstd")
+    options = {"mode": "high_compression", "compression": level, "store_size": False}
+    return bytes(lz4.block.compress(_joined(pieces), **options))
+
+
+def _joined(pieces: Pieces) -> bytearray:
+    whole = bytearray()
+    for piece in pieces:
+        whole += piece
+    return whole

@@ -1,0 +1,228 @@
+"""Commands for click: JSON documents of failures, options that hold while a command runs, examples below the help."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any, TypeVar
+
+    from click.shell_completion import CompletionItem
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+#: How all commands are read and printed. LIMIT: longer lines of help are hard to read.
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+#: LIMIT: characters of the description beside a word on TAB: it has a line of the terminal.
+_LONGEST = 70
+
+#: Where an option chooses devices or their code.
+_DEVICES = ("--arch", "--for", "--device", "--require")
+
+#: What other tools call an option → what it is here: the first one that the command has.
+ELSEWHERE = {
+    "--to": ("--format",),
+    "--output-format": ("--format",),
+    "--output-file": ("--output",),
+    "--target": _DEVICES,
+    "--targets": _DEVICES,
+    "--gpu": _DEVICES,
+    "--gpu-architecture": _DEVICES,
+    "--offload-arch": _DEVICES,
+    **dict.fromkeys(("--out-dir", "--outdir", "--output-dir", "--output-directory"), ("--directory", "--output")),
+}
+
+
+def option_group(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds several options to a command, in this order."""
+
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def eager_flag(spellings: Sequence[str], text: str, show: Callable[[click.Context], str]) -> click.Option:
+    """Return an option that prints something and exits, whatever else is given.
+
+    Click's own (``help_option``, ``version_option``) look for translations first, which loads ``locale``.
+    """
+
+    def print_and_exit(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(show(ctx), color=ctx.color)
+            ctx.exit()
+
+    return click.Option(
+        list(spellings), is_flag=True, is_eager=True, expose_value=False, callback=print_and_exit, help=text
+    )
+
+
+def help_flag() -> click.Option:
+    """Return the option ``--help``."""
+    return eager_flag(SETTINGS["help_option_names"], "Show this message and exit.", click.Context.get_help)
+
+
+class SharedOption(click.Option):
+    """An option of most commands: their help names it alone, ``fatpack help options`` says what it does."""
+
+
+class ScopedOption(SharedOption):
+    """A shared option whose value holds while the command runs: ``during`` makes a context manager of it.
+
+    The function of the command does not get the value.
+    """
+
+    def __init__(self, *arguments: Any, during: Callable[[Any], AbstractContextManager[object]], **rest: Any) -> None:
+        super().__init__(*arguments, **rest)
+        self.during = during
+
+
+class Command(click.Command):
+    """A command.
+
+    ``schema`` is the schema of the JSON document that it prints with ``--json``; ``schemas`` maps options, by the names
+    of their parameters, to the schema that is printed with them. A failure of a command with ``--json`` is printed as
+    a document of the same schema.
+    """
+
+    def __init__(
+        self, *arguments: Any, schema: str = "", schemas: Mapping[str, str] | None = None, **rest: Any
+    ) -> None:
+        super().__init__(*arguments, **rest)
+        self.schema, self.schemas = schema, dict(schemas or {})
+
+    @property
+    def options(self) -> list[click.Option]:
+        """The parameters that are options, without ``--help``."""
+        return [each for each in self.params if isinstance(each, click.Option)]
+
+    @property
+    def arguments(self) -> list[click.Argument]:
+        """The parameters that are arguments."""
+        return [each for each in self.params if isinstance(each, click.Argument)]
+
+    @property
+    def runs_other_tools(self) -> bool:
+        """True if unknown options belong to another tool that the command runs."""
+        return bool(self.context_settings.get("ignore_unknown_options"))
+
+    def schema_asked(self, words: Sequence[str]) -> str:
+        """Return the schema of the JSON document that arguments ask for, which may be wrong ones; "" for none."""
+        given = dict(self._given(words))
+        if not any(_asks_for_json(option, given.get(option.name or "")) for option in self.options):
+            return ""
+        return next((schema for name, schema in self.schemas.items() if name in given), self.schema)
+
+    def _given(self, words: Sequence[str]) -> Iterator[tuple[str, object]]:
+        """Yield the options in arguments by the names of their parameters, each with its text, or True for a flag."""
+        spelled = {spelling: option for option in self.options for spelling in option.opts}
+        for at, word in enumerate(words):
+            if word == "--":
+                return
+            spelling, equals, text = word.partition("=")
+            option = spelled.get(spelling)
+            if option is None:
+                continue
+            takes_value = not (option.is_flag or option.count)
+            value = (text if equals else "".join(words[at + 1 : at + 2])) if takes_value else True
+            yield option.name or "", value
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option ``--help``; a command that runs other tools leaves it to them."""
+        return help_flag() if self.add_help_option else None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; for an option of another tool, name ours."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = {spelling for option in self.options for spelling in option.opts}
+            meant = next((each for each in ELSEWHERE.get(error.option_name, ()) if each in known), None)
+            if not meant:
+                raise
+            text = f"No such option {error.option_name!r}. Did you mean {meant!r}?"
+            raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run the command and return its exit code."""
+        schema = ""
+        if any(_asks_for_json(option, ctx.params.get(option.name or "")) for option in self.options):
+            schema = next((schema for name, schema in self.schemas.items() if ctx.params[name]), self.schema)
+        with ExitStack() as scope:
+            if schema:
+                from fatpack.command_line.failures import JsonFailures
+
+                scope.enter_context(JsonFailures(schema))
+            for option in self.options:
+                if isinstance(option, ScopedOption) and (value := ctx.params.pop(option.name or "")) not in (None, ()):
+                    scope.enter_context(option.during(value))
+            if sys.stderr.isatty() and not self.runs_other_tools:
+                from fatpack.command_line.messages import WaitStatus
+
+                scope.enter_context(WaitStatus(self.name or "", quiet=bool(ctx.params.get("quiet"))))
+            return super().invoke(ctx) or 0
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the page: usage, description, examples, options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_examples(formatter)
+        self.format_options(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the names of those that most commands share."""
+        params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        rows = [each.get_help_record(ctx) for each in params if not isinstance(each, SharedOption)]
+        with formatter.section("Options"):
+            formatter.write_dl([row for row in rows if row is not None])
+        shared = [max(each.opts, key=len) for each in params if isinstance(each, SharedOption)]
+        if shared:
+            with formatter.section("Shared options, see 'fatpack help options'"):
+                formatter.write_text(" ".join(shared))
+
+    def format_examples(self, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        from fatpack.command_line.examples import EXAMPLES
+
+        lines = [f"  fatpack {words}\n      {what}\n" for words, what in EXAMPLES.get(self.name or "", ())]
+        if lines:
+            formatter.write(f"\nExamples:\n{''.join(lines)}")
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the options that can still be given; a short spelling only if there is no long one."""
+        from click.core import ParameterSource
+        from click.shell_completion import CompletionItem
+
+        found = []
+        for option in self.get_params(ctx):
+            if not isinstance(option, click.Option):
+                continue
+            is_given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+            if is_given and not (option.multiple or option.count):
+                continue
+            spellings = [each for each in option.opts if each.startswith("--")] or option.opts
+            found += [CompletionItem(each, help=short(option.help or "")) for each in spellings]
+        return [item for item in found if item.value.startswith(incomplete)]
+
+
+def short(text: str) -> str:
+    """Return the first sentence of a text, if it is not too long for a line of a terminal."""
+    text = " ".join(text.partition(". ")[0].split()).removesuffix(".")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+
+
+def _asks_for_json(option: click.Option, value: object) -> bool:
+    """Return True if the value of an option asks for one JSON document."""
+    if option.name == "as_json":
+        return bool(value)
+    return value == "json" and "json" in getattr(option.type, "words", ())

@@ -1,0 +1,226 @@
+"""Options that several commands share, so that a flag means the same everywhere."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from fatpack.budget import current_budget, raised_budget
+from fatpack.command_line.command import ScopedOption, SharedOption, option_group
+from fatpack.command_line.param_types import (
+    BUNDLE_ID,
+    FILE,
+    FILE_TARGET,
+    FORM,
+    KERNEL,
+    OFFLOAD,
+    TRIPLE,
+    ChoiceType,
+    SizeType,
+    SuggestionType,
+)
+from fatpack.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from fatpack.selectors.select import Selector
+
+#: The selectors; a command takes them as ``**selectors`` for :func:`selector`.
+selector_options = option_group(
+    click.option(
+        "--arch",
+        multiple=True,
+        type=FILE_TARGET,
+        metavar="PATTERN,…",
+        help="Architecture: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90' (any other).",
+    ),
+    click.option("--triple", multiple=True, type=TRIPLE, metavar="PATTERN,…", help="Target triple."),
+    click.option(
+        "--offload", multiple=True, type=OFFLOAD, metavar="PATTERN,…", help="Offload model: cuda, hip, openmp, sycl."
+    ),
+    click.option(
+        "--form", multiple=True, type=FORM, metavar="PATTERN,…", help="What the image is: cubin, ptx, bitcode, …"
+    ),
+    click.option("--kernel", type=KERNEL, metavar="REGEX", help="Images with a kernel whose name matches."),
+    click.option(
+        "--image",
+        "position",
+        metavar="N.M",
+        help="The image at this position, as inspect prints it: 0.2 is --container 0 --index 2.",
+    ),
+    click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
+    click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
+    click.option(
+        "--id",
+        multiple=True,
+        type=BUNDLE_ID,
+        metavar="BUNDLE-ID",
+        help="Select by bundle ID; falls back to a compatible image.",
+    ),
+    click.option("--hip-openmp", is_flag=True, help="With --id: treat HIP and OpenMP IDs as equal."),
+)
+
+
+def selector_from_options(selectors: dict[str, Any]) -> Selector:
+    """Return the selector that the shared options describe."""
+    from fatpack.selectors.select import Selector
+
+    position = selectors.pop("position", None)
+    if position is not None:
+        if selectors["container"] is not None or selectors["index"] is not None:
+            raise UsageError("--image and --container or --index say the same", hint="leave one out")
+        selectors["container"], selectors["index"] = _position(position)
+    return Selector(**selectors)
+
+
+def _position(text: str) -> tuple[int, int]:
+    """Return the container and the image in it of a position: (0, 2) for ``0.2``. Raises UsageError."""
+    container, dot, index = text.partition(".")
+    if "/" in text:
+        outer = text.partition("/")[0]
+        hint = f"--image {outer} means the image around it: extract that, and then from its file"
+        raise UsageError(f"--image {text[:40]!r} lies inside another image", hint=hint)
+    if not (dot and all(part.isascii() and part.isdecimal() and len(part) < 10 for part in (container, index))):
+        raise UsageError(f"--image {text[:40]!r} is no position", hint="as inspect prints it: --image 0.2")
+    return int(container), int(index)
+
+
+def _limits() -> Iterable[str]:
+    from fatpack.command_line.limiting import LIMITS
+
+    return (f"{name}=" for name in LIMITS)
+
+
+def _raised(limits: Sequence[str]) -> AbstractContextManager[object]:
+    """Return what raises limits while a command runs."""
+    from fatpack.command_line.limiting import LimitsInEffect
+
+    return LimitsInEffect(limits)
+
+
+def _inflated(size: int) -> AbstractContextManager[object]:
+    """Return what bounds the bytes that a command inflates."""
+    return raised_budget(inflated=size)
+
+
+def _written(size: int) -> AbstractContextManager[object]:
+    """Return what bounds the bytes that a command writes."""
+    return raised_budget(output=size)
+
+
+def _coloured(choice: str) -> AbstractContextManager[object]:
+    """Return what decides on colour while a command runs."""
+    from fatpack.command_line.terminal import ColourChoice
+
+    return ColourChoice(choice)
+
+
+def allow_any_output(force: bool) -> None:
+    """Let the command write as much as it comes to if that is asked for, and no option says how much that may be."""
+    if force and current_budget().output is None:
+        current_budget().output = sys.maxsize
+
+
+max_inflated_option = click.option(
+    "--max-inflated",
+    cls=ScopedOption,
+    type=SizeType(),
+    during=_inflated,
+    metavar="SIZE",
+    help="Stop after decompressing this many bytes, as 128G. Default: 64G.",
+)
+max_output_option = click.option(
+    "--max-output",
+    cls=ScopedOption,
+    type=SizeType(),
+    during=_written,
+    metavar="SIZE",
+    help="Stop after writing this many bytes. Default: 1G, or 100 times the input if that is more.",
+)
+schema_option = click.option(
+    "--schema", cls=SharedOption, is_flag=True, help="Print the JSON schema of the output of --json, and exit."
+)
+deep_option = click.option(
+    "--deep",
+    cls=SharedOption,
+    is_flag=True,
+    help="Also search the host program's code, and the data of objects (slow).",
+)
+exclude_option = click.option(
+    "--exclude",
+    cls=SharedOption,
+    multiple=True,
+    metavar="PATTERN",
+    help="In folders and packages, skip files with this name (or, with a /, this path). Repeatable.",
+)
+limit_option = click.option(
+    "--limit",
+    cls=ScopedOption,
+    multiple=True,
+    type=SuggestionType(_limits),
+    during=_raised,
+    metavar="NAME=NUMBER",
+    help="Raise a safety limit (see `fatpack help limits`). Repeatable.",
+)
+#: For commands that print text for people: the renderer gets ``fatpack.command_line.terminal.get_style()``.
+color_option = click.option(
+    "--color",
+    cls=ScopedOption,
+    type=ChoiceType(("auto", "always", "never")),
+    during=_coloured,
+    metavar="WHEN",
+    help="Colour: auto (on a terminal), always or never. Without it NO_COLOR and FORCE_COLOR count.",
+)
+#: An output that already exists is refused without this, and one that is out of proportion (:func:`allow_any_output`).
+force_option = click.option(
+    "--force",
+    "-f",
+    cls=SharedOption,
+    is_flag=True,
+    help="Overwrite existing files, and lift the output-size limit.",
+)
+quiet_option = click.option("--quiet", "-q", cls=SharedOption, is_flag=True, help="Print only errors.")
+
+_SHARED = option_group(
+    force_option,
+    quiet_option,
+    color_option,
+    exclude_option,
+    deep_option,
+    schema_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+)
+
+
+def shared() -> list[click.Option]:
+    """Return the options that ``fatpack help options`` explains."""
+    return [each for each in click.command()(_SHARED(lambda: None)).params if isinstance(each, click.Option)]
+
+
+#: -o, --in-place, --break-links and --force; what they say is a ``Destination`` of :mod:`fatpack.command_line.edit_io`.
+output_options = option_group(
+    click.option("-o", "--output", type=FILE, help='Where to write the edited file; "-" is stdout.'),
+    click.option("--in-place", is_flag=True, help="Change the file itself."),
+    click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file."),
+    force_option,
+)
+
+
+def check_output_name(output: str | None) -> None:
+    """Raise UsageError for an output whose name is empty, as a script's unset variable makes it, or a URL."""
+    if output == "":
+        raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
+    if output is not None and "://" in output:
+        from fatpack.io.url import REMOTE, find_scheme, redact_url
+
+        if find_scheme(output) in REMOTE:
+            raise UsageError(
+                f"{redact_url(output)}: URLs are read, and not written", hint="write a file, and upload it"
+            )

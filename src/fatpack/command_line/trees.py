@@ -1,0 +1,124 @@
+"""What was met in a folder, pattern or package, counted: the line that ends a listing, and its record in JSON."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.command_line.messages import StatusLine, print_stderr
+from fatpack.errors import pluralize
+from fatpack.inputs.files import SkipCounts
+from fatpack.printable import format_size
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class TreeSummary:
+    """The counts of one tree: the files that were read, those with device code, and what was not looked into.
+
+    ``images`` are kernels where rows of kernels are asked for, and files without any count as those without device code
+    then. ``size`` are the bytes of the files with device code, ``unread`` the files that could not be read.
+    """
+
+    def __init__(self, path: str, kind: str) -> None:
+        self.path, self.kind = path, kind
+        self.files = self.with_code = self.images = self.size = self.unread = 0
+        self.counts = SkipCounts()
+        self.unmatched: list[str] = []
+
+    def add(self, images: int | None, size: int, *, is_read: bool = True) -> None:
+        """Count a file that was read, with the number of its images, None without device code; or one that was not."""
+        if not is_read:
+            self.unread += 1
+            return
+        self.files += 1
+        if images is not None:
+            self.with_code += 1
+            self.images += images
+            self.size += size
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as plain data."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "files": self.files,
+            "with_device_code": self.with_code,
+            "images": self.images,
+            "size": self.size,
+            "unread": self.unread,
+            "passed_by_name": self.counts.passed,
+            "excluded": self.counts.excluded,
+            "links": self.counts.links,
+            "special": self.counts.special,
+        }
+
+
+def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: str = "image") -> str:
+    """Return the counts of all trees as one line for people; ``what`` are the things that were counted in the files."""
+    files, with_code, images, size, unread = (
+        sum(getattr(item, name) for item in summaries) for name in ("files", "with_code", "images", "size", "unread")
+    )
+    counts = SkipCounts()
+    for item in summaries:
+        counts.add(item.counts)
+    name = printable(summaries[0].path) if len(summaries) == 1 else f"{len(summaries)} arguments"
+    has = f"with {'device code' if what == 'image' else f'{what}s'}"
+    inside = f"{with_code} {has} ({pluralize(images, what)} in {format_size(size)} of files)"
+    words = [f"{name}: {pluralize(files, 'file')}, {inside if with_code else f'none {has}'}"]
+    left_out = [
+        f"{pluralize(unread, 'file')} could not be read" if unread else "",
+        f"{counts.passed} passed by name" if counts.passed else "",
+        f"{counts.excluded} excluded" if counts.excluded else "",
+        f"{pluralize(counts.links, 'link')} not followed" if counts.links else "",
+        f"{pluralize(counts.special, 'pipe, socket or device')} not read" if counts.special else "",
+    ]
+    words += [", ".join(filter(None, left_out))] if any(left_out) else []
+    if not deep and (files > with_code or counts.passed):
+        words.append("--deep searches everything")
+    return "; ".join(words)
+
+
+def report_unmatched(summary: TreeSummary) -> bool:
+    """Say which patterns no file has, and return whether there are any."""
+    for name in summary.unmatched:
+        from glob import iglob
+
+        is_folder = "**" not in name and any(map(os.path.isdir, iglob(name)))
+        hint = f"; {name.rstrip('/')}/** means the files in the folders that it matches" if is_folder else ""
+        print_stderr(f"fatpack: warning: no file matches {name}{hint}")
+    return bool(summary.unmatched)
+
+
+def report_unused(exclude: Sequence[str], summaries: Sequence[TreeSummary], *, quiet: bool = False) -> None:
+    """Say which patterns left nothing out: one with a slip in it leaves in what it was to leave out."""
+    used = set[str]().union(*(item.counts.used for item in summaries))
+    for pattern in dict.fromkeys(exclude):
+        if pattern not in used:
+            print_stderr(f"fatpack: note: --exclude {pattern} matched nothing", quiet=quiet)
+
+
+class FilesProgress(StatusLine):
+    """How many files were looked into so far, and how many of them have device code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files = self._with_code = 0
+        self.watched()
+
+    def __call__(self, has_code: bool) -> None:
+        """Count a file."""
+        self._files += 1
+        self._with_code += has_code
+        self.watched()
+        if self.is_due():
+            self.show(self.text())
+
+    def text(self) -> str:
+        """Return how many there were so far; of the first nothing is known before it was read."""
+        if not self._files:
+            return f"reading the first file, {super().text()}"
+        return f"{pluralize(self._files, 'file')}, {self._with_code} with device code, {super().text()}"

@@ -1,0 +1,11 @@
+"""Answers: what users want to know of their files beside what is in them. Facts and rules in, plain records out.
+
+==========  ==================================================================================
+``kpack/``  whether the programs of a folder find their device code in the kpack archives there
+``policy/`` whether files, folders and packages have the device code that somebody asks for, and none that he forbids
+``stages/`` what a later stage of one unit's pipeline lost of what an earlier one has
+==========  ==================================================================================
+
+Facts come from formats, hosts and runtimes, rules from :mod:`fatpack.targets`. What is wrong is a finding; a report
+renders the rest.
+"""

@@ -1,0 +1,1 @@
+"""What :mod:`fatpack.commands.check` says, as plain data and as text: one module per answer."""

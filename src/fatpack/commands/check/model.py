@@ -1,0 +1,183 @@
+"""What a check of a policy comes to: plain records that every output renders."""
+
+from __future__ import annotations
+
+from fatpack.errors import pluralize
+from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, worst_exit_code
+from fatpack.findings import CODES
+from fatpack.record import Record
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
+from fatpack.tabular.skipped import Skipped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+#: The schema of the record as JSON.
+SCHEMA = "fatpack.check/1"
+
+
+#: Names of vendors of devices, for people.
+VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+
+
+class MissingKernels(Record):
+    """A unit of a library that does not meet a requirement.
+
+    ``position`` is where ``inspect`` lists the unit's container ("" for images in none), ``section`` and ``offset`` say
+    where it lies, ``has`` are the architectures in it. ``kernels`` are the names of its kernels, as stored, None where
+    they were not read. ``reason`` says in words why nothing in it serves, ``rule`` is the name of the rule.
+    """
+
+    position: str
+    section: str
+    member: str
+    offset: int | None
+    has: tuple[str, ...]
+    rule: str
+    reason: str
+    kernels: tuple[str, ...] | None = None
+
+
+#: the code for what programs register, where that was not judged
+UNJUDGED = "FP3310"
+
+
+class Violation(Record):
+    """One way in which one library, or all that was named, breaks the policy.
+
+    ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``error`` for what fails the check,
+    ``note`` for what is only said. ``path`` is the library, "" where it is about
+    all of them; ``subject`` what is lacking or too much, such as ``sm_120``. ``units`` is how many units the library
+    has for the vendor, ``holes`` are those among them that are not served. ``unread`` is the exit code of what could
+    not be read, as of ``fatpack inspect``: 3 damaged, 4 not supported, 5 not there; 0 for all else.
+    """
+
+    code: str
+    severity: str
+    path: str
+    subject: str
+    message: str
+    hint: str = ""
+    units: int = 0
+    holes: tuple[MissingKernels, ...] = ()
+    unread: int = FINE
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the check fails because of it."""
+        return self.severity != "note"
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it says that something could not be read, so that nobody knows whether the policy is kept."""
+        return self.code == "FP3301" or (not self.code.startswith("FP33") and CODES[self.code][0] == "error")
+
+
+class CheckedLibrary(Record):
+    """A file with device code: its path, its size in bytes, what it is for, and how many units it has.
+
+    A unit is what a runtime chooses one image from: a registered fat binary, a bundle, all images of an OpenMP or SYCL
+    program, images that lie loose in a folder. ``archs`` are spelled ``sm_90a``, and ``compute_90`` for PTX.
+    ``vendors`` are those whose devices it has code for: ``nvidia``, ``amd``, ``intel``; ``is_asked`` tells whether a
+    rule was held against it: that an NVIDIA device is served is not asked of a library for AMD's alone.
+    """
+
+    path: str
+    size: int
+    units: int
+    archs: tuple[str, ...]
+    vendors: tuple[str, ...] = ()
+    is_asked: bool = True
+
+
+class CompiledDevice(Record):
+    """A device that ``units`` of ``total`` units serve only after a driver compiled what is in them.
+
+    ``device`` is spelled as in the devices of :class:`Required`.
+    """
+
+    device: str
+    units: int
+    total: int
+
+
+class RequiredDevices(Record):
+    """The devices of one vendor that must be served, in words, and those of them that no machine code serves."""
+
+    vendor: str
+    devices: tuple[str, ...]
+    compiled: tuple[CompiledDevice, ...] = ()
+
+
+class CheckedPath(Record):
+    """What was named, and its size in bytes; None where that is not known."""
+
+    path: str
+    size: int | None
+
+
+class CheckResult(Result):
+    """The outcome of a policy check.
+
+    ``verdict`` is ``passed``, ``failed``, ``unreadable``, or ``not judged`` where nothing is wrong and the registration
+    of something could not be followed; ``exit_code`` is 0, 1, or that of what could not be read.
+    ``rules`` are the rules that were checked, in words. ``files`` is how many files were looked into, ``passed_by`` how
+    many were not, because their names say that no device code is in them. ``required`` are the devices that must be
+    served, by vendor, ``unlooked`` is what was met and not looked into.
+    """
+
+    paths: tuple[CheckedPath, ...]
+    rules: tuple[str, ...]
+    libraries: tuple[CheckedLibrary, ...]
+    violations: tuple[Violation, ...]
+    files: int
+    passed_by: int = 0
+    config: str = ""
+    required: tuple[RequiredDevices, ...] = ()
+    unlooked: Skipped = Skipped()
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the policy holds, 1 if it is broken; 3, 4 or 5 if something could not be read."""
+        broken = [item for item in self.violations if item.is_broken]
+        return worst_exit_code((FINE, *((item.unread or MALFORMED) if item.is_unread else FINDINGS for item in broken)))
+
+    @property
+    def verdict(self) -> str:
+        """``passed``, ``not judged``, ``failed`` or ``unreadable``."""
+        passed = "not judged" if any(item.code == UNJUDGED for item in self.violations) else "passed"
+        return {FINE: passed, FINDINGS: "failed"}.get(self.exit_code, "unreadable")
+
+    def lines(self) -> Sequence[str]:
+        """Return the verdict with counts, then the violations, the first few."""
+        broken = [item for item in self.violations if item.is_broken]
+        if not broken:
+            units = pluralize(sum(item.units for item in self.libraries), "unit")
+            rules = "; ".join(self.rules)
+            return (f"{self.verdict}: {pluralize(len(self.libraries), 'library')}, {units}; {rules}",)
+        said = [
+            f"{f'{item.path}: ' if item.path else ''}{item.message} [{item.code}]"
+            for item in broken[:MAX_PROBLEM_LINES]
+        ]
+        if len(broken) > MAX_PROBLEM_LINES:
+            said.append(f"{len(broken) - MAX_PROBLEM_LINES} more in violations")
+        first = f"{self.verdict}: {pluralize(len(broken), 'violation')} of {pluralize(len(self.rules), 'rule')}"
+        return (first, *said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as plain data, schema ``fatpack.check/1``."""
+        policy = {
+            "verdict": self.verdict,
+            "config": self.config or None,
+            "rules": list(self.rules),
+            "required": [to_plain_data(item) for item in self.required],
+            "paths": [to_plain_data(item) for item in self.paths],
+            "files": self.files,
+            "passed_by_name": self.passed_by,
+            "not_looked_into": to_plain_data(self.unlooked),
+            "libraries": [to_plain_data(item) for item in self.libraries],
+            "violations": [to_plain_data(item) for item in self.violations],
+        }
+        return {"schema": SCHEMA, "policy": policy, "findings": [], "exit_code": self.exit_code}

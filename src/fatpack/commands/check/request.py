@@ -1,0 +1,97 @@
+"""Whether files keep to a policy: ``check``."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.commands.check import config as configs
+from fatpack.commands.check import limits
+from fatpack.commands.check import policy_check as checking
+from fatpack.commands.check.model import CheckResult
+from fatpack.commands.check.policy import parse_forbidden, parse_requirements
+from fatpack.commands.check.policy_policy import Policy
+from fatpack.errors import UsageError
+from fatpack.library.arguments import as_path, as_paths, as_patterns, as_strings, check_bools, make_budget
+from fatpack.library.arguments import check_type as checked_argument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+__all__ = ["CheckResult", "check"]
+
+
+def check(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    require: str | Sequence[str] = (),
+    forbid: str | Sequence[str] = (),
+    max_size: int | str | None = None,
+    max_growth: str = "",
+    against: str | os.PathLike[str] = "",
+    uniform: bool = False,
+    registered: bool = False,
+    strict: bool = False,
+    metadata: bool = False,
+    verify: bool = False,
+    per: Literal["unit", "library"] = "unit",
+    config: str | os.PathLike[str] | None = None,
+    exclude: Sequence[str] = (),
+    deep: bool = False,
+    names_kernels: bool = False,
+    max_inflated: int | None = None,
+) -> CheckResult:
+    """Return whether files, folders, patterns, packages and URLs keep to a policy; it is true if they do.
+
+    The arguments are the options of ``fatpack check``: ``require`` are devices (``sm_80``, ``sm_120+ptx``, ``gfx942``,
+    ``RTX 4090``; ``sm_120!`` demands machine code), PTX (``compute_120``) and presets (``@torch-2.9``), in one text or
+    several; ``forbid`` are patterns of architectures. ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a
+    TOML file whose settings hold where no argument says else; no pyproject.toml is looked for. ``verify`` reads all
+    there is to its last byte, ``names_kernels`` the kernels of large libraries
+    too, ``strict`` fails what ``registered`` could not judge.
+
+    Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
+    for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
+    """
+    names = as_paths("paths", paths)
+    check_bools(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
+    check_bools(names_kernels=names_kernels, strict=strict)
+    if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
+        raise TypeError(f"max_size must be a number of bytes, or a text as '850MB', got {type(max_size).__name__}")
+    if isinstance(max_size, int) and max_size < 0:
+        raise UsageError(f"max_size is {max_size}", hint="give the number of bytes")
+    checked_argument("max_growth", max_growth, str, "a text, as '5%' or '20MB'")
+    checked_argument("per", per, str, "'unit' or 'library'")
+    file = configs.read_policy_file(as_path("config", config)) if config is not None else None
+    own = file.values if file is not None else {}
+    size = max_size if max_size is not None else own.get("max-size")
+    policy = Policy(
+        require=parse_requirements(as_strings("require", require) or own.get("require", ()), configs.all_presets(file)),
+        forbid=parse_forbidden(as_strings("forbid", forbid) or own.get("forbid", ())),
+        max_size=limits.parse_size_limit(size) if isinstance(size, str) else size,
+        max_growth=max_growth or own.get("max-growth", ""),
+        against=as_path("against", against) or own.get("against", ""),
+        uniform=uniform or bool(own.get("uniform")),
+        registered=registered or bool(own.get("registered")),
+        strict=strict or bool(own.get("strict")),
+        metadata=metadata or bool(own.get("metadata")),
+        per=per if per != "unit" else own.get("per", "unit"),
+        exclude=as_patterns(exclude) or tuple(own.get("exclude", ())),
+        deep=deep,
+        names_kernels=names_kernels,
+        verify=verify or bool(own.get("verify")),
+    )
+    if not policy.rules:
+        raise UsageError(
+            "the policy asks for nothing",
+            hint="give require, forbid, max_size, uniform, registered, metadata or verify",
+        )
+    if policy.strict and not policy.registered:
+        raise UsageError("strict says how registered is judged", hint="give both")
+    if bool(policy.max_growth) != bool(policy.against):
+        raise UsageError("max_growth and against go together")
+    if policy.per not in ("unit", "library"):
+        raise UsageError(f"per is {policy.per!r}", hint="unit or library")
+    source = "" if file is None else file.path
+    return checking.check_policy(names, policy, budget=make_budget(max_inflated), config=source)

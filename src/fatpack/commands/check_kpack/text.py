@@ -1,0 +1,155 @@
+"""What ``check-kpack`` finds, as plain data and as text.
+
+The record is ``kpack`` in a document of ``fatpack.check/1``; ``schemas/check.schema.json`` describes it.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.check_kpack.outcomes import lookup_records, marker_names
+from fatpack.errors import pluralize
+from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.text.text import align_columns
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from fatpack.commands.check_kpack.check import KpackReport
+    from fatpack.commands.check_kpack.facts import KpackFolder, KpackProgram
+    from fatpack.commands.check_kpack.kpack_lookup import LookupResult
+
+SCHEMA = "fatpack.check/1"
+
+#: archives that a line names
+_ARCHIVES_SHOWN = 4
+
+
+def kpack_record(checked: KpackReport, environment: Sequence[str]) -> dict[str, Any]:
+    """Return the document of a check: what was found, and the findings. ``environment`` are variables that are set."""
+    folder = checked.folder
+    found = FindingList()
+    found.extend(checked.findings)
+    unlisted = unlisted_records(found)
+    by_program: dict[str, list[LookupResult]] = {}
+    for each in checked.outcomes:
+        by_program.setdefault(each.program.path, []).append(each)
+    return {
+        "schema": SCHEMA,
+        "kpack": {
+            "folder": folder.given,
+            "devices": list(checked.devices),
+            "files": folder.files,
+            "passed_by": folder.passed_by,
+            "links": folder.links,
+            "special": folder.special,
+            "environment": list(environment),
+            "programs": [_program(item, by_program.get(item.path, ()), folder) for item in folder.programs],
+            "archives": [
+                {
+                    "path": folder.shown(item.path),
+                    "size": item.size,
+                    "archs": list(item.archs),
+                    "objects": len(item.objects),
+                }
+                for item in folder.archives.values()
+            ],
+            "manifests": [
+                {
+                    "path": folder.shown(item.path),
+                    "component": item.manifest.component,
+                    "prefix": item.manifest.prefix,
+                    "archs": [each.arch for each in item.manifest.files],
+                }
+                for item in folder.manifests
+            ],
+        },
+        "findings": [finding_record(item) for item in found.kept],
+        **({"unlisted_findings": unlisted} if unlisted else {}),
+    }
+
+
+def _program(program: KpackProgram, outcomes: Sequence[LookupResult], folder: KpackFolder) -> dict[str, Any]:
+    return {
+        "path": folder.shown(program.path),
+        **marker_names(program.markers),
+        "markers": len(program.markers),
+        "devices": lookup_records(outcomes, folder.shown),
+    }
+
+
+def render_kpack(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines of a document; ``verbose`` adds what each program gets, and from where."""
+    check = document["kpack"]
+    programs, archives, manifests = check["programs"], check["archives"], check["manifests"]
+    markers = sum(each["markers"] for each in programs)
+    held = sum(each["objects"] for each in archives)
+    facts = [
+        f"{pluralize(len(programs), 'program')} with {pluralize(markers, 'marker')}",
+        f"{pluralize(len(archives), 'archive')} with {pluralize(held, 'code object')}",
+        *([pluralize(len(manifests), "manifest")] if manifests else []),
+    ]
+    yield printable(f"{check['folder']}: {', '.join(facts)}")
+    yield from align_columns([_device(device, programs, markers) for device in check["devices"]], indent="  ")
+    if verbose:
+        for each in programs:
+            yield from _program_lines(each)
+    for name in check["environment"]:
+        yield f"  {name} is set: the runtime minds it, and this check does not"
+    yield "  " + _looked_at(check)
+    yield from _finding_lines(document, verbose)
+
+
+def _device(device: str, programs: Sequence[Mapping[str, Any]], markers: int) -> list[str]:
+    rows = [row for each in programs for row in each["devices"] if row["device"] == device]
+    resolved = sum(row["resolved"] for row in rows)
+    notes = [
+        f"{count} {words}"
+        for count, words in (
+            (sum(row["missing_count"] for row in rows), "missing"),
+            (sum(row["only_newer"] for row in rows), "not found by loaders before rocm-systems#9874"),
+            (sum(row["wrong"] for row in rows), "not for it"),
+        )
+        if count
+    ]
+    return [device, f"{resolved} of {pluralize(markers, 'code object')} found", ", ".join(notes)]
+
+
+def _program_lines(program: Mapping[str, Any]) -> Iterator[str]:
+    yield printable(
+        f"  {program['path']}: {pluralize(program['markers'], 'marker')} of {', '.join(program['names'])}, looks for "
+        f"{', '.join(program['search_paths'])}"
+    )
+    rows = []
+    for row in program["devices"]:
+        names = row["archives"][:_ARCHIVES_SHOWN]
+        more = [f"{len(row['archives']) - len(names)} more"] if len(row["archives"]) > len(names) else []
+        sources = f"from {', '.join([*names, *more])}" if names else "from no archive"
+        rows.append([printable(row["device"]), f"{row['resolved']} of {program['markers']}", printable(sources)])
+    yield from align_columns(rows, indent="    ")
+
+
+def _looked_at(check: Mapping[str, Any]) -> str:
+    parts = [
+        f"{pluralize(check['files'], 'file')} looked at",
+        *([f"{check['passed_by']} passed by because of their names"] if check["passed_by"] else []),
+        *([f"{pluralize(check['links'], 'link')} not followed"] if check["links"] else []),
+        *([f"{check['special']} neither files nor folders"] if check["special"] else []),
+    ]
+    return ", ".join(parts)
+
+
+def _finding_lines(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    from fatpack.text.findings import finding_lines
+
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for item in document["findings"]:
+        groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
+    unlisted: dict[str, list[Mapping[str, Any]]] = {}
+    for item in document.get("unlisted_findings", ()):
+        unlisted.setdefault(item["where"][0] if item["where"] else "", []).append(item)
+    for path in dict.fromkeys((*groups, *unlisted)):
+        yield from finding_lines(
+            groups.get(path, ()), "  ", unlisted=unlisted.get(path, ()), title=path, verbose=verbose
+        )

@@ -1,0 +1,232 @@
+"""What later stages lost: the device code of earlier ones is followed from stage to stage.
+
+A stage without device code of its own (a host's module, an object whose code comes with the link) is passed over; what
+is lost is lost once, in the first stage that lacks it. Each stage is compared by itself: a later one that has what it
+lacks may be older. Images alone may be some of several, each in a file of its own: what they lack and the next stage
+has was not lost. What cannot be compared is said, and not guessed.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.check_stages.facts import (
+    CONTAINERS,
+    IMAGES,
+    MODULES,
+    OBJECTS,
+    PROGRAMS,
+    VARIANTS,
+    BuildStage,
+    StageArchCode,
+    arch_key,
+    is_for_same_target,
+    processor_key,
+)
+from fatpack.record import Record
+from fatpack.targets.compatibility import can_serve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from typing import Literal
+
+    from fatpack.model import Target
+
+    LostKind = Literal["code", "arch", "kernels", "registration"]
+
+#: LIMIT: lost architectures for which a substitute is looked for, and architectures that are asked whether they are
+#: one. The compilers know 200 targets, of three vendors, and a unit is for some of one.
+_ASKED = 64
+
+#: architectures that a message names
+_MAX_ARCHS_SHOWN = 6
+
+
+class LostCode(Record):
+    """What a stage lacks that an earlier one has.
+
+    ``what`` is ``code`` (all device code), ``arch`` (what is for one architecture), ``kernels`` (some of one
+    architecture), or ``registration`` (kernels that the host's side does not register). ``served`` names architectures
+    of the later stage whose code runs on a lost one all the same, as far as they were asked.
+    """
+
+    what: LostKind
+    arch: str
+    kernels: tuple[str, ...]
+    had: BuildStage
+    lost: BuildStage
+    served: tuple[str, ...] = ()
+
+
+class UncomparedStage(Record):
+    """What of a stage could not be compared with the one before it, and why, in words."""
+
+    stage: BuildStage
+    why: str
+
+
+class _CarriedCode(Record):
+    """Device code for one architecture, and the last stage that has it."""
+
+    part: StageArchCode
+    stage: BuildStage
+
+
+def compare_stages(stages: Sequence[BuildStage]) -> tuple[list[LostCode], list[UncomparedStage]]:
+    """Return what was lost on the way through the stages, in their order, and what could not be compared."""
+    lost: list[LostCode] = []
+    not_compared: list[UncomparedStage] = []
+    carried: dict[Hashable, _CarriedCode] = {}
+    loose: dict[str, BuildStage] = {}
+    for number, stage in enumerate(stages):
+        if number:
+            after = stages[number + 1 : number + 2] if stage.kind == IMAGES else ()
+            lost += _lost_code(stage, carried, after)
+            lost += _lost_loose(stage, loose, after)
+            lost += _lost_registration(stage, stages[:number], not_compared)
+        if len(stages) > 1:
+            not_compared += _untold(stage)
+        _carry(stage, carried)
+        loose.update((name, stage) for code in stage.unplaced for name in code.kernels or ())
+    return lost, not_compared
+
+
+def _lost_code(
+    stage: BuildStage, carried: dict[Hashable, _CarriedCode], later: Sequence[BuildStage]
+) -> Iterator[LostCode]:
+    """Yield which device code a stage lacks, and none of some later ones has; what it lacks is not carried on."""
+    if not carried:
+        return
+    if not stage.parts:
+        host = stage.host
+        if stage.unplaced or stage.kind in (MODULES, IMAGES, CONTAINERS) or (host is not None and host.awaits):
+            return
+        first = next(iter(carried.values())).stage
+        yield LostCode("code", "", tuple(sorted(first.kernels)), first, stage)
+        carried.clear()
+        return
+    parts, parts_later = _Places(stage.parts), _Places(part for other in later for part in other.parts)
+    asked = 0
+    for key, each in list(carried.items()):
+        there, again = parts.same(each.part.target), parts_later.same(each.part.target)
+        if not there:
+            if not stage.unplaced and not again:
+                asked += 1
+                served = [part.title for part in stage.parts[:_ASKED] if asked <= _ASKED and _serves(part, each.part)]
+                yield LostCode(
+                    "arch", each.part.title, tuple(sorted(each.part.kernels)), each.stage, stage, tuple(served)
+                )
+                del carried[key]
+            continue
+        if all(part.is_whole for part in there):
+            missing = each.part.kernels - frozenset[str]().union(*(part.kernels for part in (*there, *again)))
+            if missing:
+                yield LostCode("kernels", each.part.title, tuple(sorted(missing)), each.stage, stage)
+
+
+class _Places:
+    """Parts by their processors, so that each is compared with few others."""
+
+    def __init__(self, parts: Iterable[StageArchCode]) -> None:
+        self._parts: dict[Hashable, list[StageArchCode]] = {}
+        for part in parts:
+            self._parts.setdefault(processor_key(part.target), []).append(part)
+
+    def same(self, wanted: Target) -> list[StageArchCode]:
+        """Return the parts that are for a target of an earlier stage."""
+        return [part for part in self._parts.get(processor_key(wanted), ()) if is_for_same_target(wanted, part.target)]
+
+
+def _lost_loose(stage: BuildStage, loose: dict[str, BuildStage], later: Sequence[BuildStage]) -> Iterator[LostCode]:
+    """Yield the kernels that a stage, and some later ones, have for no architecture, of code that did not say for which
+    it is.
+    """
+    if not stage.parts or stage.unplaced or not all(part.is_whole for part in stage.parts):
+        return
+    there = stage.kernels.union(*(other.kernels for other in later))
+    missing = [name for name in loose if name not in there]
+    by_stage: dict[str, tuple[BuildStage, list[str]]] = {}
+    for name in missing:
+        had = loose.pop(name)
+        by_stage.setdefault(had.kind, (had, []))[1].append(name)
+    for had, names in by_stage.values():
+        yield LostCode("kernels", "", tuple(sorted(names)), had, stage)
+
+
+def _serves(there: StageArchCode, wanted: StageArchCode) -> bool:
+    forms = [form for form in there.forms if form in ("cubin", "ptx")] or ["cubin"]
+    return any(can_serve(there.target, wanted.target, nvidia_rules=True, form=form) for form in forms)
+
+
+def _carry(stage: BuildStage, carried: dict[Hashable, _CarriedCode]) -> None:
+    """Take on what a stage has. Where it does not name its kernels, those known before are still looked for."""
+    keys: dict[Hashable, list[Hashable]] = {}
+    for key, each in carried.items():
+        keys.setdefault(processor_key(each.part.target), []).append(key)
+    for part in stage.parts:
+        near = keys.setdefault(processor_key(part.target), [])
+        known, left = part, []
+        for key in near:
+            if not is_for_same_target(carried[key].part.target, part.target):
+                left.append(key)
+                continue
+            before = carried.pop(key).part
+            if not part.is_whole:
+                known = known.replace(kernels=known.kernels | before.kernels)
+        key = arch_key(part.target)
+        near[:] = [*left, key]
+        carried[key] = _CarriedCode(known, stage)
+
+
+def _lost_registration(
+    stage: BuildStage, earlier: Sequence[BuildStage], not_compared: list[UncomparedStage]
+) -> Iterator[LostCode]:
+    """Yield the kernels that a stage of host files does not register, and should by what earlier stages show."""
+    if stage.kind not in (OBJECTS, PROGRAMS) or stage.host is None:
+        return
+    wanted: dict[str, BuildStage] = {}
+    for before in earlier:
+        host = before.host
+        names = (host.launched | (host.registered or frozenset())) if host is not None else frozenset[str]()
+        wanted.update(dict.fromkeys(names, before))
+    if not wanted:
+        # No host's side to go by: what the device code has is meant to be launched.
+        for before in earlier:
+            wanted.update(dict.fromkeys(before.kernels, before))
+    known = stage.host.registered
+    missing = [name for name in wanted if known is None or name not in known]
+    if not missing:
+        return
+    if known is None or stage.host.why_not:
+        why = stage.host.why_not or "nothing tells what it registers"
+        not_compared.append(UncomparedStage(stage, f"which kernels are registered is not known: {why}"))
+        return
+    by_stage: dict[int, list[str]] = {}
+    for name in missing:
+        by_stage.setdefault(earlier.index(wanted[name]), []).append(name)
+    for number, lost in sorted(by_stage.items()):
+        yield LostCode("registration", "", tuple(sorted(lost)), earlier[number], stage)
+
+
+def _untold(stage: BuildStage) -> Iterator[UncomparedStage]:
+    """Yield which device code of a stage does not name its kernels, or its architecture."""
+    open_parts = [part for part in stage.parts if not part.is_whole]
+    if open_parts:
+        forms = ", ".join(dict.fromkeys(form or "data" for part in open_parts for form in part.forms))
+        archs = first_archs([part.title for part in open_parts])
+        yield UncomparedStage(stage, f"the kernels for {archs} are not named by {forms}")
+    if stage.crowded:
+        processors = first_archs(stage.crowded)
+        yield UncomparedStage(
+            stage, f"code for more than {VARIANTS} variants of {processors} is taken as for no architecture"
+        )
+    nowhere = [code for code in stage.unplaced if arch_key(code.target) is None]
+    if nowhere:
+        forms = ", ".join(dict.fromkeys(code.form or "data" for code in nowhere))
+        untold = "" if all(code.kernels is not None for code in nowhere) else ", or which kernels it has"
+        yield UncomparedStage(stage, f"{forms} does not say for which architecture it is{untold}")
+
+
+def first_archs(archs: Sequence[str]) -> str:
+    """Return the first of some architectures, and how many there are besides."""
+    more = f" and {len(archs) - _MAX_ARCHS_SHOWN} more" if len(archs) > _MAX_ARCHS_SHOWN else ""
+    return f"{', '.join(archs[:_MAX_ARCHS_SHOWN])}{more}"

@@ -1,0 +1,374 @@
+"""Converting between containers: every image with all that is stated about it, or a list of what would be lost.
+
+An offload binary says more than a bundle: a kind of image, flags and any number of keys, where a bundle has one ID. The
+ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
+one again; so a bundle becomes offload binaries and those the same bundle. How images are laid out (alignment,
+compression, comments of text bundles) is not content: it is chosen anew. What is special about CUDA fat binaries is in
+``ops.convert.fatbins``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fatpack.commands.convert.fatbins import group_into_fatbins, offload_binary_keys
+from fatpack.commands.convert.syclbins import images_for_syclbin, syclbin_losses, without_position
+from fatpack.commands.pack.pack_formats import pack_as
+from fatpack.commands.pack.packed import PackedContainers
+from fatpack.concurrency.threads import ThreadTasks
+from fatpack.edit.extract import image_pieces
+from fatpack.edit.unreadable import PER_IMAGE_ERRORS, UnreadableImage, read_error
+from fatpack.edit.verify import CONTENT_CODES
+from fatpack.edit.write_containers import with_separate_streams
+from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
+from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id, stored_id
+from fatpack.formats.cuda_fatbin.entry import is_refused
+from fatpack.formats.cuda_fatbin.stored import CudaEntry as FatbinEntry
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
+from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS
+from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+from fatpack.io.pieces import PiecesSource
+from fatpack.io.sharing import refuse_shared_bytes
+from fatpack.io.source import View
+from fatpack.model import Finding, Image
+from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
+from fatpack.record import Record
+from fatpack.scanner import FoundContainer
+from fatpack.selectors.bundle_id_match import bundle_id
+from fatpack.selectors.no_match import NothingSelected, available_values
+from fatpack.selectors.select import describe_image, select_images
+from fatpack.targets.triple import is_amdgpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import TypeVar
+
+    from fatpack.io.source import Piece
+    from fatpack.options import Options
+    from fatpack.scanner import FoundImage
+    from fatpack.selectors.select import Selector
+
+    ConvertedT = TypeVar("ConvertedT")
+
+#: image form → image kind of offload binaries
+_KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
+
+
+class Conversion(Record):
+    """Images of one format as containers of another; ``losses`` are what does not come along, one line each."""
+
+    packed: PackedContainers
+    image_count: int
+    losses: tuple[str, ...] = ()
+
+
+def convert_images(
+    items: Sequence[FoundContainer | Finding],
+    selector: Selector,
+    options: Options,
+    *,
+    unreadable: list[UnreadableImage] | None = None,
+    distrusted: Collection[int] = (),
+    read: bool = False,
+) -> Conversion:
+    """Return the selected images as containers of the format that the options are for.
+
+    Offload binaries are made one by one. Of bundles there is one for each bundle the images come from and one for those
+    of all other containers; where an ID would occur twice another one begins, as those of object files follow each
+    other in a program; so it is with fat binaries. Of a fat object that was merged of several, the n-th images for all
+    IDs make one bundle, and the object itself is in the first of them.
+
+    Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
+    together, UsageError for options that mean nothing, FormatError for damage. With ``unreadable`` damage raises
+    nothing: what is intact is converted, and images that cannot be taken out are added there. Those of ``distrusted``
+    containers (their ``id()``) are left out. What shows only when all of an image is read, ``read`` finds out before.
+    """
+    if unreadable is None:
+        _refuse_damage(items)
+    copies = isinstance(options, FatbinOptions)
+    chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read, copies=copies)
+    if not isinstance(options, SyclbinOptions):
+        losses += syclbin_losses(_rows(chosen))
+        chosen = [item.replace(found=without_position(item.found)) for item in chosen]
+    if isinstance(options, CirOptions):
+        modules = [_made(item, _for_cir) for item in chosen]
+        return Conversion(pack_as(modules, options), len(modules), tuple(losses))
+    if isinstance(options, FatbinOptions):
+        return _fatbins(chosen, losses, options)
+    if isinstance(options, BundleOptions):
+        return _as_bundles(chosen, losses, options)
+    if isinstance(options, KpackOptions):
+        code = [_made(item, _for_kpack) for item in _without_host(chosen, losses)]
+        return Conversion(_packed(code, options), len(code), tuple(losses))
+    if isinstance(options, SyclbinOptions):
+        made = _made(chosen[0], lambda _: images_for_syclbin(_rows(chosen), losses))
+        return Conversion(_packed(made, options), len(made), tuple(losses))
+    images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
+    return Conversion(_packed(images, options), len(images), tuple(losses))
+
+
+def _as_bundles(chosen: Sequence[_SelectedImage], losses: list[str], options: BundleOptions) -> Conversion:
+    groups = _bundles(chosen, losses)
+    # Only compressing is worth threads; everything else is packed without reading the images.
+    tasks = [_bundle(group.values(), options) for group in groups]
+    with ThreadTasks(tasks, threads=None if options.compression else 1) as running:
+        packed = list(running)
+    if len(packed) == 1:
+        return Conversion(packed[0], len(chosen), tuple(losses))
+    if any(part.verify or part.is_text for part in packed):
+        raise Unsupported(
+            f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
+            hint=f"select those of one bundle with {cli_or_api('--container', 'Selector(container=…)')}",
+        )
+    pieces = tuple(piece for part in packed for piece in _aligned(part, options.align))
+    findings = tuple(item for part in packed for item in part.findings)
+    return Conversion(PackedContainers(pieces, findings), len(chosen), tuple(losses))
+
+
+def _rows(chosen: Sequence[_SelectedImage]) -> list[tuple[str, FoundContainer, FoundImage, View]]:
+    return [(item.position, item.container, item.found, item.data) for item in chosen]
+
+
+def _fatbins(chosen: Sequence[_SelectedImage], losses: list[str], options: FatbinOptions) -> Conversion:
+    groups = _made(chosen[0], lambda _: group_into_fatbins(_rows(chosen), losses))
+    parts = [pack_as(group, options) for group in groups]
+    pieces = tuple(piece for part in parts for piece in part.pieces)
+    findings = tuple(item for part in parts for item in part.findings)
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    kept = sum(map(len, groups)) - sum(part.left_out for part in parts)
+    return Conversion(PackedContainers(pieces, findings, notes=notes), kept, tuple(losses))
+
+
+def _made(item: _SelectedImage, make: Callable[[_SelectedImage], ConvertedT]) -> ConvertedT:
+    """Return what is made of an image. Raises Unsupported, with file and image, where the format cannot hold it."""
+    try:
+        return make(item)
+    except UsageError as error:
+        problem, hint = error.problem, error.hint
+        if not problem.startswith("image "):
+            others = cli_or_api("--offload, --form or --arch", "offload=…, form=… or arch=…")
+            problem, hint = f"{item.title}: {problem}", f"select the others, with {others}"
+        raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
+
+
+def _bundle(images: Iterable[Image], options: BundleOptions) -> Callable[[], PackedContainers]:
+    return lambda: _packed(list(with_separate_streams(images)), options)
+
+
+def _packed(images: Sequence[Image], options: Options) -> PackedContainers:
+    """Return images as containers. Raises Unsupported where they exclude each other, or one cannot be named there."""
+    try:
+        return pack_as(images, options)
+    except UsageError as error:
+        # With options that mean nothing, no images at all fail as well: that is the caller's fault.
+        pack_as((), options)
+        hint = error.hint or f"select the others, with {cli_or_api('--arch or --offload', 'arch=… or offload=…')}"
+        raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
+
+
+def _bundles(chosen: Sequence[_SelectedImage], losses: list[str]) -> list[dict[str, Image]]:
+    """Return the images of every bundle to make, by ID."""
+    groups: list[dict[str, Image]] = []
+    first, counts, last = 0, Counter[str](), None
+    for item in chosen:
+        image = _made(item, lambda item: _for_bundle(item, losses))
+        id = image.attrs["id"]
+        flavour, before = (found and found.container.attrs.get("flavour") for found in (item.container, last))
+        if item.container is not last and (flavour or before):
+            first, counts = len(groups), Counter()
+        is_fat_object = item.container is not None and item.container.container.is_fat_object
+        # Merged fat objects hold all images for one ID before those for the next.
+        place = first + counts[id] if is_fat_object else max(first, len(groups) - 1)
+        if not is_fat_object and place < len(groups) and id in groups[place]:
+            place += 1
+        if place == len(groups):
+            groups.append({})
+        groups[place][id] = image
+        counts[id] += 1
+        last = item.container
+    return groups
+
+
+def _aligned(packed: PackedContainers, align: int) -> Iterator[Piece]:
+    """Yield a bundle so that the next one starts at a multiple of the alignment."""
+    yield from packed.pieces
+    yield bytes(-sum(map(len, packed.pieces)) % align)
+
+
+class _SelectedImage(Record):
+    """An image to convert: its position as text, its container, and its bytes."""
+
+    position: str
+    container: FoundContainer
+    found: FoundImage
+    data: View
+
+    @property
+    def title(self) -> str:
+        return f"image {describe_image(self.position, self.found)}"
+
+
+def _refuse_damage(items: Iterable[FoundContainer | Finding]) -> None:
+    for item in items:
+        # Content with another hash than the stored one is the caller's to refuse: all of it can be read.
+        if isinstance(item, Finding) and item.severity == "error" and item.code not in CONTENT_CODES:
+            hint = "; ".join(filter(None, (item.hint, "nothing was converted; extract gets out what is intact")))
+            raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
+
+
+def _chosen(
+    items: Sequence[FoundContainer | Finding],
+    selector: Selector,
+    unreadable: list[UnreadableImage] | None,
+    distrusted: Collection[int],
+    *,
+    read: bool,
+    copies: bool,
+) -> tuple[list[_SelectedImage], list[str]]:
+    """Return the selected images with their containers and bytes, and what is lost of the containers around them.
+
+    ``copies`` tells that entries of fat binaries are copied as they are stored, which does not show their damage.
+    """
+    chosen, losses = [], []
+    glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
+    seen: set[int] = set()
+    for position, found, image in select_images(items, selector):
+        # What an image holds in turn goes with it.
+        if "/" in position or id(found) in distrusted:
+            continue
+        try:
+            data = _bytes_of(found, image)
+            is_copied = copies and isinstance(image.as_stored.record, FatbinEntry)
+            # Entries that cannot be had are copied all the same; what is wrong with them was reported.
+            is_checked = not is_refused(data) if is_copied else read
+            if is_checked and (error := read_error([data])) is not None:
+                raise error
+        except PER_IMAGE_ERRORS as error:
+            if unreadable is None:
+                raise
+            unreadable.append(UnreadableImage(describe_image(position, image), image.span, error))
+            continue
+        chosen.append(_SelectedImage(position, found, image, data))
+        if image.span in glued:
+            losses.append(f"{chosen[-1].title}: that it is several images, which ld -r has glued together")
+        if id(found) not in seen:
+            seen.add(id(found))
+            unknown = sum(span.size for span in found.container.unknown)
+            is_damaged = any(item.severity == "error" for item in found.container.findings)
+            if unknown and not is_damaged:  # what is left of an entry that cannot be read was reported as damage
+                number = position.partition(".")[0]
+                losses.append(f"container {number}: {unknown} bytes that no field of the format describes")
+            if any(item.code == "FP1407" and item.span == found.container.span for item in found.container.findings):
+                number, version = position.partition(".")[0], found.container.version
+                losses.append(f"container {number}: that it is a {found.container.format} of version {version}")
+    if not chosen:
+        if unreadable:
+            raise next((item.error for item in unreadable if isinstance(item.error, FormatError)), unreadable[0].error)
+        if distrusted:
+            hint = f"{cli_or_api('--lossy', 'lossy=True')} converts it all the same"
+            raise FormatError("nothing of what was meant is intact", hint=hint)
+        asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
+        raise NothingSelected(f"no images to convert{asked}", hint=available_values(items, selector))
+    refuse_shared_bytes(item.data for item in chosen)
+    return chosen, losses
+
+
+def _bytes_of(found: FoundContainer, image: FoundImage) -> View:
+    """Return an image as a file of its own, which is not always the bytes that the container holds."""
+    pieces = list(image_pieces(found, image))
+    if len(pieces) == 1 and isinstance(pieces[0], View):
+        return pieces[0]
+    return PiecesSource(pieces, found.view.chain[-1] if found.view.chain else "").view()
+
+
+def _for_offload_binary(item: _SelectedImage, losses: list[str]) -> Image:
+    found, image = item.found, item.found.as_stored
+    if isinstance(image.record, OffloadBinaryEntry):
+        return image
+    target = image.target
+    pairs = {"triple": target.triple, "arch": target.arch, **offload_binary_keys(item.position, item.found, losses)}
+    if target.offload in OFFLOAD_WORDS:
+        pairs["kind"] = target.offload
+    elif target.offload not in ("host", "none") and "id" not in pairs:
+        losses.append(f"{item.title}: the programming model {target.offload!r}")
+    if "id" in pairs and pairs["id"] == _derived_id(image):
+        del pairs["id"]
+    kept = tuple((key, value) for key, value in pairs.items() if value)
+    # The image kind follows the file's extension, as in everything else that makes offload binaries.
+    name = f"image.{EXTENSIONS.get(_KINDS.get(found.form, 0), '')}"
+    return image_from(ImageOption((name,), (("file", name), *kept)), name, item.data)
+
+
+def _derived_id(image: Image) -> str:
+    """Return the bundle ID that the target gives when it comes back from an offload binary; "" for none."""
+    if image.target.offload == "host":
+        return ""
+    try:
+        return id_for(image.target)
+    except UsageError:
+        return ""
+
+
+def _for_cir(item: _SelectedImage) -> Image:
+    """Return a module of a CIR container as it is, any other image as a module if it is MLIR text."""
+    image = item.found.as_stored
+    if item.container.container.format == "cir-offload-container":
+        return image
+    if item.found.form != "cir":
+        raise UsageError(f"{item.title} is no MLIR module", hint="a CIR container holds nothing else")
+    return image.replace(data=item.data, attrs={"id": bundle_id(image)}, record=None)
+
+
+def _without_host(chosen: Sequence[_SelectedImage], losses: list[str]) -> Sequence[_SelectedImage]:
+    """Return the images without the places that HIP's bundles keep for the host, which are empty."""
+    code: list[_SelectedImage] = []
+    empty: list[_SelectedImage] = []
+    for item in chosen:
+        is_empty = not len(item.data) and item.found.as_stored.target.offload == "host"
+        (empty if is_empty else code).append(item)
+    if not code:
+        return chosen  # and say that none of them can be held
+    losses += [f"{item.title}: that there is an empty place for the host" for item in empty]
+    return code
+
+
+def _for_kpack(item: _SelectedImage) -> Image:
+    """Return a code object with the key that the marker in its library would ask for."""
+    image = item.found.as_stored
+    if image.record is not None and "binary" in image.attrs and image.target.offload == "hip":
+        return image
+    if image.target.offload != "hip" or not is_amdgpu(image.target.triple):
+        others = cli_or_api("--offload=hip", 'offload="hip"')
+        hint = f"a kpack archive holds nothing else; {others} selects what is for HIP"
+        raise UsageError(f"{item.title} is no code for HIP", hint=hint)
+    chain, number = item.container.view.chain, item.position.partition(".")[0]
+    name = (chain[0] if chain else "image").rpartition("/")[2]
+    attrs = {"binary": f"{name}#{number}"}  # its type is the writer's default
+    return Image(image.target, "", item.data, len(item.data), len(item.data), item.data.span(), attrs=attrs)
+
+
+def _for_bundle(item: _SelectedImage, losses: list[str]) -> Image:
+    image, data = item.found.as_stored, item.data
+    attrs = dict(offload_binary_keys(item.position, item.found, losses))
+    target, record = image.target, image.record
+    if target.offload == "cuda" and "id" not in attrs:
+        # Bundles of NVIDIA's images are OpenMP's; no bundle knows CUDA.
+        losses.append(f"{item.title}: the programming model 'cuda', in place of which the bundle has openmp")
+        target = target.replace(offload="openmp")
+    if isinstance(record, FatbinEntry):
+        losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
+    if "binary" in attrs:
+        losses.append(f"{item.title}: the library that it belongs to, {attrs['binary']}")
+    spelling = attrs.pop("id", None) or id_for(target)
+    if parse_id(spelling).kind == "cuda":
+        losses.append(f"{item.title}: the kind of its ID {spelling}, in place of which the bundle has openmp")
+        spelling = stored_id(f"openmp{spelling.removeprefix('cuda')}")
+    if isinstance(record, OffloadBinaryEntry):
+        losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
+        if record.flags:
+            losses.append(f"{item.title}: the flags {record.flags:#x}")
+        if record.image_kind and record.image_kind != _KINDS.get(item.found.recognised.form):
+            name = IMAGE_KINDS.get(record.image_kind, "unknown")
+            losses.append(f"{item.title}: that its kind is {record.image_kind} ({name}), which its bytes do not show")
+    return Image(parse_id(spelling).target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})

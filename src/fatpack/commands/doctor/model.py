@@ -1,0 +1,370 @@
+"""What a doctor says: counts of what was verified, findings, known bugs, and what could not be verified."""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.errors import pluralize
+from fatpack.exit_codes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
+from fatpack.findings import FindingTally
+from fatpack.io.source import is_in_file
+from fatpack.record import Record
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from fatpack.model import Finding
+
+SCHEMA = "fatpack.doctor/1"
+
+
+class CheckDescription(Record):
+    """One thing that is verified: a row of the table that every diagnosis has.
+
+    ``says`` is what is so of all that was counted, ``how`` against what that is held, and ``codes`` are those of
+    findings (or their first letters, where no other row names them whole) that count as wrong here.
+    """
+
+    what: str
+    says: str
+    how: str
+    codes: tuple[str, ...]
+
+
+#: All that is verified, in the order of the table; ``fatpack doctor --list`` prints it.
+CHECKS = (
+    CheckDescription(
+        "files",
+        "read to the end of what is in them",
+        "each is searched for containers, as inspect does; a deep search takes all of it",
+        ("FP10", "FP17", "FP20", "FP21", "FP22", "FP23", "FP24", "FP25"),
+    ),
+    CheckDescription(
+        "containers",
+        "parsed, field by field",
+        "every field against the bytes that are there",
+        ("FP1001", "FP12", "FP13", "FP14", "FP15", "FP16", "FP18"),
+    ),
+    CheckDescription(
+        "images",
+        "inflated, and their headers read",
+        "to their last byte; headers must not point past their end",
+        ("FP1104",),
+    ),
+    CheckDescription(
+        "kernels",
+        "read from symbol tables, notes and metadata, which agree",
+        "these against each other",
+        ("FP1106",),
+    ),
+    CheckDescription(
+        "labels",
+        "targets that containers state, against what the images say of themselves",
+        "architecture, triple and kind in the container, against ELF flags, targets of PTX and metadata beside images",
+        ("FP11",),
+    ),
+    CheckDescription(
+        "hashes", "hashes of compressed bundles, against their content", "the first bytes of its MD5", ("FP1304",)
+    ),
+    CheckDescription(
+        "byte maps",
+        "hosts and containers in which every byte is described once",
+        "the map of a file, from its first byte to its last",
+        ("FP3602",),
+    ),
+    CheckDescription(
+        "rewrites",
+        "containers that were written again, to the same bytes",
+        "what our writer makes of what our reader read",
+        ("FP3601",),
+    ),
+    CheckDescription(
+        "symbol tables",
+        "names in the symbol tables of archives, against the members that they lead to",
+        "offsets against headers; GNU's names against what the member defines",
+        ("FP2107",),
+    ),
+    CheckDescription(
+        "registrations",
+        "objects and programs whose calls, records and images agree",
+        "programs register the kernels that they launch, under names that images have",
+        ("FP1513", "FP30"),
+    ),
+    CheckDescription(
+        "launches",
+        "kernels that host modules of CIR launch, found in the device modules",
+        "names in the host module against functions in every device module",
+        ("FP1512",),
+    ),
+    CheckDescription(
+        "kpack lookups",
+        "code objects that programs find in kpack archives, per device",
+        "in folders: what programs look for, against the archives that are there",
+        ("FP31",),
+    ),
+    CheckDescription(
+        "checksums", "files in zip archives, against their CRC-32", "all files, whatever is in them", ("FP1710",)
+    ),
+    CheckDescription(
+        "records",
+        "files of packages, against digests and sizes that the packages state",
+        "RECORD (wheels), info/paths.json (conda), md5sums (Debian), digests of files, header and payload (RPM)",
+        ("FP3603", "FP3604"),
+    ),
+)
+
+#: what is not verified where code could not be followed: then nothing says that a file is healthy
+UNJUDGED = "registrations"
+
+#: what is verified → what that means
+VERIFIED = {check.what: check.says for check in CHECKS}
+
+#: start of a finding's code → the row in which it counts as wrong
+_WRONG = {code: check.what for check in CHECKS for code in check.codes}
+
+
+#: codes of what is not read because of a limit, or by this version; the bytes may be right
+_LIMITS = ("FP1004", "FP1005", "FP1008")
+
+
+class VerifiedCount(Record):
+    """How many of a kind were verified, and how many findings say that one is wrong. ``what`` is a key of VERIFIED."""
+
+    what: str
+    checked: int
+    wrong: int
+
+
+class NotVerified(Record):
+    """Something that was not verified, and why; ``count`` is how much of it there is, in the unit that ``what`` names.
+
+    ``path`` is the first file in which it was met, ``files`` how many there are.
+    """
+
+    what: str
+    why: str
+    count: int
+    path: str
+    files: int = 1
+
+
+class KnownBug(Record):
+    """A bug of a producer, or of those who read its files, that explains findings.
+
+    ``side`` is ``producer`` or ``reader``. ``evidence`` is what it was recognised by: codes of findings and facts.
+    ``paths`` are the first files, ``count`` is how many there are.
+    """
+
+    name: str
+    side: str
+    producer: str
+    versions: str
+    what: str
+    advice: str
+    sources: tuple[str, ...]
+    evidence: tuple[str, ...]
+    paths: tuple[str, ...]
+    count: int
+
+
+class RelocationReach(Record):
+    """How far the loaded parts of a linked file, or of an object, lie apart; sizes are bytes.
+
+    ``span`` is from the first to the last byte in memory, ``device`` the part of it that is device code, ``limit`` how
+    far relocations of 32 bits reach there. ``archs`` are the bytes stored for each architecture, most first.
+    """
+
+    path: str
+    is_linked: bool
+    span: int
+    device: int
+    limit: int
+    archs: tuple[tuple[str, int], ...]
+
+
+class FileReport(Record):
+    """A file, and how it is: ``healthy``, ``suspect`` (warnings), ``damaged`` or ``unread``; ``error`` says why."""
+
+    path: str
+    size: int | None
+    host: str
+    state: str
+    error: str | None = None
+
+
+class DoctorResult(Result):
+    """The result of a diagnosis.
+
+    ``files`` were looked into, of which ``patients`` are those with something wrong. ``inflated`` are bytes of images
+    after decompression. ``more`` counts findings of a code that are not listed, because there are many of them.
+    """
+
+    files: int
+    images: int
+    inflated: int
+    patients: tuple[FileReport, ...]
+    verified: tuple[VerifiedCount, ...]
+    findings: tuple[Finding, ...]
+    more: tuple[tuple[str, int], ...]
+    known_bugs: tuple[KnownBug, ...]
+    reaches: tuple[RelocationReach, ...]
+    not_verified: tuple[NotVerified, ...]
+    exit_code: int
+
+    @property
+    def verdict(self) -> str:
+        """``healthy``, ``suspect`` (warnings alone), ``damaged``, ``unread`` where some file could not be read, or
+        ``empty`` where nothing was verified: no file was there, or none in which anything can be. ``not judged`` where
+        nothing is wrong, and what some file registers could not be followed.
+        """
+        if self.exit_code == FINE:
+            return "not judged" if self.unjudged else "healthy"
+        if not self.patients and not any(row.wrong for row in self.verified):
+            return "empty"
+        states = {each.state for each in self.patients}
+        return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
+
+    @property
+    def unjudged(self) -> str:
+        """Why what some file registers was not judged, "" if all of it was."""
+        return next((each.why for each in self.not_verified if each.what == UNJUDGED), "")
+
+    def lines(self) -> Sequence[str]:
+        """Return the verdict with counts, then what is wrong with files, the first few."""
+        counts = f"{pluralize(self.files, 'file')}, {pluralize(self.images, 'image')}"
+        found = [f"{item.severity} {item.code}: {item.message}" for item in self.findings if item.severity != "note"]
+        wrong = [*(each.error for each in self.patients if each.error is not None), *found]
+        more = (
+            [f"{len(wrong) - MAX_PROBLEM_LINES} more in patients and findings"]
+            if len(wrong) > MAX_PROBLEM_LINES
+            else []
+        )
+        first = f"{self.verdict}: {self.unjudged}; " if self.verdict == "not judged" else f"{self.verdict}: "
+        return (f"{first}{counts}", *wrong[:MAX_PROBLEM_LINES], *more)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as plain data, schema ``fatpack.doctor/1``."""
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "files": self.files,
+            "images": self.images,
+            "inflated": self.inflated,
+            "patients": [to_plain_data(each) for each in self.patients],
+            "verified": [to_plain_data(each) for each in self.verified],
+            "findings": [_finding(each) for each in self.findings],
+            "unlisted_findings": [{"code": code, "count": count} for code, count in self.more],
+            "known_bugs": [to_plain_data(each) for each in self.known_bugs],
+            "reaches": [{**to_plain_data(each), "archs": dict(each.archs)} for each in self.reaches],
+            "not_verified": [to_plain_data(each) for each in self.not_verified],
+        }
+
+
+def _finding(item: Finding) -> dict[str, Any]:
+    return {
+        "code": item.code,
+        "severity": item.severity,
+        "offset": item.span.start if is_in_file(item.span.source) else None,
+        "message": item.message,
+        "hint": item.hint,
+        "where": [str(name) for name in item.span.source],
+        "section": item.section,
+        "field": item.field,
+        "count": item.count,
+    }
+
+
+#: an image of which the bytes do not look like what it is stored as: a note of a listing
+_NO_MAGIC = "FP1105"
+
+
+class DoctorNotes:
+    """What is noted while a file is examined. Another process can make it and hand it over.
+
+    ``counts`` are by the keys of :data:`VERIFIED`, ``skipped`` by what was not verified and why, ``facts`` by what is
+    known of known bugs. ``archs`` are the bytes stored for each architecture, ``sections`` names and numbers of those
+    with containers, ``drawn`` is what the budget was charged for. LIMIT: of each code so many findings are kept as
+    ``limits.FINDINGS`` says.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.wrong: dict[str, int] = {}
+        self.findings: dict[Finding, None] = {}
+        self.severities: set[str] = set()
+        self.exit_code = FINE
+        self.skipped: dict[tuple[str, str], int] = {}
+        self.facts: dict[str, int] = {}
+        self.archs: dict[str, int] = {}
+        self.sections: set[tuple[str | None, int]] = set()
+        self.inflated = self.drawn = 0
+        self._tally = FindingTally(limits.FINDINGS)
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Note that so many of a kind were verified."""
+        self.counts[what] = self.counts.get(what, 0) + number
+
+    def skip(self, what: str, why: str, number: int = 1) -> None:
+        """Note that so many of a kind were not verified, and why."""
+        self.skipped[what, why] = self.skipped.get((what, why), 0) + number
+
+    def fact(self, name: str) -> None:
+        """Note something by which a known bug is recognised."""
+        self.facts[name] = self.facts.get(name, 0) + 1
+
+    def add(self, item: Finding) -> None:
+        """Keep a finding, or count it; one that was noted is not noted again."""
+        if item.code == _NO_MAGIC:
+            item = item.replace(severity="warning")  # who lists need not mind; here it is asked whether it is whole
+        if item in self.findings:
+            return
+        self.severities.add("limit" if item.code in _LIMITS else item.severity)
+        self.exit_code = worst_exit_code((self.exit_code, exit_code_for_findings([(item.severity, item.code)])))
+        if item.severity != "note":
+            row = next((_WRONG[start] for start in (item.code, item.code[:4]) if start in _WRONG), "")
+            self.wrong[row] = self.wrong.get(row, 0) + item.count
+        if self._tally.keeps(item):
+            self.findings[item] = None
+
+    def drop(self, told: Finding) -> None:
+        """Take out findings that say what another one tells, before these notes are joined with others."""
+        self.findings = {item: None for item in self.findings if not item.message.endswith(told.message)}
+
+    def extend(self, items: Iterable[Finding]) -> None:
+        """Keep several findings."""
+        for item in items:
+            self.add(item)
+
+    def more(self) -> list[Finding]:
+        """Return one finding for each code of which some were counted."""
+        return self._tally.rest()
+
+    def join(self, other: DoctorNotes) -> None:
+        """Add what was noted elsewhere."""
+        self.extend(other.findings)
+        self.extend(other.more())
+        _add(self.counts, other.counts)
+        _add(self.skipped, other.skipped)
+        _add(self.facts, other.facts)
+        _add(self.archs, other.archs)
+        self.sections |= other.sections
+        self.inflated += other.inflated
+
+    @property
+    def state(self) -> str:
+        """What the findings make of a file: ``healthy``, ``suspect``, ``damaged``, or ``unread`` where a limit ended
+        the reading.
+        """
+        if "error" in self.severities:
+            return "damaged"
+        if "limit" in self.severities:
+            return "unread"
+        return "suspect" if "warning" in self.severities else "healthy"
+
+
+def _add(counts: dict[Any, int], more: Mapping[Any, int]) -> None:
+    for name, number in more.items():
+        counts[name] = counts.get(name, 0) + number

@@ -1,0 +1,310 @@
+"""Files, folders and packages → a diagnosis. Files are examined on all cores; folders are looked at as a whole too."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.budget import current_budget
+from fatpack.commands.doctor import known, package_checksums, stated
+from fatpack.commands.doctor.check_file import examine_file
+from fatpack.commands.doctor.model import (
+    VERIFIED,
+    DoctorNotes,
+    DoctorResult,
+    FileReport,
+    KnownBug,
+    NotVerified,
+    RelocationReach,
+    VerifiedCount,
+)
+from fatpack.errors import FatpackError, FormatError
+from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
+from fatpack.findings import code_for_error, finding
+from fatpack.inputs.files import SEPARATOR, Filter, InputFile, MemberPath, SkipCounts
+from fatpack.inputs.map_files import map_paths
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.tabular.skipped import make_skipped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fatpack.budget import Budget
+    from fatpack.commands.doctor.reach import LoadedExtent
+    from fatpack.inputs.map_files import Opener
+    from fatpack.packages.checksums import StatedFile
+
+#: how many paths a known bug names
+_NAMED = 5
+
+
+class FileResult(Record):
+    """A leaf that was examined, or a package behind the files in it (``package``).
+
+    ``content`` is what a file in a package has, or why that cannot be read, ``record`` the bytes of a file that is
+    RECORD of a wheel; ``error`` is why a file could not be read, ``exit_code`` what that exits with.
+    """
+
+    path: str
+    host: str
+    size: int | None
+    notes: DoctorNotes
+    extent: LoadedExtent | None = None
+    package: str = ""
+    content: StatedFile | Finding | None = None
+    record: bytes | None = None
+    error: str | None = None
+    exit_code: int = FINE
+
+
+class _FileExaminer(Record):
+    """What examines a leaf, in this process or another."""
+
+    deep: bool
+
+    def __call__(self, leaf: InputFile) -> FileResult:
+        notes = DoctorNotes()
+        notes.extend(leaf.findings)
+        if leaf.view is None:
+            if leaf.error is None:
+                return FileResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
+            return _unread(leaf.path, leaf.error, notes, leaf.package, leaf.size)
+        view, content, record = leaf.view, None, None
+        is_member = SEPARATOR in leaf.path and hasattr(leaf.path, "names")
+        try:
+            if is_member:
+                content, record = _content(leaf, notes)
+            found = examine_file(view, deep=self.deep)
+        except (FatpackError, OSError) as error:
+            return _unread(leaf.path, error, notes, size=leaf.size)
+        if isinstance(content, Finding):
+            found.notes.drop(content)
+        notes.join(found.notes)
+        return FileResult(leaf.path, found.host, found.size, notes, found.reach, content=content, record=record)
+
+
+def _unread(
+    path: str, error: FatpackError | OSError, notes: DoctorNotes, package: str = "", size: int | None = None
+) -> FileResult:
+    return FileResult(
+        path, package, size, notes, package=package, error=error_message(error), exit_code=exit_code(error)
+    )
+
+
+def _content(leaf: InputFile, notes: DoctorNotes) -> tuple[StatedFile | Finding, bytes | None]:
+    """Return what the bytes of a file in a package are, or why they are not, and of a RECORD the bytes themselves."""
+    assert leaf.view is not None
+    source = leaf.view.source
+    try:
+        content = package_checksums.read_member(source)
+    except FormatError as error:
+        damage = finding(code_for_error("FP1710", error), leaf.view.span(), error.describe(), error.hint)
+        notes.add(damage)
+        return damage, None
+    return content, package_checksums.read_record(source) if package_checksums.is_record(_names(leaf.path)[1]) else None
+
+
+def _names(path: str) -> tuple[str, str]:
+    """Return the path of the package that a file is in, and its stored name there."""
+    name = path.names[-1] if isinstance(path, MemberPath) else path.rpartition(SEPARATOR)[2]
+    return path[: -len(name) - 1], name
+
+
+def diagnose(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    exclude: Sequence[str] = (),
+    deep: bool = False,
+    opener: Opener | None = None,
+    unmatched: list[str] | None = None,
+    on_file: Callable[[bool], None] | None = None,
+    budget: Budget | None = None,
+) -> DoctorResult:
+    """Return how files, folders, patterns, packages and URLs are. Nothing is raised for a file.
+
+    ``exclude`` are patterns of files to be left out, ``deep`` searches everything for containers, ``unmatched`` gets
+    the patterns in ``paths`` that no file has, and ``on_file`` is told of each file
+    whether it has images. ``opener`` opens addresses,
+    such as ``libx.a(m.o)``, which otherwise are names of files.
+    """
+    budget = current_budget() if budget is None else budget
+    counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget)
+    missing: list[str] = [] if unmatched is None else unmatched
+    for result in map_paths(paths, _FileExaminer(deep), rules, counts, missing, budget=budget, opener=opener):
+        summing.take(result)
+        if on_file is not None:
+            on_file(result.notes.counts.get("images", 0) > 0)
+    for path in paths:
+        if os.path.isdir(path):
+            summing.look_for_archives(os.fspath(path))
+    return summing.diagnosis(counts)
+
+
+class _DiagnosisBuilder:
+    """A diagnosis in the making: one file after the other."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._notes = DoctorNotes()
+        self._files = 0
+        self._codes = {FINE}
+        self._patients: list[FileReport] = []
+        self._reaches: list[RelocationReach] = []
+        #: what was not verified and why → how much, in which file first, in how many
+        self._skipped: dict[tuple[str, str], tuple[int, str, int]] = {}
+        #: known bug → evidence, paths
+        self._bugs: dict[str, tuple[dict[str, None], list[str], int]] = {}
+        #: package → its files, and how many RECORDs it has, with the first of them
+        self._contents: dict[str, dict[str, StatedFile | Finding]] = {}
+        self._records: dict[str, tuple[int, bytes | None]] = {}
+        self._has_archives = False
+        #: outermost package → files of packages in it with which nothing was compared
+        self._uncompared: dict[str, int] = {}
+
+    def take(self, result: FileResult) -> None:
+        """Take up what was found in a file."""
+        notes = result.notes
+        if result.content is not None:
+            package, name = _names(result.path)
+            self._contents.setdefault(package, {})[name] = result.content
+            if package_checksums.is_record(name):
+                count, first = self._records.get(package, (0, result.record))
+                self._records[package] = count + 1, first
+        if result.package:
+            self._package(result)
+        elif result.error is None:
+            self._files += 1
+            notes.count("files")
+        self._has_archives = self._has_archives or any(item.code == "FP3004" for item in notes.findings)
+        state = "unread" if result.error is not None else notes.state
+        if result.error is not None:
+            self._files += not result.package
+            self._codes.add(result.exit_code)
+        if "limit" in notes.severities:
+            notes.skip("files or parts of them", "a limit ended the reading, as the findings say")
+        self._codes.add(notes.exit_code)
+        if state != "healthy":
+            self._patients.append(FileReport(result.path, result.size, result.host, state, result.error))
+        for (what, why), count in notes.skipped.items():
+            self._skip(what, why, count, result.path)
+        self._note_bugs(notes, result.path)
+        if result.extent is not None:
+            extent = result.extent
+            archs = tuple(sorted(notes.archs.items(), key=lambda item: -item[1]))
+            self._reaches.append(
+                RelocationReach(result.path, extent.is_linked, extent.reached, extent.device, extent.limit, archs)
+            )
+        notes.skipped, notes.archs, notes.facts, notes.sections = {}, {}, {}, set()
+        self._notes.join(notes)
+
+    def _package(self, result: FileResult) -> None:
+        """Compare the files of a package with what it says of them; those of packages in it come before it."""
+        contents = self._contents.pop(result.path, {})
+        count, record = self._records.pop(result.path, (0, None))
+        outermost = result.path.names[0] if isinstance(result.path, MemberPath) else result.path
+        inner = self._uncompared.pop(outermost, 0)
+        if result.package == "zip":
+            self._zip(result, contents, count, record)
+        elif result.path != outermost:
+            inner += len(contents)
+            contents = {}
+        if result.path != outermost:
+            self._uncompared[outermost] = inner
+            return
+        if result.error is None and stated.verify_package(result.path, result.package, result.notes, self._budget):
+            return
+        inner += len(contents) if result.package != "zip" else 0
+        if inner:
+            result.notes.skip("files of packages", f"nothing says what they should be: {result.package}", inner)
+
+    def _zip(
+        self, result: FileResult, contents: dict[str, StatedFile | Finding], count: int, record: bytes | None
+    ) -> None:
+        record = record if count == 1 else None
+        if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
+            package_checksums.check_records(result.path, result.size or 0, count, result.notes)
+        try:
+            package_checksums.check_zip(result.path, result.size or 0, contents, record, result.notes, self._budget)
+        except (FatpackError, OSError) as error:
+            result.notes.skip("files of wheels", error_message(error))
+
+    def look_for_archives(self, folder: str) -> None:
+        """Check that the programs of a folder find their code, if any of them looks for it in kpack archives."""
+        if not self._has_archives:
+            return
+        from fatpack.commands.check_kpack.check import LoaderSettings, check_folder
+
+        try:
+            checked = check_folder(folder, LoaderSettings())
+        except (FatpackError, OSError) as error:
+            self._skip("kpack lookups", error_message(error), 1, folder)
+            return
+        notes = DoctorNotes()
+        notes.count(
+            "kpack lookups", sum(len(program.markers) for program in checked.folder.programs) * len(checked.devices)
+        )
+        notes.extend(item for item in checked.findings if item.code.startswith("FP31") and item.code != "FP3110")
+        if notes.state != "healthy":
+            self._codes.add(notes.exit_code)
+            self._patients.append(FileReport(folder, None, "folder", notes.state))
+        self._note_bugs(notes, folder)
+        self._notes.join(notes)
+
+    def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
+        """Note the bugs that findings and facts of a file are evidence of; without any, the table is not read."""
+        for bug in known.known_bugs() if notes.findings or notes.facts else ():
+            evidence = bug.evidence(notes.findings, notes.facts)
+            if evidence:
+                codes, paths, count = self._bugs.get(bug.name, ({}, [], 0))
+                codes.update(dict.fromkeys(evidence))
+                if len(paths) < _NAMED:
+                    paths.append(path)
+                self._bugs[bug.name] = codes, paths, count + 1
+
+    def _skip(self, what: str, why: str, count: int, path: str) -> None:
+        before, first, files = self._skipped.get((what, why), (0, path, 0))
+        self._skipped[what, why] = before + count, first, files + 1
+
+    def diagnosis(self, counts: SkipCounts) -> DoctorResult:
+        """Return what all files together are."""
+        for number, what, why in make_skipped(counts).reasons():
+            self._skipped[what, why] = number, "", 0
+        notes = self._notes
+        if not any(count for what, count in notes.counts.items() if what in VERIFIED and what != "files"):
+            self._codes.add(FINDINGS)  # that nothing is wrong is not known
+        return DoctorResult(
+            files=self._files,
+            images=notes.counts.get("images", 0),
+            inflated=notes.inflated,
+            patients=tuple(self._patients),
+            verified=tuple(
+                VerifiedCount(what, notes.counts.get(what, 0), notes.wrong.get(what, 0)) for what in VERIFIED
+            ),
+            findings=tuple(notes.findings),
+            more=tuple((item.code, item.count) for item in notes.more()),
+            known_bugs=tuple(self._known()),
+            reaches=tuple(sorted(self._reaches, key=lambda item: -item.span)),
+            not_verified=tuple(
+                NotVerified(what, why, count, path, files)
+                for (what, why), (count, path, files) in self._skipped.items()
+            ),
+            exit_code=worst_exit_code(self._codes),
+        )
+
+    def _known(self) -> Iterator[KnownBug]:
+        for bug in known.known_bugs():
+            if bug.name in self._bugs:
+                codes, paths, count = self._bugs[bug.name]
+                yield KnownBug(
+                    bug.name,
+                    bug.side,
+                    bug.producer,
+                    bug.versions,
+                    bug.what,
+                    bug.advice,
+                    bug.sources,
+                    tuple(codes),
+                    tuple(paths),
+                    count,
+                )

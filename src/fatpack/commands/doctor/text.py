@@ -1,0 +1,166 @@
+"""What ``doctor`` finds, as text: the verdict, what was verified, findings, known bugs, what was not verified.
+
+The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` describes it.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.doctor.model import CHECKS, SCHEMA, UNJUDGED, VERIFIED
+from fatpack.printable import format_size
+from fatpack.text.findings import finding_lines
+from fatpack.text.text import align_columns
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+__all__ = ["SCHEMA", "check_list_lines", "render_diagnosis"]
+
+_NOTHING = "nothing verified: no file was read"
+
+#: files with findings whose findings are shown without ``-v``
+_FILES = 20
+
+#: linked files and objects from this part of their limit on are listed
+_NEAR = 0.25
+
+
+def render_diagnosis(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines of a diagnosis; ``verbose`` shows all findings, and rows of which nothing was met."""
+    yield _verdict(document)
+    yield from _verified(document, verbose)
+    yield from _findings(document, verbose)
+    yield from _known(document)
+    yield from _reaches(document, verbose)
+    yield from _not_verified(document)
+
+
+def check_list_lines() -> Iterator[str]:
+    """Yield the lines of ``--list``: every row of the table, what it is held against, and its findings."""
+    for check in CHECKS:
+        codes = ", ".join(code if len(code) > 4 else f"{code}xx" for code in check.codes)
+        yield f"{check.what}: {check.says}"
+        yield f"  {check.how}"
+        yield f"  findings: {codes}"
+
+
+def _verdict(document: Mapping[str, Any]) -> str:
+    files, states = document["files"], [each["state"] for each in document["patients"]]
+    read = f"{_many(document['images'], 'image')}, {format_size(document['inflated'])} inflated and parsed"
+    if document["verdict"] == "healthy":
+        return f"healthy: {_many(files, 'file')}, {read}"
+    if document["verdict"] == "not judged":
+        rows = [each for each in document["not_verified"] if each["what"] == UNJUDGED]
+        where = "" if files == 1 else f", in {rows[0]['path']}"
+        return printable(f"not judged: {rows[0]['why']}{where}: {_many(files, 'file')}, {read}")
+    if document["verdict"] == "empty":
+        return f"nothing verified: {_many(files, 'file')} without device code" if files else _NOTHING
+    if files == 1 and len(states) == 1:
+        return f"{document['verdict']}: 1 file, {read}"
+    parts = [
+        f"{count:,} {'has' if count == 1 else 'have'} {words}" if word != "unread" else f"{count:,} cannot be read"
+        for word, words in (("damaged", "damage"), ("suspect", "warnings"), ("unread", ""))
+        if (count := states.count(word))
+    ]
+    of = f"of {_many(files, 'file')} " if files > 1 else ""
+    first, *rest = parts or ["something is wrong with it"]
+    number, _, words = first.partition(" ")
+    return f"{document['verdict']}: {number} {of}{words}{''.join(f', {part}' for part in rest)}; {read}"
+
+
+def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    met = [row for row in document["verified"] if row["checked"] or row["wrong"]]
+    rows = [["verified", "checked", "wrong", ""]]
+    rows += (
+        [row["what"], f"{row['checked']:,}", f"{row['wrong']:,}" if row["wrong"] else "-", VERIFIED[row["what"]]]
+        for row in met
+    )
+    if met:
+        yield from align_columns(rows, right=(1, 2), indent="  ")
+    others = [row["what"] for row in document["verified"] if row not in met]
+    if others and verbose:
+        yield f"  nothing of these was met: {', '.join(others)}"
+
+
+def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for item in document["findings"]:
+        if verbose or item["severity"] != "note":
+            groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
+    unread = [each for each in document["patients"] if each["error"]]
+    notes = sum(item["count"] for item in document["findings"] if item["severity"] == "note")
+    if groups or unread:
+        yield "findings"
+    for each in unread:
+        yield printable(f"  cannot be read: {each['error']}")
+    shown = list(groups) if verbose or len(groups) <= _FILES + 1 else list(groups)[:_FILES]
+    for path in shown:
+        yield printable(f"  {path}" if path else "  (no file)")
+        yield from finding_lines(groups[path], "    ", path=path, verbose=verbose)
+    if len(shown) < len(groups):
+        yield f"  and {_many(len(groups) - len(shown), 'file')} more; -v shows them"
+    for item in document["unlisted_findings"]:
+        yield f"  {item['code']}: {item['count']:,} more"
+    if notes and not verbose:
+        yield f"  {_many(notes, 'note')}, which {'is' if notes == 1 else 'are'} no damage; -v shows them"
+
+
+def _known(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["known_bugs"]:
+        yield "known bugs that may be the cause" if _is_wrong(document) else "known bugs"
+    for bug in document["known_bugs"]:
+        where = ", ".join(bug["paths"][:2]) + (f" and {bug['count'] - 2:,} more" if bug["count"] > 2 else "")
+        kind = "" if bug["side"] == "producer" else "; the file is right, the reader is not"
+        yield printable(f"  {bug['name']}: {bug['producer']} ({bug['versions']}){kind}")
+        yield printable(f"    {bug['what']}")
+        yield printable(f"    seen by {', '.join(bug['evidence'])} in {where}")
+        yield printable(f"    {bug['advice']}")
+        yield printable(f"    sources: {', '.join(bug['sources'])}")
+
+
+def _is_wrong(document: Mapping[str, Any]) -> bool:
+    return any(bug["side"] == "producer" for bug in document["known_bugs"]) and document["verdict"] != "healthy"
+
+
+def _reaches(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    rows = []
+    for each in document["reaches"]:
+        part = each["span"] / each["limit"]
+        if part < _NEAR and not verbose:
+            continue
+        kind = "farthest reference" if each["is_linked"] else "loaded sections"
+        words = f"{part:.0%} of what 32-bit relocations reach ({format_size(each['limit'])})"
+        largest = ", ".join(f"{arch} {format_size(size)}" for arch, size in list(each["archs"].items())[:3])
+        rows.append(
+            [
+                printable(each["path"]),
+                f"{kind} {format_size(each['span'])}",
+                f"device code {format_size(each['device'])}",
+                words + (f"; most: {largest}" if largest else ""),
+            ]
+        )
+    if rows:
+        yield "distances"
+        yield from align_columns(rows, indent="  ")
+
+
+def _not_verified(document: Mapping[str, Any]) -> Iterator[str]:
+    if not document["not_verified"]:
+        return
+    yield "not verified"
+    rows = []
+    for each in document["not_verified"]:
+        is_told = each["files"] < 2 or (each["files"] == each["count"] and each["what"].startswith("files"))
+        files = "" if is_told else f" in {_many(each['files'], 'file')}"
+        count = format_size(each["count"]) if each["what"].startswith("bytes") else f"{each['count']:,}"
+        what = each["what"].removeprefix("bytes ")
+        if each["count"] == 1 and what.startswith(("images ", "files ")):
+            what = what.replace("s ", " ", 1)
+        rows.append([count, printable(f"{what}{files}: {each['why']}")])
+    yield from align_columns(rows, right=(0,), indent="  ")
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

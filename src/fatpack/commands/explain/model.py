@@ -1,0 +1,185 @@
+"""What is said of files and devices: plain records, worst things first."""
+
+from __future__ import annotations
+
+from fatpack.exit_codes import FINDINGS, FINE
+from fatpack.record import Record
+from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
+from fatpack.tabular.image_sets import ImageSetLocation, is_in_data
+from fatpack.tabular.skipped import Skipped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+#: The version of the JSON document.
+SCHEMA = "fatpack.explain/1"
+
+
+class RuntimeErrorText(Record):
+    """What the program is told: the text of the error, its number and its names.
+
+    ``code`` is None where there is none. ``also`` are what the runtime writes beside it, and what others say instead.
+    """
+
+    text: str
+    code: int | None = None
+    names: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+
+class ImageAnswer(Record):
+    """An image, or several that are alike to the runtime (``count``), and whether it fits the device.
+
+    ``position`` is where ``inspect`` lists the first of them, ``name`` what it is for as patterns name it
+    (``compute_80`` for PTX), ``form`` what its bytes are. ``fits`` is yes, no, unknown, or some: in some settings of
+    the device's features. ``rule`` and ``reason`` are those that say so. ``role`` is taken, may (it may be taken) or
+    "". ``needs`` is the CUDA version of the first driver that takes it, "" for any. ``has_kernel`` says whether the
+    kernel that was asked for is in it, None if that is not known. ``holds`` is what its bytes are for by their own
+    account, where that is not what it is labelled as, else "".
+    """
+
+    position: str
+    name: str
+    form: str
+    count: int
+    fits: str
+    rule: str
+    reason: str
+    role: str = ""
+    compression: str | None = None
+    ptx_version: str | None = None
+    needs: str = ""
+    has_kernel: bool | None = None
+    holds: str = ""
+
+
+class StateAnswer(Record):
+    """What becomes of a unit in one setting of an AMD device's features."""
+
+    state: str
+    outcome: str
+    rule: str
+    reason: str
+
+
+class ImageSetAnswer(Record):
+    """What a device gets of the images among which its runtime chooses, of one unit or of several that answer alike.
+
+    ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
+    ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``told`` is what the program is
+    told where it fails, ``mends`` what helps, ``danger`` what seems to help and does harm. ``states`` has a line for
+    each setting of an AMD device's features, where they differ. ``runtime`` is cuda, hip, openmp, sycl or kpack.
+    """
+
+    runtime: str
+    format: str | None
+    outcome: str
+    rule: str
+    reason: str
+    is_certain: bool
+    images: tuple[ImageAnswer, ...]
+    told: RuntimeErrorText | None = None
+    mends: tuple[str, ...] = ()
+    danger: str = ""
+    states: tuple[StateAnswer, ...] = ()
+    places: tuple[ImageSetLocation, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many units answer so."""
+        return len(self.places)
+
+    @property
+    def noun(self) -> str:
+        """How a unit is called: a program of kpack archives, a library that chooses by itself, image, or container."""
+        if self.runtime == "kpack":
+            return "program"
+        if all(is_in_data(place.section or "", self.format) for place in self.places):
+            return "library"
+        return "image" if all(place.container is None for place in self.places) else "container"
+
+
+class RuleAnswer(Record):
+    """A rule that an answer names, with its source; ``mark`` says what it rests on: S, D, F, O or U."""
+
+    name: str
+    says: str
+    mark: str
+    source: str
+
+
+class DeviceAnswer(Record):
+    """What one device gets of all files.
+
+    ``device`` is its architecture, ``words`` as messages call it. ``verdict`` is one sentence. ``runs`` counts units
+    that run, ``compiles`` those of them that compile code first; ``fails`` and ``unknown`` the others. ``units`` are
+    those that fail first. ``notes`` say what to know. Without ``is_complete`` not all could be read that may be for it.
+    """
+
+    device: str
+    words: str
+    vendor: str
+    verdict: str
+    runs: int
+    compiles: int
+    fails: int
+    unknown: int
+    units: tuple[ImageSetAnswer, ...]
+    notes: tuple[str, ...] = ()
+    is_complete: bool = True
+
+    @property
+    def is_served(self) -> bool:
+        """Whether everything in the files that is for devices of its vendor was read and runs, and something is."""
+        return self.is_complete and bool(self.runs) and not self.fails and not self.unknown
+
+
+class UnreadInput(Record):
+    """A file that could not be read, or not to its end: why, and the exit code that stands for it."""
+
+    path: str
+    problem: str
+    exit_code: int
+
+
+class ExplainResult(Result):
+    """What some devices get of some files; ``files`` counts those with device code, ``kernel`` is what was asked for.
+
+    ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
+    or is not known to run, and that of the worst file if one could not be read. ``unlooked`` is what was met on the way
+    and not looked into.
+    """
+
+    paths: tuple[str, ...]
+    files: int
+    kernel: str
+    driver: str
+    rocm: str
+    devices: tuple[DeviceAnswer, ...]
+    rules: tuple[RuleAnswer, ...]
+    unread: tuple[UnreadInput, ...]
+    exit_code: int
+    unlooked: Skipped = Skipped()
+
+    @property
+    def verdict(self) -> str:
+        """``runs``, ``fails`` or ``unknown`` (nothing fails, and not all is known to run), or ``unreadable``."""
+        if self.exit_code > FINDINGS:
+            return "unreadable"
+        if self.exit_code == FINE:
+            return "runs"
+        is_open = any(one.unknown and not one.fails for one in self.devices)
+        return "unknown" if is_open and not any(one.fails for one in self.devices) else "fails"
+
+    def lines(self) -> Sequence[str]:
+        """Return the verdict of each device, and what could not be read."""
+        unread = [f"not read: {item.path}: {item.problem}" for item in self.unread[:MAX_PROBLEM_LINES]]
+        first, *others = [one.verdict for one in self.devices] or [self.verdict]
+        left_out = () if self.unlooked.is_asked else (self.unlooked.sentence(),)
+        return (f"{self.verdict}: {first}", *others, *unread, *left_out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data: the document of ``fatpack explain --json``."""
+        return {"schema": SCHEMA, **to_plain_data(self)}

@@ -1,0 +1,174 @@
+"""``fatpack inspect``: what is in a file, for people, for scripts, and byte by byte."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from fatpack.command_line.command import Command
+from fatpack.command_line.messages import print_stderr
+from fatpack.command_line.options import (
+    color_option,
+    deep_option,
+    exclude_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+)
+from fatpack.command_line.param_types import FILE, INPUT, ChoiceListType, ChoiceType, OffsetType
+from fatpack.commands.inspect.record import SCHEMA, InspectOptions
+from fatpack.commands.inspect.run import open_argument, show_files
+from fatpack.commands.inspect.totals import KEYS
+from fatpack.errors import FatpackError, UsageError
+from fatpack.exit_codes import FINE, error_message, exit_code
+from fatpack.tabular.columns import FORMATS, TABLES
+from fatpack.tabular.columns import SCHEMA as ROWS
+from fatpack.text.text import write_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@click.command(
+    "inspect",
+    cls=Command,
+    schema=SCHEMA,
+    schemas={"runtime": "fatpack.registration.analysis/1", "by": "fatpack.sums/1"},
+)
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option(
+    "--schema", is_flag=True, help="Print the JSON schema of this output (of --by, --rows or --runtime), and exit."
+)
+@click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
+@click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
+@max_inflated_option
+@deep_option
+@limit_option
+@click.option("--kernels", is_flag=True, help="Show the registers, memory and threads of each kernel.")
+@click.option(
+    "--by",
+    type=ChoiceListType(KEYS),
+    multiple=True,
+    help="Print one table of totals over all files, as --by arch,form,file.",
+)
+@click.option("--rows", type=ChoiceType(FORMATS), help=f"Write one flat record per image, {ROWS}.")
+@click.option(
+    "--rows-of",
+    type=ChoiceType(TABLES),
+    default="images",
+    help="With --rows: a row per image or per kernel.",
+    show_default=True,
+)
+@click.option("--digests", is_flag=True, help="With --rows: add the SHA-256 of every image or kernel.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
+@force_option
+@click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch, instead of images.")
+@click.option("--inflate", is_flag=True, help="Also decompress large containers.")
+@click.option("--verify", is_flag=True, help="Also compare compressed bundles with their hashes.")
+@exclude_option
+@click.option(
+    "--one-program", is_flag=True, help="FILEs are linked together: warn if their architectures or forms differ."
+)
+@click.option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names.")
+@color_option
+def command(
+    files: tuple[str, ...],
+    *,
+    as_json: bool,
+    schema: bool,
+    as_bytes: bool,
+    at: int | None,
+    by: tuple[tuple[str, ...], ...],
+    rows: str | None,
+    rows_of: str,
+    digests: bool,
+    output: str | None,
+    force: bool,
+    runtime: bool,
+    exclude: tuple[str, ...],
+    one_program: bool,
+    verbose: int,
+    **reading: bool,
+) -> int:
+    """Show the containers, images and kernels in files.
+
+    FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a pattern in quotes ('lib/**/*.so'), a URL, a
+    member of an archive (libx.a(m.o)), a file in a package ('x.whl!libx.so'), or an address as -v prints it
+    (lib.so#offset=0x1000&size=0x200).
+
+    The first column is CONTAINER.IMAGE, as `extract --container N --index M` takes it; the last is the size after
+    decompression. The exit code is 1 for warnings, 3 for damage, 4 for an unsupported part.
+    """
+    if schema:
+        from fatpack.text.schemas import schema_text
+
+        sys.stdout.write(schema_text("runtime" if runtime else "rows" if rows else "sums" if by else "inspect"))
+        return FINE
+    if not files:
+        raise UsageError("no file given", hint="fatpack inspect FILE...")
+    others = {"--json": as_json, "-v": verbose, "--by": by, "--one-program": one_program}
+    others |= {f"--{name}": is_set for name, is_set in reading.items()}
+    table = {"-o": output, "--digests": digests, "--rows-of": rows_of != "images", "--force": force}
+    if not rows and any(table.values()):
+        given = next(name for name, value in table.items() if value)
+        raise UsageError(f"{given} is for rows alone", hint=f"add --rows {_format_of(output)}, or leave {given} out")
+    if as_bytes or at is not None:
+        _refuse("--bytes" if as_bytes else "--at", {**others, "--rows": rows})
+        return max(_show_bytes(path, at) for path in files)
+    if runtime:
+        _refuse("--runtime", {"--rows": rows, **_without(others, "--json")})
+        from fatpack.commands.inspect.cli_registering import show_registration
+
+        return show_registration(files, as_json=as_json, exclude=exclude)
+    if by:
+        _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
+        from fatpack.commands.inspect.summing import show_totals
+
+        keys = tuple(dict.fromkeys(key for each in by for key in each))
+        return show_totals(files, keys, as_json=as_json, deep=reading["deep"], exclude=exclude)
+    if rows:
+        _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
+        from fatpack.commands.inspect.rows import write_rows
+        from fatpack.tabular.options import RowOptions
+
+        wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
+        return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
+    inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
+    options = InspectOptions(**reading, inflate=inflate)
+    return show_files(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
+
+
+def _refuse(option: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError if others are given that mean nothing with an option: they would be ignored silently."""
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise UsageError(f"{option} and {given[0]} exclude each other", hint="leave one out")
+
+
+def _format_of(output: str | None) -> str:
+    """Return the format of rows that the name of an output asks for, the first of all for any other name."""
+    suffix = (output or "").rpartition(".")[2].lower()
+    return suffix if suffix in FORMATS else FORMATS[0]
+
+
+def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
+    """Return options without those of some names."""
+    return {name: options[name] for name in options if name not in names}
+
+
+def _show_bytes(path: str, at: int | None) -> int:
+    from fatpack.commands.inspect.bytes import annotated_hexdump, describe_offset
+
+    try:
+        source, view = open_argument(path)
+        with source:
+            write_lines(annotated_hexdump(view) if at is None else describe_offset(view, at), sys.stdout)
+    except BrokenPipeError:
+        raise
+    except (FatpackError, OSError) as error:
+        print_stderr(f"fatpack: error: {error_message(error)}")
+        return exit_code(error)
+    return FINE

@@ -1,0 +1,467 @@
+"""What ``inspect`` finds: one record of plain data per file, from which text and JSON are made.
+
+The record's shape is ``fatpack.inspect/1``; ``schemas/inspect.schema.json`` describes it. Names may be added
+within a version, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+from fatpack import formats, limits
+from fatpack.commands.inspect.kernels import KernelRecords, unread_finding
+from fatpack.commands.inspect.places import ListingRows, kernel_summary
+from fatpack.commands.inspect.text import add_container_record
+from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.findings import code_for_error, finding
+from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
+from fatpack.io.source import Span
+from fatpack.model import Finding, is_not_inflated
+from fatpack.record import Record
+from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
+from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.model import Image
+    from fatpack.scanner import ContainerScan, FoundContainer
+
+SCHEMA = "fatpack.inspect/1"
+
+#: Flavours of bundles beside which a bundler notes the symbols that device code defines.
+_WITH_SYMBOLS = ("object", "linked")
+
+#: Forms whose bytes name no kernels: most images of a library that is only listed.
+_WITHOUT_KERNELS = ("", "empty", "object")
+
+#: Images whose kernels are remembered beyond the container that they are in.
+_MOST_KERNELS = 1000
+
+
+class InspectOptions(Record):
+    """How much of a file is read.
+
+    ``deep`` looks outside the usual sections too. ``kernels`` adds what each kernel needs and what made the images;
+    without it, no more is read of an image than names its kernels. Without ``inflate`` the images of large compressed
+    containers are listed as their tables have them: their containers have ``is_inflated`` false then, and the images no
+    form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
+    ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
+    ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
+    for which the tables of an image are not read but for its symbols.
+    """
+
+    deep: bool = False
+    kernels: bool = False
+    inflate: bool = True
+    verify: bool = False
+    tables_only: bool = False
+    code_sizes: bool = False
+
+
+def _is_to_inflate(image: FoundImage) -> bool:
+    """Return whether an image was only listed, and more would be known of it if it was inflated."""
+    stored = image.as_stored
+    return image.recognised is NOT_INFLATED and stored.size > 0 and (is_not_inflated(stored) or not _is_refused(stored))
+
+
+def _is_refused(image: Image) -> bool:
+    return image.data.source.is_refused
+
+
+def make_file_record(
+    view: View, options: InspectOptions | None = None, *, keep: Callable[[dict[str, Any]], Any] | None = None
+) -> dict[str, Any]:
+    """Return the record of one file; ``keep`` makes of the record of a container what is kept of it.
+
+    Facts about the kernels of large files are read in several processes, which call ``keep`` too: what it returns can
+    be pickled.
+    """
+    return _Inspection(view, options or InspectOptions(), keep).record([])
+
+
+def make_file_listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
+    """Return the record of one file with :class:`Places` instead of the records of its containers.
+
+    It takes a fifth of the memory, and the text without ``-v`` shows no more of it. ``options`` ask for no facts about
+    kernels.
+    """
+    return _Inspection(view, options or InspectOptions()).record(ListingRows())
+
+
+class _Inspection:
+    """The record of a file in the making: its findings so far, and the kernels of images that were read."""
+
+    def __init__(
+        self, view: View, options: InspectOptions, keep: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
+        self.view = view
+        self._keep = keep
+        self._deep = options.deep
+        self._inflates = options.inflate and not options.tables_only
+        self._verifies = options.verify
+        self._scanned = FindingList()
+        self.findings = FindingList()
+        self._wants_facts = options.kernels or options.code_sizes
+        self._known_kernels = KernelRecords(has_facts=options.kernels, has_sizes=options.code_sizes)
+        #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
+        self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
+
+    def record(self, containers: list[dict[str, Any]] | ListingRows) -> dict[str, Any]:
+        """Return the record of the file; ``containers`` takes them up as they are found."""
+        view = self.view
+        found = scan(view, deep=self._deep)
+        holders = self._read(found, containers)
+        image = None if containers else self._image_alone()
+        host = detect_host(view)
+        format = formats.format_at(view)
+        kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
+        kpack = self._moved(host)
+        manifest = self._manifest() if host == "raw" and not format and not image else None
+        members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
+        registered = _registered(found)
+        unlisted = unlisted_records(self._scanned, self.findings)
+        return {
+            "path": view.chain[0] if view.chain else "",
+            "size": len(view),
+            "host": host,
+            "format": format,
+            **({"kind": kind} if kind else {}),
+            "image": image,
+            "containers": containers,
+            **({"member_images": members} if members else {}),
+            **({"kpack": kpack} if kpack else {}),
+            **({"manifest": manifest} if manifest else {}),
+            **({"registration": registered} if registered else {}),
+            "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
+            **({"unlisted_findings": unlisted} if unlisted else {}),
+            **(_not_searched(found) if containers else {}),
+        }
+
+    def _moved(self, host: str) -> dict[str, Any] | None:
+        """Return where a program looks for device code that was moved to kpack archives, and what is there."""
+        if not any(item.code == "FP3004" and len(item.span.source) <= 2 for item in self._scanned.kept):
+            return None
+        from fatpack.commands.inspect.kpack import marker_record
+
+        return marker_record(self.view, host)
+
+    def _manifest(self) -> dict[str, Any] | None:
+        """Return what a file says of the kpack archives beside it, if it is a manifest."""
+        if not self.view.head(0, 1) >= b"\x80":
+            return None
+        from fatpack.commands.inspect.manifest import manifest_record
+
+        record, found = manifest_record(self.view)
+        self.findings.extend(found)
+        return record
+
+    def _read(
+        self, items: Iterable[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+    ) -> set[tuple[int, ...]]:
+        """Take up all containers, and return the numbers of the members that hold them.
+
+        Each is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
+        """
+        if self._verifies:
+            return self._verified(list(items), containers)
+        if self._wants_facts and isinstance(containers, list):
+            return self._with_processes(items, containers)
+        members: set[tuple[int, ...]] = set()
+        for item in items:
+            if isinstance(item, Finding):
+                self._scanned.add(item)
+            else:
+                self._take(item, containers)
+                members.add(item.member_numbers)
+                self._known_kernels.forget(_MOST_KERNELS)
+        return members
+
+    def _with_processes(self, items: Iterable[FoundContainer | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
+        """Do what :meth:`_read` does, and of large files most of it in other processes."""
+        from fatpack.concurrency.processes import map_in_processes
+
+        members: set[tuple[int, ...]] = set()
+        made_ahead = map_in_processes(items, self._made, bytes_to_inflate)
+        try:
+            for item, made in made_ahead:
+                if isinstance(item, Finding):
+                    self._scanned.add(item)
+                    continue
+                containers.append(self._kept(item) if made is None else self._taken(item, made.value))
+                members.add(item.member_numbers)
+                self._known_kernels.forget()
+        finally:
+            made_ahead.close()
+        return members
+
+    def _kept(self, found: FoundContainer) -> Any:
+        """Return what is kept of a container."""
+        record = self._container(found)
+        return record if self._keep is None else self._keep(record)
+
+    def _made(self, found: FoundContainer | Finding) -> tuple[Any, list[Finding], int] | None:
+        """Return what is kept of a container, the findings about it, and what is inflated of it: in another process.
+
+        None where that depends on what comes before it.
+        """
+        budget = self.view.source.budget
+        before = budget.drawn
+        if isinstance(found, Finding):
+            return None
+        self.findings = FindingList()
+        self._known_kernels.forget()
+        kept = self._kept(found)
+        if any(item.code == "FP1005" for item in self.findings.kept) or self.findings.unlisted:
+            return None
+        return kept, self.findings.kept, budget.drawn - before
+
+    def _taken(self, found: FoundContainer, made: tuple[Any, list[Finding], int]) -> Any:
+        """Return what is kept of a container that another process has read."""
+        kept, findings, inflated = made
+        if not self.view.source.budget.inflate(inflated):
+            return self._kept(found)
+        self.findings.extend(findings)
+        return kept
+
+    def _verified(
+        self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+    ) -> set[tuple[int, ...]]:
+        from fatpack.edit.verify import Verification
+
+        with Verification(items) as checks:
+            self._take_all(items, containers)
+            self.findings.extend(checks.findings())
+        try:
+            self.view.source.check()
+        except FormatError as error:
+            self.findings.add(finding(code_for_error("FP1710", error), self.view.span(), error.describe(), error.hint))
+        return {item.member_numbers for item in items if not isinstance(item, Finding)}
+
+    def _image_alone(self) -> dict[str, Any] | None:
+        """Return what a file without containers is, if it is a device image itself."""
+        from fatpack.scanner.standalone_images import (
+            image_claims,
+            plain_cir_modules,
+            sidecar_record,
+            standalone_image,
+        )
+
+        recognised = standalone_image(self.view)
+        if recognised is None:
+            return None
+        metadata, contradictions = sidecar_record(self.view, recognised)
+        self.findings.extend(contradictions)
+        # A damaged file has its finding already.
+        is_damaged = any(item.severity == "error" for item in self._scanned.kept)
+        kernels = self._known_kernels.none() if is_damaged else self._kernels(self.view, recognised.form)
+        modules = plain_cir_modules(self.view) if recognised.form == "cir" else {}
+        return {**image_claims(recognised), **modules, **metadata, **kernels}
+
+    def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
+        """Return what members of an archive are that hold no container, if they are device images themselves.
+
+        ``searched`` are the numbers of the members that hold one.
+        """
+        from fatpack.scanner.standalone_images import image_claims, member_images
+
+        found = list(member_images(self.view, searched))
+        self.findings.extend(item for item in found if isinstance(item, Finding))
+        return [
+            {
+                "member": image.title,
+                "member_numbers": list(image.numbers),
+                "offset": self._offset(image.view.span(), image.view),
+                "size": len(image.view),
+                **image_claims(image.recognised),
+                **self._kernels(image.view, image.recognised.form),
+            }
+            for image in found
+            if not isinstance(image, Finding)
+        ]
+
+    def _take_all(
+        self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+    ) -> None:
+        self.findings.extend(item for item in items if isinstance(item, Finding))
+        for item in items:
+            if not isinstance(item, Finding):
+                self._take(item, containers)
+
+    def _take(self, found: FoundContainer, containers: list[dict[str, Any]] | ListingRows) -> None:
+        """Add a container to those before it: its record, or no more than is printed of it."""
+        if isinstance(containers, list):
+            containers.append(self._container(found))
+        elif found.format == "cir-offload-container":
+            add_container_record(containers, self._container(found))
+        else:
+            self._list(found, containers)
+
+    def _images(self, found: FoundContainer) -> tuple[Iterable[FoundImage], bool]:
+        """Return the images of a container, inflated where they are to be, and whether they are all but listed."""
+        stored: Sequence[Image] = found.container.images
+        if self._inflates:
+            return [self._inflated(image, stored) for image in found.images], False
+        if isinstance(found.images, LazyImages):
+            return (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in stored), True
+        unread = sum([image.as_stored.size for image in found.images if _is_to_inflate(image)])
+        if not unread:
+            return found.images, False
+        if unread > self._small:
+            return found.images, True
+        self._small -= unread
+        return [self._inflated(image, stored) for image in found.images], False
+
+    def _list(self, found: FoundContainer, places: ListingRows) -> None:
+        """Add a container to others of which no more is kept than what is printed."""
+        container = found.container
+        images, is_late = self._images(found)
+        place, number = places.of(
+            found.member_numbers, found.member, found.section, found.index, container.format, container.version
+        )
+        attrs, symbol_count = container.attrs, 0
+        if attrs.get("flavour") in _WITH_SYMBOLS:
+            symbols: Any = formats.get_format(container.format).describe(container).get("symbols")
+            symbol_count = sum(map(len, symbols.values())) if symbols else 0
+        span = container.span
+        offset = span.start if found.view.source is self.view.source else None
+        place.add(offset, span.end - span.start, attrs, is_inflated=not is_late, symbol_count=symbol_count)
+        no_form = "-" if is_late else "unknown"
+        source = self.view.source
+        for index, image in enumerate(images):
+            stored, form = image.as_stored, image.recognised.form
+            target = stored.target
+            offset = None
+            if not is_not_inflated(stored) and stored.data.source is source:
+                offset = stored.span.start
+            position = place.add_image(
+                number,
+                index,
+                target.offload,
+                target.triple,
+                target.arch,
+                form or stored.form or no_form,
+                offset,
+                stored.compression,
+                stored.size,
+                "" if form in _WITHOUT_KERNELS else kernel_summary(self._kernels(stored.data, form, stored)["kernels"]),
+            )
+            if image.inside:
+                inside = ListingRows(f"{position}/")
+                self._take_all(image.inside, inside)
+                if inside:
+                    place.below_last().places = inside
+
+    def _container(self, found: FoundContainer) -> dict[str, Any]:
+        container = found.container
+        images, is_late = self._images(found)
+        record: dict[str, Any] = {
+            "format": container.format,
+            "version": container.version,
+            "host": found.host,
+            "section": found.section,
+            "section_index": found.index,
+            "member": found.member,
+            **({"member_numbers": list(found.member_numbers)} if found.member_numbers else {}),
+            "offset": self._offset(container.span, found.view),
+            "size": container.span.size,
+            "attrs": {**container.attrs, **dict(found.host_attrs)},
+            "stored": dict(formats.get_format(container.format).describe(container)),
+            **({"is_inflated": False} if is_late else {}),
+            "images": [self._image(index, image) for index, image in enumerate(images)],
+        }
+        if container.format == "cir-offload-container":
+            from fatpack.tabular.cir_launches import launch_problems
+
+            for code, at, message in launch_problems(record):
+                self.findings.add(finding(code, container.images[at].span, message))
+        return record
+
+    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
+        """Return an image that was only listed inflated and recognised, as far as that can be done."""
+        if not _is_to_inflate(found):
+            return found
+        try:
+            known = inflate_image(found, neighbours)
+            if self._wants_facts:
+                self._known_kernels.read_ahead(known)
+            return known
+        except Unsupported:  # its container has the finding
+            return found
+        except FormatError as error:
+            self.findings.add(unread_finding(found.span, error))
+            return found
+
+    def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
+        image, target = found.as_stored, found.target
+        view = image.data
+        inside: list[dict[str, Any]] = []
+        self._take_all(found.inside, inside)
+        return {
+            "index": index,
+            "offload": target.offload,
+            "triple": target.triple,
+            "arch": target.arch,
+            "form": found.form,
+            "stored_form": image.form,
+            "offset": self._offset(image.span, view),
+            "stored_size": image.stored_size,
+            "size": image.size,
+            "compression": image.compression,
+            "attrs": dict(image.attrs),
+            "claims": {"triple": found.recognised.triple, "arch": found.recognised.arch},
+            "detail": found.recognised.detail,
+            **self._kernels(view, found.recognised.form, image),
+            "containers": inside,
+        }
+
+    def _kernels(self, view: View, form: str, image: Image | None = None) -> dict[str, Any]:
+        """Return the kernels of an image, and the facts if they are wanted; ``image`` is the image of a container."""
+        record, found = self._known_kernels.of(view, form, image)
+        self.findings.extend(found)
+        return record
+
+    def _offset(self, span: Span, view: View) -> int | None:
+        """Return an absolute offset in the file, None for bytes that are not in it as such."""
+        return span.start if view.source is self.view.source else None
+
+
+def _not_searched(found: ContainerScan) -> dict[str, Any]:
+    """Return the parts of the record that say what was not searched, and whether more may be there."""
+    rows = [{"section": row.section, "count": row.count, "size": row.size} for row in found.not_searched]
+    if not rows:
+        return {}
+    return {"not_searched": rows, "found_outside": found.is_outside}
+
+
+def failure_record(path: str, error: FatpackError | OSError) -> dict[str, Any]:
+    """Return the record of a file that could not be read at all."""
+    from fatpack.exit_codes import error_message, exit_code
+
+    return {
+        "path": path,
+        "size": None,
+        "host": None,
+        "format": None,
+        "image": None,
+        "containers": [],
+        "findings": [],
+        "error": {"message": error_message(error), "exit_code": exit_code(error)},
+    }
+
+
+def _foreign_kind(view: View) -> str:
+    """Return what a file is that no room reads, "" if nobody knows."""
+    from fatpack.scanner import unsupported_files
+
+    return unsupported_files.unsupported_kind(view)
+
+
+def _registered(found: ContainerScan) -> list[dict[str, Any]]:
+    """Return what objects and programs register about which nothing is wrong in that."""
+    if not found.units:
+        return []
+    from fatpack.commands.inspect.units import unit_records
+
+    return unit_records(found.units)

@@ -1,0 +1,364 @@
+"""The text of ``inspect``: a tree of hosts, containers, images and kernels, made from the record that JSON shows too.
+
+::
+
+    host.o: ELF, 20.9 kB
+      .llvm.offloading at 0x1d0: 3 × llvm-offload-binary v1, 3 images, 18.1 kB
+        0.0  openmp  amdgcn-amd-amdhsa    gfx90a  bitcode  at 0x258   5.68 kB
+        2.0  openmp  nvptx64-nvidia-cuda  sm_80   cubin    at 0x3300   5.7 kB  2 kernels: saxpy, dot
+      warning FP1102 at 0x3300: …
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.inspect.places import (
+    ListingRows,
+    find_repeated_names,
+    kernel_summary,
+    member_numbers,
+    member_title,
+)
+from fatpack.errors import pluralize
+from fatpack.printable import format_size
+from fatpack.text.text import align_columns, column_lines, is_fat_object
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Any
+
+    from fatpack.commands.inspect.places import ContainerRows
+
+#: host → how the first line calls it
+_HOSTS = {
+    "raw": "",
+    "elf": "ELF",
+    "coff": "COFF object",
+    "pe": "PE image",
+    "archive": "archive",
+    "bitcode": "LLVM bitcode",
+    "macho": "Mach-O",
+    "universal": "universal Mach-O",
+}
+
+#: Sections named in the line that says which were not searched.
+_SECTIONS_SHOWN = 4
+
+
+def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
+
+    A record with facts about kernels shows them as tables, instead of their names. Instead of the records of containers
+    it may have their :class:`~fatpack.commands.inspect.places.ListingRows`: what the text without ``verbose`` needs of
+    them.
+    """
+    path = printable(record["path"])
+    if record.get("error"):
+        yield f"{path}: cannot be read"
+        return
+    containers, image = record["containers"], record["image"]
+    kind = _HOSTS.get(record["host"], record["host"]) or record.get("kind", "")
+    if not containers and record["format"]:
+        kind = f"{record['format']}, {_why_empty(record['findings'])}"
+    elif record.get("manifest"):
+        kind = printable(f"manifest of kpack archives, {record['manifest']['component'] or 'without a component'}")
+    facts = [kind] if kind else []
+    if image:
+        facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
+        facts += [image["detail"]] if image["detail"] else []
+    elif not containers and not kind:
+        facts.append("unknown format" if record["size"] else "the file is empty")
+    yield f"{path}: {', '.join([*facts, format_size(record['size'])])}"
+    if image:
+        yield from _module_lines(image, "  ")
+        yield from _metadata_lines(image, "  ")
+        yield from _kernel_lines(image, "  ", verbose)
+    if containers:
+        places = containers if isinstance(containers, ListingRows) else _places(containers, verbose)
+        yield from _place_lines(places, "  ", record["path"], verbose)
+    yield from _host_lines(record, "  ")
+    members = record.get("member_images", [])
+    yield from _member_lines(members, record["path"], verbose)
+    is_known = containers or members or image or record["format"] or record.get("package")
+    is_known = is_known or record.get("kpack") or record.get("manifest")
+    if not is_known and not _may_hide(record["findings"]):
+        yield "  no device code found"
+    if verbose or record.get("found_outside"):
+        yield from (f"  {line}" for line in not_searched_lines(record))
+    if record["findings"]:
+        from fatpack.text.findings import finding_lines
+
+        unlisted = record.get("unlisted_findings", ())
+        yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=verbose)
+
+
+def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield the lines about the file around device code: where that was moved, and what is registered of it."""
+    if record.get("kpack"):
+        from fatpack.commands.inspect import kpack
+
+        yield from kpack.marker_lines(record["kpack"], indent)
+    if record.get("manifest"):
+        from fatpack.commands.inspect import manifest
+
+        yield from manifest.manifest_lines(record["manifest"], indent)
+    if record.get("registration"):
+        from fatpack.commands.inspect import units
+
+        found = (*record["findings"], *record.get("unlisted_findings", ()))
+        yield from units.registration_lines(record["registration"], indent, is_registered=units.has_registration(found))
+
+
+def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield a line for each module of a CIR file: its name, role, target and bundle ID, as far as it states them."""
+    for module in image.get("stored", {}).get("modules", ()):
+        name = f"@{module['name']}" if module["name"] else "without a name"
+        stated = [module["role"], module["triple"], module["arch"], module["id"]]
+        yield printable(indent + ", ".join([f"module {name}", *filter(None, stated)]))
+
+
+def _metadata_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield a line for the metadata that a compiler wrote beside an image."""
+    stated = image.get("metadata")
+    if stated:
+        numbers = (("threads", "threads"), ("shared", "bytes of shared memory"))
+        words = [stated.get("arch", ""), *(f"{stated[name]} {word}" for name, word in numbers if name in stated)]
+        words.insert(1, f"kernel {stated['kernel']}" if "kernel" in stated else "")
+        what = ", ".join(word for word in words if word)
+        yield printable(f"{indent}{stated['file']} ({stated['producer']}): {what or 'no target'}")
+
+
+def not_searched_lines(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the line that says which sections were not searched for containers, the largest first."""
+    rows = record.get("not_searched", ())
+    if rows:
+        names = ", ".join(printable(row["section"]) for row in rows[:_SECTIONS_SHOWN])
+        more = f" and {len(rows) - _SECTIONS_SHOWN} more" if len(rows) > _SECTIONS_SHOWN else ""
+        size = format_size(sum(row["size"] for row in rows))
+        yield f"not searched for containers: {names}{more} ({size}); --deep searches them"
+
+
+def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
+    """Yield a line for each member of an archive that is an image itself."""
+    repeated = find_repeated_names((item["member"], member_numbers(item)) for item in members)
+    rows = []
+    for item in members:
+        at = f"at {item['offset']:#x}" if item["offset"] is not None else "-"
+        kernels = "" if verbose or item.get("kernel_facts") else kernel_summary(item["kernels"])
+        name, size = member_title(item["member"], member_numbers(item), repeated), format_size(item["size"])
+        cells = [f"{name}:", item["triple"] or "-", item["arch"] or "-", item["form"], at, size, kernels]
+        rows.append([printable(cell) for cell in cells])
+    for line, item in zip(align_columns(rows, right=(5,), indent="  "), members, strict=True):
+        yield line
+        if verbose and item["detail"]:
+            yield printable(f"    {item['detail']}")
+        if verbose and item["offset"] is not None:
+            yield f"    {_address(path, item)}"
+        if verbose or item.get("kernel_facts"):
+            yield from _kernel_lines(item, "    ", verbose)
+
+
+def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
+    """Return why a bare container shows nothing: damage, a limit, or a format that this version does not read."""
+    codes = {item["code"] for item in findings if item["severity"] == "error"}
+    if not codes:
+        return "not read by this version"
+    return "not read because of a limit" if codes == {"FP1005"} else "damaged"
+
+
+def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
+    """Return whether device code may be there all the same: in what is damaged, or not read by this version."""
+    return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
+
+
+def _places(containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "") -> ListingRows:
+    """Return the containers of a record by the place they share, with a row for each image."""
+    places = ListingRows(prefix)
+    for container in containers:
+        add_container_record(places, container, verbose)
+    return places
+
+
+def add_container_record(places: ListingRows, container: dict[str, Any], verbose: int = 0) -> None:
+    """Add a container to others, from its record."""
+    place, number = places.of(
+        member_numbers(container),
+        container["member"],
+        container["section"],
+        container["section_index"],
+        container["format"],
+        container["version"],
+    )
+    attrs, is_inflated = container["attrs"], container.get("is_inflated", True)
+    symbols = sum(map(len, container["stored"].get("symbols", {}).values()))
+    place.add(container["offset"], container["size"], attrs, is_inflated=is_inflated, symbol_count=symbols)
+    if container["format"] == "cir-offload-container" or verbose:
+        place.records.append(container)
+    no_form = "unknown" if is_inflated else "-"
+    for image in container["images"]:
+        has_lines = verbose or image.get("kernel_facts")
+        position = place.add_image(
+            number,
+            image["index"],
+            image["offload"],
+            image["triple"],
+            image["arch"],
+            image["form"] or no_form,
+            image["offset"],
+            image["compression"],
+            image["size"],
+            "" if has_lines else kernel_summary(image["kernels"]),
+        )
+        if has_lines:
+            place.below_last().image = image, position, is_fat_object(container)
+            if verbose and container["attrs"].get("flavour") == "linked":
+                place.below_last().said = container["stored"]["entries"][image["index"]]
+        if image["containers"]:
+            place.below_last().places = _places(image["containers"], verbose, f"{position}/")
+
+
+def _place_lines(places: ListingRows, indent: str, path: str, verbose: int) -> Iterator[str]:
+    """Yield the lines of containers, grouped by the place they share."""
+    repeated = places.repeated()
+    for place in places.places:
+        yield f"{indent}{_heading(place, repeated)}"
+        if verbose:
+            yield from _symbol_lines(place.records, indent + "  ")
+            yield from _unit_lines(place, indent + "  ", places.prefix)
+            yield from _property_lines(place.records, indent + "  ")
+        yield from _image_lines(place, indent + "  ", path, verbose)
+        if place.format == "cir-offload-container":
+            from fatpack.commands.inspect.launches import launch_table
+
+            yield from launch_table(place.records[0], indent + "  ")
+
+
+def _heading(place: ContainerRows, repeated: Collection[str]) -> str:
+    where = printable(
+        " → ".join(name for name in (member_title(place.member, place.numbers, repeated), place.section) if name)
+    )
+    at = f" at {place.offset:#x}" if place.offset is not None else ""
+    name = f"{place.format} v{place.version}" if place.version else place.format
+    name += _FLAVOURS.get(place.flavour, "")
+    what = f"{place.count} × {name}" if place.count > 1 else name
+    compressed = f", {'/'.join(sorted(place.packed))}" if place.packed else ""
+    if not place.is_inflated:
+        compressed += " (--inflate looks inside)"
+    symbols = f", {pluralize(place.symbol_count, 'device symbol')}" if place.symbol_count else ""
+    inside = f"{what}, {pluralize(len(place.rows), 'image')}{compressed}, {format_size(place.size)}{symbols}"
+    return f"{where}{at}: {inside}" if where else f"{inside}{at}"
+
+
+#: flavour of a bundle → how the heading of a place calls it
+_FLAVOURS = {"object": " (fat object)", "linked": " (linked images)"}
+
+
+def _symbol_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield the symbols that device code defines, by target, where a bundler noted them."""
+    found: dict[str, list[str]] = {}
+    for container in containers:
+        for id, names in container["stored"].get("symbols", {}).items():
+            found.setdefault(id, []).extend(names)
+    for id, names in found.items():
+        yield from (printable(f"{indent}{id} defines {name}") for name in names)
+
+
+def _unit_lines(place: ContainerRows, indent: str, prefix: str) -> Iterator[str]:
+    """Yield a line for each container whose host names the unit of code it is from, or those it was linked from."""
+    for number, container in enumerate(place.records, place.first):
+        for key in ("module_id", "linked_module_ids"):
+            if key in container["attrs"]:
+                yield printable(f"{indent}{prefix}{number} {key} = {container['attrs'][key]}")
+
+
+def _property_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield the property sets of SYCLBIN files and of their abstract modules, a line for each property."""
+    for container in containers:
+        if container["format"] != "syclbin":
+            continue
+        stored = container["stored"]
+        modules = ((f"module {module['am_index']} ", module["properties"]) for module in stored["modules"])
+        for where, sets in (("", stored["properties"]), *modules):
+            yield from _set_lines(sets, indent + where)
+
+
+def _set_lines(sets: dict[str, dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield a line for each property of some sets."""
+    for name, properties in sets.items():
+        for key, value in properties.items():
+            shown = f"0x{value['hex']}" if isinstance(value, dict) else value
+            yield printable(f"{indent}[{name}] {key} = {shown}")
+
+
+def _linked_lines(said: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield what the records of a program say of an image: its property sets."""
+    yield from _set_lines(said.get("properties", {}), indent)
+    if "properties_unread" in said:
+        yield printable(f"{indent}properties not read: {said['properties_unread']}")
+
+
+def _image_lines(place: ContainerRows, indent: str, path: str, verbose: int) -> Iterator[str]:
+    deeper = indent + "    "
+    for number, line in enumerate(column_lines(place.rows, right=(6,), indent=indent)):
+        yield line
+        below = place.below.get(number)
+        if below is None:
+            continue
+        if below.image is not None:
+            image, position, is_of_fat_object = below.image
+            # In a fat object what stands for the host is a marker: the image is the object without the others.
+            is_marker = is_of_fat_object and image["stored_form"] == "object"
+            if verbose:
+                yield from _details(image, deeper, path, position, is_marker)
+                yield from _linked_lines(below.said, deeper)
+            yield from _kernel_lines(image, deeper, verbose)
+        if below.places is not None:
+            yield from _place_lines(below.places, deeper, path, verbose)
+
+
+def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[str]:
+    """Yield the lines about the kernels of an image: their table, or all names, or some of them on one line."""
+    if verbose:
+        yield from (printable(f"{indent}made by {tool}") for tool in image.get("made_by", ()))
+    if image.get("kernel_facts"):
+        from fatpack.commands.inspect.kernel_text import kernel_table
+
+        yield from kernel_table(image["kernel_facts"], image["form"], indent)
+    elif verbose:
+        yield from (printable(f"{indent}kernel {name}") for name in image["kernels"])
+    elif image["kernels"]:
+        yield printable(indent + kernel_summary(image["kernels"]))
+
+
+def _address(path: str, item: dict[str, Any]) -> str:
+    from fatpack.selectors.address import format_range
+
+    return format_range(path, item["offset"], item["size"])
+
+
+def _taken_with(path: str, position: str) -> str:
+    """Return the command that takes an image by its position, or its options where the path cannot be typed."""
+    if not path.isprintable() or path == "<stdin>":
+        return f"extract with {position}"
+    from shlex import quote
+
+    return f"fatpack extract {quote(f'./{path}' if path.startswith('-') else path)} {position}"
+
+
+def _details(image: dict[str, Any], indent: str, path: str, position: str, is_marker: bool) -> Iterator[str]:
+    """Yield the lines about one image: what it is, how to get it, its attributes.
+
+    What is not in the file as such has no address; outermost images can be taken by their position then.
+    """
+    if image["detail"]:
+        own = image["claims"]["arch"]
+        target = f", for {own}" if own and own != image["arch"] else ""
+        yield printable(f"{indent}{image['detail']}{target}")
+    if image["offset"] is not None and image["compression"] is None and not is_marker:
+        yield f"{indent}{_address(path, image)}"
+    elif "/" not in position:
+        container, _, index = position.partition(".")
+        yield f"{indent}{_taken_with(path, f'--container {container} --index {index}')}"
+    for key, value in image["attrs"].items():
+        yield printable(f"{indent}{key} = {value}")

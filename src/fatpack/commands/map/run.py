@@ -1,0 +1,220 @@
+"""What ``fatpack map`` does: a program runs for each selected image, and what it makes is put back or kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.command_line.edit_io import EditDestination, EditTarget, check_output, write_substitution
+from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings
+from fatpack.command_line.options import allow_any_output, selector_from_options
+from fatpack.command_line.reporting import print_findings
+from fatpack.errors import CommandFailed, UsageError, pluralize
+from fatpack.exit_codes import FINDINGS, exit_code_for_findings, worst_exit_code
+from fatpack.io.open import open_source
+from fatpack.printable import format_size
+from fatpack.record import Record
+from fatpack.selectors.address import find_location, parse_address
+from fatpack.selectors.no_match import (
+    NothingSelected,
+    available_values,
+    refuse_empty,
+    unmatched_patterns,
+    unread_findings,
+)
+from fatpack.text.text import write_lines
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fatpack.commands.map.map import MapJob, MappedImage, MapRun
+    from fatpack.commands.map.placeholders import CommandTemplate
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.scanner import FoundContainer
+    from fatpack.selectors.address import Location
+    from fatpack.selectors.select import Selector
+
+
+def run_map(
+    file: str,
+    command: Sequence[str],
+    selectors: dict[str, Any],
+    labels: tuple[str | None, str | None],
+    to: EditDestination,
+    *,
+    put: Sequence[str],
+    directory: str | None,
+    jobs: int | None,
+    quiet: bool,
+) -> int:
+    """Run a command for each selected image of a file, and return the exit code.
+
+    Raises UsageError for options that exclude each other, CommandFailed, FatpackError for the file, ``OSError``.
+    """
+    allow_any_output(to.force)
+    address = parse_address(file)
+    if len(put) + (directory is not None) > 1:
+        raise UsageError("--add, --replace and -d exclude each other")
+    request = MapRequest(
+        path=address.path,
+        put="".join(put),
+        directory=directory,
+        labels=labels,
+        jobs=jobs,
+        to=to,
+        quiet=quiet,
+        selector=selector_from_options(selectors),
+    )
+    words = request.checked(command)
+    with open_source(address.path) as source:
+        refuse_empty(source.view())
+        place = find_location(source.view(), address)
+        try:
+            return _put_back(request, words, source.view(), place) if request.put else _keep(request, words, place)
+        except NothingSelected as error:
+            print_stderr(f"fatpack: {error}", quiet=quiet)
+            return FINDINGS
+
+
+class MapRequest(Record):
+    """What the user asks for, beside the command; ``put`` is ``add``, ``replace`` or "", ``labels`` triple and arch."""
+
+    path: str
+    put: str
+    directory: str | None
+    labels: tuple[str | None, str | None]
+    jobs: int | None
+    to: EditDestination
+    quiet: bool
+    selector: Selector
+
+    def checked(self, command: Sequence[str]) -> CommandTemplate:
+        """Return the command. Raises UsageError for one that cannot be, and for options that exclude each other."""
+        from fatpack.commands.map.placeholders import parse_template
+
+        if self.to.output is not None and "{out}" in self.to.output:
+            raise UsageError("-o {out} is an option of map here, and none of the command", hint="write -- before it")
+        if self.directory == "":
+            raise UsageError("the directory has no name", hint='"." is the current one')
+        if self.put:
+            check_output(self.path, self.to)
+        elif self.to.output is not None or self.to.in_place:
+            raise UsageError("-o and --in-place go with --add or --replace", hint="-d DIR keeps the results as files")
+        elif self.labels != (None, None):
+            raise UsageError("--set-arch and --set-triple go with --add or --replace")
+        return parse_template(command, wants_output=bool(self.put) or self.directory is not None)
+
+
+def _put_back(request: MapRequest, words: CommandTemplate, whole: View, place: Location) -> int:
+    """Run the command and write the file with the results; return the exit code."""
+    from fatpack.commands.map.map import MapRun, list_jobs
+    from fatpack.commands.map.putting import plan_put_back
+    from fatpack.edit.selection import select_for_edit
+
+    meant = select_for_edit(place.view, request.selector, "map")
+    jobs = list_jobs(meant.images, meant.items, request.selector, meant.titles, request.path)
+    with MapRun(jobs, words, count=request.jobs, labels=request.labels) as mapping:
+        made = _run(request, words, mapping, jobs)
+        plan = plan_put_back(meant, made, request.selector, is_beside=request.put == "add", force=request.to.force)
+        done = [*plan.changed, _summary(words, jobs)]
+        # What goes into the file is made of the file itself.
+        file = EditTarget(whole, whole, request.path, place, request.to)
+        return write_substitution(plan, file, done=done, quiet=request.quiet)
+
+
+def _keep(request: MapRequest, words: CommandTemplate, place: Location) -> int:
+    """Run the command and write the results as files, if they are wanted; return the exit code."""
+    from fatpack.commands.map.map import MapRun, list_jobs
+    from fatpack.commands.map.putting import files_to_write
+    from fatpack.edit.extract import write_plan
+    from fatpack.model import Finding
+    from fatpack.scanner import scan
+    from fatpack.selectors.select import select_images
+
+    items: list[FoundContainer | Finding] = list(scan(place.view))
+    findings = [item for item in items if isinstance(item, Finding)]
+    print_findings(request.path, [item for item in findings if item.severity == "error"])
+    code = exit_code_for_findings((item.severity, item.code) for item in findings if item.severity == "error")
+    print_warnings(unread_findings(items), quiet=request.quiet)
+    for text in unmatched_patterns(items, request.selector):
+        print_stderr(f"fatpack: warning: {text}", quiet=request.quiet)
+    rows = list(select_images(items, request.selector))
+    if not rows:
+        asked = f" that matches {request.selector.describe()}" if not request.selector.is_empty() else ""
+        there = available_values(items, request.selector)
+        print_stderr(f"fatpack: {request.path}: no image{asked}{'; ' if there else ''}{there}", quiet=request.quiet)
+        return worst_exit_code((FINDINGS, code))
+    jobs = list_jobs(rows, items, request.selector, {}, request.path)
+    with MapRun(jobs, words, count=request.jobs) as mapping:
+        made = _run(request, words, mapping, jobs)
+        if request.directory is not None:
+            plan = files_to_write(made, place.name)
+            paths = write_plan(plan, request.directory, force=request.to.force, inputs=[place.view])
+            named = zip(paths, plan, strict=True)
+            lines = (
+                path if request.quiet else f"{path}  {item.what}, {format_size(item.size)}" for path, item in named
+            )
+            write_lines(map(printable, lines), sys.stdout)
+    print_stderr(_summary(words, jobs), quiet=request.quiet)
+    return code
+
+
+def _run(request: MapRequest, words: CommandTemplate, mapping: MapRun, jobs: Sequence[MapJob]) -> list[MappedImage]:
+    """Return what the command made of all images; what it says is printed under the image that it was run for."""
+    meter = CopyProgress(len(jobs), f"running {os.path.basename(words.words[0])}", quiet=request.quiet)
+    made = []
+    try:
+        for item in mapping:
+            meter(1)
+            made.append(item)
+            if item.said.text.strip():
+                meter.finish()
+                if item.said.path:  # what it says is all that was asked for
+                    write_lines(_whole(item.job.words, item.said.path), sys.stdout)
+                else:
+                    _say_all(_told(item.job.words, item.said.text, item.said.dropped), quiet=request.quiet)
+    except CommandFailed as error:
+        meter.finish()
+        if error.said.strip():
+            _say_all(_told(error.words, error.said, error.dropped))
+        raise
+    finally:
+        meter.finish()
+    return made
+
+
+#: lines that are shown of what a command said
+_LINES = 40
+
+
+#: characters of one line that are read at once; a line that is longer becomes several
+_LONGEST = 1 << 20
+
+
+def _whole(words: str, path: str) -> Iterator[str]:
+    """Yield all that a command said, under the image that it was run for, with its tabs; the file goes then."""
+    yield printable(f"{words}:")
+    with open(path, encoding="utf-8", errors="replace") as said:
+        while line := said.readline(_LONGEST):
+            yield "  " + "\t".join(map(printable, line.removesuffix("\n").split("\t")))
+    os.unlink(path)
+
+
+def _told(words: str, said: str, dropped: int) -> list[str]:
+    """Return what a command said, under the image that it was run for."""
+    lines = said.rstrip().splitlines()
+    cut = dropped or len(lines) > _LINES
+    return [f"{words}:{' (only the end)' if cut else ''}", *(f"  {line}" for line in lines[-_LINES:])]
+
+
+def _say_all(lines: Sequence[str], *, quiet: bool = False) -> None:
+    for line in lines:
+        print_stderr(line, quiet=quiet)
+
+
+def _summary(words: CommandTemplate, jobs: Sequence[MapJob]) -> str:
+    return f"ran {os.path.basename(words.words[0])} for {pluralize(len(jobs), 'image')}"

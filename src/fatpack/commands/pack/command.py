@@ -1,0 +1,158 @@
+"""``fatpack pack``: device images → a container, alone or inside a copy of a host object."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.command_line.options import allow_any_output, check_output_name
+from fatpack.commands.pack.fat_object import host_entry
+from fatpack.commands.pack.formats import pack_warnings
+from fatpack.commands.pack.options import packing_from_options
+from fatpack.commands.pack.pack_formats import open_images, pack_as
+from fatpack.edit.editor import write_edited
+from fatpack.edit.embed import embed_container, embedding_note
+from fatpack.errors import UsageError, pluralize
+from fatpack.formats.offload_binary.image_option import parse_image_option
+from fatpack.io.atomic_write import write_file
+from fatpack.io.names import file_stem
+from fatpack.io.open import open_source, resolve_url
+from fatpack.io.write import write_pieces
+from fatpack.options import BundleOptions
+from fatpack.printable import format_size
+from fatpack.selectors.address import find_location, parse_address, refuse_package
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from fatpack.commands.pack.options import PackingOptions
+    from fatpack.commands.pack.packed import PackedContainers
+    from fatpack.formats.offload_binary.image_option import ImageOption
+    from fatpack.io.source import Piece, Source, View
+    from fatpack.model import Finding
+    from fatpack.selectors.address import Location
+
+
+def pack_file(
+    images: Sequence[str],
+    output: str | None,
+    host: str | None,
+    packing: Mapping[str, Any],
+    *,
+    dry_run: bool,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Pack images as the options say, write the result, and return the exit code.
+
+    Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
+    """
+    allow_any_output(force)
+    if not images:
+        hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
+        raise UsageError("there is nothing to pack", hint=hint)
+    chosen = packing_from_options(packing, output)
+    options = [_located(parse_image_option(text)) for text in images]
+    opened: list[Source] = []
+    try:
+        stored = list(open_images(chosen.name, options, opened))
+        if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
+            stored.append(host_entry(stored, _open_host(host, opened)[1].view))
+            host = None
+        for slip in pack_warnings(options if chosen.name == "offload-binary" else [], stored):
+            print_stderr(f"fatpack: warning: {slip}", quiet=quiet)
+        packed = pack_as(stored, chosen.options)
+        images_words = pluralize(len(stored) - packed.left_out, "image")
+        print_warnings(map(_with_hint, packed.findings), quiet=quiet)
+        for note in packed.notes:
+            print_stderr(note, quiet=quiet)
+        if dry_run:
+            size = sum(map(len, packed.pieces))
+            print_stderr(f"would write {images_words}, {format_size(size)}", quiet=quiet)
+            return 0
+        check_output_name(output)
+        target = _default_name(options, host, chosen.extension) if output is None else output
+        if target != "-":
+            warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
+        meter = CopyProgress(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
+        try:
+            inputs = [image.data for image in stored]
+            if host is None:
+                size = _write(target, packed, force=force, inputs=inputs, meter=meter)
+            else:
+                whole, place = _open_host(host, opened)
+                edited = place.around(embed_container(place.view, packed.pieces, format=chosen.format))
+                _tell_what_links(options, chosen, quiet=quiet)
+                size = _write_host(whole, edited, target, force=force, inputs=inputs, meter=meter)
+        finally:
+            meter.finish()
+    finally:
+        for source in opened:
+            source.close()
+    if target != "-":
+        print_stderr(f"wrote {target}: {images_words}, {format_size(size)}", quiet=quiet)
+    return 0
+
+
+def _located(option: ImageOption) -> ImageOption:
+    """Return an option with the URLs among its files as what is opened, and without their secrets in its text."""
+    if "://" not in option.text:
+        return option
+    from fatpack.io.url import redact_message
+
+    return option.replace(files=tuple(map(resolve_url, option.files)), text=redact_message(option.text))
+
+
+def _open_host(host: str, opened: list[Source]) -> tuple[View, Location]:
+    """Open the file of a host, which may be a member of an archive; return the file, and the place of the object."""
+    address = parse_address(host)
+    source = open_source(address.path)
+    opened.append(source)
+    refuse_package(source.view())
+    return source.view(), find_location(source.view(), address)
+
+
+def _with_hint(item: Finding) -> Finding:
+    """Return a finding with what to do about it here, where images are given one by one."""
+    if item.code != "FP1315":
+        return item
+    return item.replace(hint="add --image=file=/dev/null,id=host-x86_64-unknown-linux-gnu")
+
+
+def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:
+    """Return the documented name of an output that was not named: after the host, or the first image."""
+    if host is not None:
+        address = parse_address(host)
+        extension = "offload.a" if address.members else "offload.o"
+        return f"{file_stem(address.path) if host != '-' else 'stdin'}.{extension}"
+    names = [option.files[0] for option in options]
+    # The host's image of a HIP bundle is /dev/null, which is no name for anything.
+    first = next((name for name in names if name != os.devnull), names[0])
+    return f"{file_stem(first)}.{extension}" if first != "-" else f"stdin.{extension}"
+
+
+def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, quiet: bool) -> None:
+    """Say what of a host's new container does not come into programs."""
+    note = embedding_note(chosen.format)
+    if chosen.name == "offload-binary" and not all(option.get("kind") for option in options):
+        note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
+    if note:
+        print_stderr(f"fatpack: note: {note}", quiet=quiet)
+
+
+def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequence[View], meter: CopyProgress) -> int:
+    if target == "-":
+        return write_pieces(1, packed.pieces)
+    return write_file(
+        target, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, progress=meter
+    )
+
+
+def _write_host(
+    host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: CopyProgress
+) -> int:
+    if target == "-":
+        return write_pieces(1, edited)
+    return write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)

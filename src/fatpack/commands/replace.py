@@ -1,0 +1,91 @@
+"""``fatpack replace``: the device code of an object exchanged, or one image of an object, archive or container."""
+
+from __future__ import annotations
+
+import click
+
+from fatpack.command_line.command import Command
+from fatpack.command_line.messages import print_stderr
+from fatpack.command_line.options import (
+    color_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    output_options,
+    quiet_option,
+    selector_from_options,
+    selector_options,
+)
+from fatpack.command_line.param_types import INPUT
+from fatpack.errors import UsageError
+from fatpack.exit_codes import FINDINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fatpack.command_line.edit_io import EditTarget
+    from fatpack.selectors.select import Selector
+
+
+@click.command("replace", cls=Command)
+@click.argument("host", type=INPUT)
+@click.argument("new", type=INPUT)
+@selector_options
+@click.option("--all", "every", is_flag=True, help="Replace all images that match, by the same one.")
+@click.option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several.")
+@output_options
+@max_inflated_option
+@max_output_option
+@click.option("--dry-run", is_flag=True, help="Only print what would be replaced, and the size of the result.")
+@limit_option
+@color_option
+@quiet_option
+def command(
+    host: str,
+    new: str,
+    every: bool,
+    section: str | None,
+    output: str | None,
+    in_place: bool,
+    break_links: bool,
+    force: bool,
+    dry_run: bool,
+    quiet: bool,
+    **selectors: Any,
+) -> int:
+    """Replace one image of HOST by the image NEW, or without selectors all device code by the container NEW.
+
+    HOST is an object, an archive, a member of one (libx.a(m.o)), or a container. Exactly one image must match, unless
+    --all is given. NEW must be for the same target as the image that it replaces, unless --force is given.
+    """
+    from fatpack.command_line.edit_io import EditDestination, open_edit, refuse_damaged
+    from fatpack.edit.embed import replace_container
+
+    to, meant = EditDestination(output, in_place, break_links, force), selector_from_options(selectors)
+    by_image = every or not meant.is_empty()
+    if by_image and section is not None:
+        raise UsageError("--section and selectors exclude each other", hint="--container N means one of several")
+    if dry_run and not by_image:
+        raise UsageError("--dry-run goes with selectors", hint="--all means all images")
+    with open_edit(host, new, to, writes=not dry_run) as file:
+        if by_image:
+            return _replace_image(file, meant, every=every, dry_run=dry_run, force=force, quiet=quiet)
+        if code := refuse_damaged(new, file.content, force=force):
+            return code
+        edited = replace_container(file.place.view, file.content, section=section, force=force)
+        return file.write(edited, quiet=quiet, compares=True)
+
+
+def _replace_image(file: EditTarget, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:
+    from fatpack.command_line.edit_io import write_substitution
+    from fatpack.edit.replace_images import replace_image
+    from fatpack.selectors.no_match import NothingSelected
+
+    try:
+        plan = replace_image(file.place.view, file.content, meant, every=every, force=force)
+    except NothingSelected as error:
+        print_stderr(f"fatpack: {error}", quiet=quiet)
+        return FINDINGS
+    done = [f"{'would replace' if dry_run else 'replaced'} {what}" for what in plan.changed]
+    return write_substitution(plan, file, done=done, dry_run=dry_run, quiet=quiet)

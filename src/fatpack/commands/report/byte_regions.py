@@ -1,0 +1,165 @@
+"""The bytes of a file as regions: its labels, or for a large file what many labels in a row have in common.
+
+Labels come in the order of the file, and their names are paths: ``contents[11] .nv_fatbin/container[2].entry[0].kind``.
+Each level leaves out more of the end of the path; the finest that is short enough is the one that is shown.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.inspect.bytes import file_labels
+from fatpack.commands.report.words import format_count
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.io.source import View
+    from fatpack.model import Label
+
+#: LIMIT: regions of a level; beyond, the next coarser level is shown. A page is to stay readable.
+MAX_REGIONS = 1200
+
+#: LIMIT: the same for the cells of a picture, which has some 5,000 at most.
+_MOST_CELLS = 10_000
+
+#: LIMIT: labels that are read of a file; what is behind is one region.
+_MOST_LABELS = 2_000_000
+
+_LEVELS = ("fields", "records", "containers", "sections")
+
+
+class ByteRegion(Record):
+    """Bytes of a file that belong together: ``kind`` is that of most of its bytes, ``labels`` how many fields it has.
+
+    ``arch`` and ``family`` are those of the image of which most of it is; empty where it is of none.
+    """
+
+    start: int
+    size: int
+    name: str
+    value: str
+    doc: str
+    kind: str
+    labels: int = 1
+    arch: str = ""
+    family: str = ""
+
+
+class FileRegions(Record):
+    """The regions of a file, which cover each byte once, and what they are: ``fields``, ``records``, ….
+
+    ``cells`` are regions too, more and smaller ones: of these, a picture shows those that have room.
+    """
+
+    path: str
+    size: int
+    level: str
+    regions: tuple[ByteRegion, ...]
+    labels: int
+    cells: tuple[ByteRegion, ...]
+
+
+def file_regions(view: View, images: Mapping[int, tuple[str, str]]) -> FileRegions:
+    """Return the regions of a file. ``images`` are the label and the family of each image, by its offset.
+
+    Raises what reading the file raises.
+    """
+    levels = [_Level(depth, most) for most in (MAX_REGIONS, _MOST_CELLS) for depth in range(len(_LEVELS))]
+    count = 0
+    for label in file_labels(view):
+        count += 1
+        if count > _MOST_LABELS:
+            break
+        for level in levels:
+            if not level.is_full:
+                level.add(label, images)
+    rows, cells = (_finest(levels[at : at + len(_LEVELS)]) for at in (0, len(_LEVELS)))
+    path = view.chain[0] if view.chain else ""
+    return FileRegions(path, len(view), _LEVELS[rows.depth], _whole(rows, view), count, _whole(cells, view))
+
+
+def _finest(levels: list[_Level]) -> _Level:
+    return next((level for level in levels if not level.is_full), levels[-1])
+
+
+def _whole(level: _Level, view: View) -> tuple[ByteRegion, ...]:
+    """Return the regions of a level, and one for what it has no room for."""
+    regions = [run.region() for run in level.runs]
+    reached = regions[-1].start + regions[-1].size if regions else view.start
+    if reached < view.end:
+        left = f"{view.end - reached:,} bytes"
+        regions.append(ByteRegion(reached, view.end - reached, "more", left, "not listed one by one", "data", 0))
+    return tuple(regions)
+
+
+def _key(name: str, kind: str, depth: int) -> str:
+    """Return what a label's name has in common with its neighbours' at a depth: less and less of the path."""
+    if not depth:
+        return name
+    head, slash, tail = name.rpartition("/")
+    if slash and tail.startswith("container["):
+        if depth == 3:
+            return head
+        words = tail.split(".")
+        return f"{head}/{'.'.join(words[: 2 if depth == 1 else 1])}"
+    if name.startswith("container["):
+        words = name.split(".")
+        return ".".join(words[: 2 if depth == 1 else 1])
+    if kind == "field":
+        head = name.rpartition(".")[0] or name
+        return head if depth == 1 else head.partition("[")[0]
+    return name
+
+
+class _Level:
+    def __init__(self, depth: int, most: int) -> None:
+        self.depth, self._most = depth, most
+        self.runs: list[_Run] = []
+        self.is_full = False
+
+    def add(self, label: Label, images: Mapping[int, tuple[str, str]]) -> None:
+        if self.is_full:
+            return
+        key = _key(label.name, label.kind, self.depth)
+        if self.runs and self.runs[-1].key == key and self.depth:
+            self.runs[-1].add(label, images)
+        elif len(self.runs) >= self._most:
+            self.is_full = True
+        else:
+            self.runs.append(_Run(key, label, images))
+
+
+class _Run:
+    """Labels in a row with one key."""
+
+    __slots__ = ("archs", "count", "end", "first", "key", "kinds", "start")
+
+    def __init__(self, key: str, label: Label, images: Mapping[int, tuple[str, str]]) -> None:
+        self.key, self.first = key, label
+        self.start = self.end = label.span.start
+        self.count = 0
+        self.kinds: dict[str, int] = {}
+        self.archs: dict[tuple[str, str], int] = {}
+        self.add(label, images)
+
+    def add(self, label: Label, images: Mapping[int, tuple[str, str]]) -> None:
+        size = label.span.size
+        self.end = label.span.end
+        self.count += 1
+        self.kinds[label.kind] = self.kinds.get(label.kind, 0) + size
+        if label.kind == "data" and (arch := images.get(label.span.start)) is not None:
+            self.archs[arch] = self.archs.get(arch, 0) + size
+
+    def region(self) -> ByteRegion:
+        size = self.end - self.start
+        kind = max(self.kinds, key=lambda kind: self.kinds[kind])
+        arch, family = max(self.archs, key=lambda arch: self.archs[arch]) if self.archs else ("", "")
+        if len(self.archs) > 1:
+            arch = f"{arch} and {format_count(len(self.archs) - 1, 'other')}"
+        if self.count == 1:
+            value, doc = self.first.value, self.first.doc
+        else:
+            value, doc = f"{size:,} bytes in {format_count(self.count, 'field')}", ""
+        name = self.key if self.count > 1 else self.first.name
+        return ByteRegion(self.start, size, name, value, doc, kind, self.count, arch, family)

@@ -1,0 +1,194 @@
+"""Rows to an overview: everything is summed while rows come, and no more is held than is told."""
+
+from __future__ import annotations
+
+import heapq
+
+from fatpack.commands.report.coverage import FileCoverage
+from fatpack.commands.report.devices import DeviceOutcomes
+from fatpack.commands.report.model import FileOverview, FindingCount, ImageLine, KernelCoverage, ReportResult
+from fatpack.commands.report.names import arch_family, arch_label
+from fatpack.commands.report.sizes import FileBytes, merge_architectures, total_bytes
+from fatpack.commands.report.twice import DuplicateFinder
+from fatpack.errors import pluralize
+from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
+from fatpack.findings import CODES
+from fatpack.tabular.columns import ImageRow, KernelRow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.tabular.columns import AnyRow
+
+#: LIMIT: lines of the table of images: what a browser shows at once. The largest are listed.
+MAX_IMAGES = 4000
+
+#: LIMIT: files that are listed one by one; the others are summed.
+MAX_FILES = 500
+
+#: LIMIT: duplicates of each kind that are listed, the dearest first.
+MAX_DUPLICATES = 40
+
+#: Files that are named of each finding.
+_MOST_PLACES = 5
+
+_RANKS = ("error", "warning", "note")
+
+
+def build_overview(rows: Iterable[AnyRow]) -> ReportResult:
+    """Return the overview of the rows that ``gather`` makes with digests and each kernel."""
+    collecting = _OverviewBuilder()
+    for row in rows:
+        collecting.take(row)
+    return collecting.overview()
+
+
+class _OverviewBuilder:
+    def __init__(self) -> None:
+        self._files: list[FileOverview] = []
+        self._coverage: list[KernelCoverage] = []
+        self._twice = DuplicateFinder()
+        self._lines: list[tuple[int, int, ImageLine]] = []
+        self._codes: dict[str, tuple[int, dict[str, str]]] = {}
+        self._read = self._images = self._kernels = self._unlisted_files = self._not_compared = 0
+        self._exit_code = self._empty_hosts = 0
+        self._more: dict[str, int] = {}
+        self._outcomes = DeviceOutcomes()
+        self._start()
+
+    def _start(self) -> None:
+        self._bytes, self._cover = FileBytes(), FileCoverage(self._outcomes)
+        self._found: dict[str, None] = {}
+
+    def take(self, row: AnyRow) -> None:
+        """Take the next row."""
+        if row.row == "file":
+            self._file(row)
+        elif isinstance(row, KernelRow):
+            self._kernels += 1
+            self._bytes.kernel(row)
+            self._cover.kernel(row)
+            self._twice.kernel(row)
+        elif isinstance(row, ImageRow):
+            self._image(row)
+
+    def _image(self, row: ImageRow) -> None:
+        self._images += 1
+        self._bytes.image(row)
+        self._cover.image(row)
+        self._twice.image(row)
+        self._note(row)
+        weight = row.stored_size if row.stored_size is not None else row.size or 0
+        item = (weight, -self._images, _line(row))
+        if len(self._lines) < MAX_IMAGES:
+            heapq.heappush(self._lines, item)
+        else:
+            heapq.heappushpop(self._lines, item)
+
+    def _note(self, row: AnyRow) -> None:
+        for code in row.findings:
+            self._found[code] = None
+            count, files = self._codes.setdefault(code, (0, {}))
+            if len(files) < _MOST_PLACES:
+                files.setdefault(row.path, next((text for text in row.messages if text.startswith(code)), ""))
+            self._codes[code] = count + 1, files
+
+    def _file(self, row: AnyRow) -> None:
+        self._note(row)
+        # The row of a package, behind the files in it, says of nothing where it was searched.
+        self._read += row.searched is not None or row.error is not None
+        code = row.exit_code or 0
+        self._exit_code = worst_exit_code((self._exit_code, code))
+        archs = self._bytes.records()
+        self._empty_hosts += self._bytes.empty_hosts
+        if archs or self._found or row.error:
+            file = FileOverview(
+                row.path,
+                row.host or "",
+                row.file_size,
+                self._bytes.bytes(),
+                self._bytes.kernels,
+                archs,
+                tuple(self._found),
+                row.error,
+                code,
+                row.not_searched or 0,
+                self._bytes.shared,
+            )
+            self._keep(file)
+            coverage = self._cover.record(row.path)
+            if coverage is not None:
+                self._coverage.append(coverage)
+            self._not_compared += self._cover.not_compared
+        self._start()
+
+    def _keep(self, file: FileOverview) -> None:
+        if len(self._files) >= MAX_FILES:
+            self._unlisted_files += 1
+            file = file.replace(archs=tuple(arch.replace(parts=()) for arch in file.archs))
+        self._files.append(file)
+
+    def overview(self) -> ReportResult:
+        """Return what was collected."""
+        duplicates, count, cost = self._twice.records(MAX_DUPLICATES)
+        archs = merge_architectures(file.archs for file in self._files)
+        lines = [line for _, _, line in sorted(self._lines, key=lambda item: -item[1])]
+        return ReportResult(
+            files=tuple(self._files[:MAX_FILES]),
+            archs=archs,
+            coverage=tuple(self._coverage),
+            duplicates=duplicates,
+            duplicate_count=count,
+            duplicate_cost=cost,
+            findings=self._findings(),
+            images=tuple(lines),
+            bytes=total_bytes(file.bytes for file in self._files),
+            image_count=self._images,
+            kernel_count=self._kernels,
+            kernel_names=sum(item.kernels for item in self._coverage),
+            files_read=self._read,
+            compares_code=self._twice.compares_code,
+            notes=tuple(self._notes(len(lines))),
+            exit_code=worst_exit_code((self._exit_code, FINE if self._images else FINDINGS)),
+        )
+
+    def _findings(self) -> tuple[FindingCount, ...]:
+        found = [
+            FindingCount(code, *CODES.get(code, ("note", "")), count, tuple(files), tuple(files.values()))
+            for code, (count, files) in self._codes.items()
+        ]
+        return tuple(sorted(found, key=lambda item: (_RANKS.index(item.severity), item.code)))
+
+    def _notes(self, listed: int) -> Iterable[str]:
+        if listed < self._images:
+            yield f"{listed:,} of {self._images:,} images are listed, the largest; `fatpack inspect --rows` has all."
+        if self._empty_hosts:
+            yield f"{pluralize(self._empty_hosts, 'image')} without bytes: the entries of bundles for their host."
+        if self._unlisted_files:
+            yield f"{pluralize(self._unlisted_files, 'file')} more are in the sums, and not listed."
+        if self._not_compared:
+            yield f"{pluralize(self._not_compared, 'kernel')} not compared: their names are too many."
+        if self._twice.not_compared:
+            yield f"{self._twice.not_compared:,} digests were not compared: there are too many."
+
+
+def _line(row: ImageRow) -> ImageLine:
+    arguments = (row.arch, row.form, row.triple, row.offload)
+    return ImageLine(
+        row.path,
+        row.position or "",
+        arch_label(*arguments),
+        arch_family(*arguments),
+        row.form or "",
+        row.container_format or "",
+        row.member or row.section or "",
+        row.offset,
+        row.stored_size,
+        row.size,
+        row.compression or "",
+        row.kernel_count,
+        row.registers_max,
+        row.findings,
+        row.container_size if row.stored_size is None else None,
+    )

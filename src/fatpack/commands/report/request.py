@@ -1,0 +1,192 @@
+"""A page, a picture or a text of what is in files: ``write_report``."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import FatpackError, UsageError
+from fatpack.exit_codes import error_message, exit_code, worst_exit_code
+from fatpack.io.open import open_source, resolve_url
+from fatpack.library.arguments import as_paths, as_patterns, check_bools, check_type, make_budget
+from fatpack.library.output import write_pieces_to
+from fatpack.selectors.address import open_location
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.read_many import read_paths
+
+__all__ = ["KINDS", "write_report"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fatpack.commands.report.byte_regions import FileRegions
+    from fatpack.commands.report.model import ReportResult
+    from fatpack.inputs.nested import NestedFile
+    from fatpack.io.source import Source, View
+    from fatpack.library.output import Output
+    from fatpack.tabular.columns import AnyRow
+
+#: What a report is written as: a page, a text for a pull request, or one picture.
+KINDS = ("html", "markdown", "treemap", "coverage", "bytes")
+
+
+def write_report(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: Output,
+    *,
+    kind: str = "html",
+    force: bool = False,
+    exclude: Sequence[str] = (),
+    demangle: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+    unmatched: list[str] | None = None,
+    on_file: Callable[[AnyRow], None] | None = None,
+) -> ReportResult:
+    """Write what is in files, folders, packages, patterns and URLs as one file, and return what it says as records.
+
+    ``kind`` is ``html`` (a page that loads nothing), ``markdown`` (tables for a pull request), or a picture as SVG:
+    ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``force``, or a
+    binary file. What cannot be read is in the report, and in ``exit_code`` of the result; nothing is raised for it.
+    ``exclude`` are patterns of files that are left out, ``unmatched`` gets the patterns in ``paths`` that no file has,
+    ``on_file`` each file's row; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. ``demangle`` lists
+    kernels by the names that people write (the package cxxfilt, or ``c++filt`` on PATH). All images are inflated and
+    read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, Unsupported where
+    nothing demangles, ``OSError`` for the output. Where there is no device code the result's ``exit_code`` is 1.
+    """
+    given = as_paths("paths", paths)
+    check_bools(force=force, demangle=demangle, deep=deep)
+    if check_type("kind", kind, str, "a text") not in KINDS:
+        raise UsageError(f"there is no report of kind {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
+    if isinstance(output, (str, os.PathLike)):
+        _refuse(os.fspath(output), given, force=force)
+    from fatpack.commands.report.overview import build_overview
+
+    if demangle:
+        from fatpack import demangling
+
+        demangling.check_available()  # before all is read
+    budget = make_budget(max_inflated)
+    names = [resolve_url(path) for path in given]
+    options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep, digest_sizes=_sizes(names, deep=deep))
+    missing: list[str] = [] if unmatched is None else unmatched
+    rows = read_paths(
+        names, options, exclude=as_patterns(exclude), unmatched=missing, on_file=on_file, budget=budget, opener=_opened
+    )
+    overview = build_overview(rows)
+    if rows.unlooked:
+        overview = overview.replace(notes=(*overview.notes, f"{rows.unlooked.sentence().capitalize()}."))
+    if demangle:
+        from fatpack.commands.report.demangled import with_demangled_names
+
+        overview = with_demangled_names(overview)
+    if missing and unmatched is None:
+        raise UsageError(f"no file matches {missing[0]}")
+    map = None
+    if kind in ("html", "bytes"):
+        overview, map = _with_byte_map(overview)
+    write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, map)), force=force)
+    return overview
+
+
+def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
+    """Return the sizes that several images of plain files have; None where heads alone do not say that.
+
+    Of the images of libtorch_cuda.so, 94 in 100 bytes are of those with a size of their own, which need no digest; its
+    heads are read in a third of a second. Files in packages would be inflated twice for it.
+    """
+    from fatpack.commands.report.twice import repeated_sizes
+    from fatpack.scanner.context import detect_package
+
+    try:
+        for name in names:
+            if not os.path.isfile(name):
+                return None
+            with open_source(name) as source:
+                if detect_package(source.view()):
+                    return None
+        return repeated_sizes(read_paths(names, RowOptions(deep=deep)))
+    except (FatpackError, OSError):
+        return None  # the reading itself says what is wrong
+
+
+def _refuse(output: str, paths: Sequence[str | os.PathLike[str]], *, force: bool) -> None:
+    """Raise for an output that exists, before anything is read, and in any case for one that is an input."""
+    if not os.path.exists(output):
+        return
+    for path in paths:
+        if os.path.exists(path) and os.path.samefile(path, output):
+            raise UsageError(f"{output} is an input of this command", hint="choose another output")
+    if not force and os.path.isfile(output):
+        raise FileExistsError(17, os.strerror(17), output)
+
+
+def _opened(path: str) -> tuple[Source | NestedFile, View]:
+    file, place = open_location(path, ranges=True)
+    return file, place.view
+
+
+def _texts(overview: ReportResult, names: Sequence[str], kind: str, map: FileRegions | None) -> Iterator[str]:
+    if kind == "markdown":
+        from fatpack.commands.report.markdown import render_markdown
+
+        return iter((render_markdown(overview, names),))
+    if kind == "html":
+        from fatpack import __version__
+        from fatpack.commands.report.html_page import render_page
+
+        return render_page(overview, names, map, __version__)
+    return iter((_picture(overview, kind, map),))
+
+
+def _picture(overview: ReportResult, kind: str, map: FileRegions | None) -> str:
+    from fatpack.commands.report.byte_grid import draw_byte_grid
+    from fatpack.commands.report.colours import FAMILIES
+    from fatpack.commands.report.drawing import standalone_svg
+    from fatpack.commands.report.pictures import draw_coverage
+    from fatpack.commands.report.treemap import draw_treemap
+
+    if kind == "treemap":
+        picture = draw_treemap(overview, is_stored=True) or draw_treemap(overview, is_stored=False)
+    elif kind == "coverage":
+        picture = draw_coverage(overview)
+    else:
+        picture = None if map is None else draw_byte_grid(map)
+    if picture is None:
+        lacking = {"treemap": "no images", "coverage": "no kernels", "bytes": "no file that can be read again"}[kind]
+        raise UsageError(f"there is nothing to draw: {lacking}", hint="fatpack inspect says what is there")
+    return standalone_svg(picture, FAMILIES)
+
+
+def _with_byte_map(overview: ReportResult) -> tuple[ReportResult, FileRegions | None]:
+    """Return the bytes of the file with most device code, and the overview with a note if there is no such map.
+
+    The file is read a second time. Where that fails, which it did not a moment ago, the exit code says so too.
+    """
+    from fatpack.commands.report.byte_regions import file_regions
+
+    files = [file for file in overview.files if file.error is None]
+    if not files:
+        return overview, None
+    chosen = max(files, key=lambda file: file.bytes.stored or file.bytes.inflated)
+    if not _is_there(chosen.path):
+        note = f"There is no byte map: {chosen.path} is not a local file, and is not read a second time."
+        return overview.replace(notes=(*overview.notes, note)), None
+    images = {
+        line.offset: (line.label, line.family)
+        for line in overview.images
+        if line.path == chosen.path and line.offset is not None
+    }
+    try:
+        source, view = _opened(chosen.path)
+        with source:
+            return overview, file_regions(view, images)
+    except (FatpackError, OSError) as error:
+        problem = f"There is no byte map: {error_message(error)}"
+        code = worst_exit_code((overview.exit_code, exit_code(error)))
+        return overview.replace(problems=(problem,), exit_code=code), None
+
+
+def _is_there(path: str) -> bool:
+    """Return whether a path is of a local file, or of a file in a local package: those can be read again."""
+    return os.path.isfile(path) or ("!" in path and os.path.isfile(path.partition("!")[0]))

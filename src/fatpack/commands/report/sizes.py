@@ -1,0 +1,221 @@
+"""Bytes summed by file, architecture and the beginnings of kernel names, while rows come."""
+
+from __future__ import annotations
+
+from fatpack.commands.report.model import ArchBytes, ByteCounts, KernelGroup
+from fatpack.commands.report.names import arch_family, arch_label, kernel_namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.tabular.columns import ImageRow, KernelRow
+
+#: LIMIT: parts of one architecture of one file that are told apart; torch has some 600. Further ones are counted.
+_MOST_PARTS = 4000
+
+#: LIMIT: parts of one architecture that an overview lists; the smallest are one part, `others`.
+_MOST_LISTED = 60
+
+#: LIMIT: names whose beginnings are kept; torch has 21,046.
+_MOST_STEMS = 50_000
+
+#: What bytes of an image that belong to no kernel are called: symbol tables, constants, debug information.
+REST_LABEL = "tables, constants, debug"
+
+
+class ByteSum:
+    """How many there are, their stored bytes (unknown where one's are), and their inflated bytes."""
+
+    __slots__ = ("count", "inflated", "is_known", "stored")
+
+    def __init__(self) -> None:
+        self.count, self.inflated, self.stored, self.is_known = 0, 0, 0.0, True
+
+    def add(self, stored: float | None, inflated: float, count: int = 1) -> None:
+        """Add one, or as many as ``count`` says."""
+        self.count += count
+        self.inflated += round(inflated)
+        if stored is None:
+            self.is_known = False
+        else:
+            self.stored += stored
+
+    def take(self, other: ByteSum) -> None:
+        """Add what another sum has."""
+        self.count += other.count
+        self.inflated += other.inflated
+        self.stored += other.stored
+        self.is_known &= other.is_known
+
+    def bytes(self) -> ByteCounts:
+        """Return the sum as a record."""
+        return ByteCounts(self.count, round(self.stored) if self.is_known else None, self.inflated)
+
+
+class _Arch:
+    def __init__(self, label: str, family: str) -> None:
+        self.label, self.family = label, family
+        self.sum = ByteSum()
+        self.parts: dict[tuple[str, str], ByteSum] = {}
+
+    def add(self, kind: str, name: str, stored: float | None, inflated: float, count: int) -> None:
+        key = (kind, name)
+        part = self.parts.get(key)
+        if part is None:
+            if len(self.parts) >= _MOST_PARTS:
+                key = ("others", "")
+            part = self.parts.setdefault(key, ByteSum())
+        part.add(stored, inflated, count)
+
+    def record(self) -> ArchBytes:
+        biggest = sorted(self.parts.items(), key=lambda item: (-item[1].inflated, item[0]))
+        listed = [item for item in biggest if item[0][0] != "others"][:_MOST_LISTED]
+        others, names = ByteSum(), {key for key, _ in listed}
+        for key, part in biggest:
+            if key not in names:
+                others.take(part)
+        parts = [KernelGroup(name, kind, part.bytes()) for (kind, name), part in listed]
+        if others.count:
+            parts.append(KernelGroup("", "others", others.bytes()))
+        return ArchBytes(self.label, self.family, self.sum.bytes(), tuple(parts))
+
+
+class FileBytes:
+    """The bytes of the images of one file; an image that holds others is counted by those."""
+
+    def __init__(self) -> None:
+        self._archs: dict[str, _Arch] = {}
+        self._waiting: tuple[_Arch, ImageRow] | None = None
+        self._stems: dict[str, str] = {}
+        self._kernels: dict[str, list[int]] = {}
+        #: what of an image that holds others is in the file, as a share of its inflated bytes, by position
+        self._shares: dict[str, float | None] = {}
+        #: stored bytes of bundles that are compressed as a whole, which no image has for itself, by container
+        self._bundles: dict[str, int] = {}
+        self._whole = ByteSum()
+        self.kernels = 0
+        #: images without bytes that stand for the host: bundles have one each
+        self.empty_hosts = 0
+
+    def image(self, row: ImageRow) -> None:
+        """Take an image; its kernels come behind it."""
+        self._finish()
+        stored = self._stored(row)
+        is_shared = self._is_shared(row, stored)
+        if row.containers and row.position:
+            self._shares[row.position] = None if stored is None or not row.size else stored / row.size
+            return
+        self._whole.add(0 if is_shared else stored, row.size or 0)
+        if row.offload == "host" and not row.size:
+            self.empty_hosts += 1
+            return
+        name = arch_label(row.arch, row.form, row.triple, row.offload)
+        arch = self._archs.get(name)
+        if arch is None:
+            arch = self._archs[name] = _Arch(name, arch_family(row.arch, row.form, row.triple, row.offload))
+        arch.sum.add(stored, row.size or 0)
+        self._waiting = arch, row
+
+    def _stored(self, row: ImageRow) -> float | None:
+        """Return the bytes that an image takes of the file: of one inside another, its part of those."""
+        outer, _, inner = (row.position or "").rpartition("/")
+        if not inner or not outer or outer not in self._shares:
+            return row.stored_size
+        share = self._shares[outer]
+        return None if share is None or row.stored_size is None else share * row.stored_size
+
+    def _is_shared(self, row: ImageRow, stored: float | None) -> bool:
+        """Return whether an image lies in a bundle that is compressed as a whole, and take that into account once."""
+        outer, _, _ = (row.position or "").partition("/")
+        container = outer.rpartition(".")[0]
+        if stored is None and container and outer == row.position and row.container_size is not None:
+            self._bundles[container] = row.container_size
+        return stored is None and container in self._bundles
+
+    @property
+    def shared(self) -> int:
+        """The stored bytes of bundles that are compressed as a whole."""
+        return sum(self._bundles.values())
+
+    def bytes(self) -> ByteCounts:
+        """Return the sum of all images, with the stored bytes of bundles that are compressed as a whole."""
+        found = self._whole.bytes()
+        return found if found.stored is None else found.replace(stored=found.stored + self.shared)
+
+    def kernel(self, row: KernelRow) -> None:
+        """Take a kernel of the image that came last."""
+        self.kernels += 1
+        found = self._kernels.setdefault(self._stem(row.kernel or ""), [0, 0])
+        found[0] += 1
+        found[1] += row.code_size or 0
+
+    def _stem(self, name: str) -> str:
+        """Return what a kernel's name begins with: the same kernels come for each architecture."""
+        found = self._stems.get(name)
+        if found is None:
+            if len(self._stems) >= _MOST_STEMS:
+                self._stems.clear()
+            found = self._stems[name] = kernel_namespace(name)
+        return found
+
+    def _finish(self) -> None:
+        """Divide the bytes of the last image among its kernels."""
+        waiting, kernels = self._waiting, self._kernels
+        self._waiting, self._kernels = None, {}
+        if waiting is None:
+            return
+        arch, row = waiting
+        inflated, stored = row.size or 0, self._stored(row)
+        code = sum(size for _, size in kernels.values())
+        if not code:
+            arch.add("whole", row.form or "not read", stored, inflated, sum(count for count, _ in kernels.values()))
+            return
+        # Symbols may overlap, and in a hostile file state any size: then all bytes are divided as they say.
+        scale = min(1.0, inflated / code)
+        ratio = None if stored is None else stored / inflated if inflated else 0.0
+        for name, (count, size) in kernels.items():
+            part = size * scale
+            arch.add("kernels", name, None if ratio is None else part * ratio, part, count)
+        if (rest := inflated - code) > 0:
+            arch.add("rest", REST_LABEL, None if ratio is None else rest * ratio, rest, 0)
+
+    def records(self) -> tuple[ArchBytes, ...]:
+        """Return the architectures in an order for people: older before newer."""
+        self._finish()
+        return tuple(arch.record() for arch in sorted(self._archs.values(), key=lambda arch: arch_sort_key(arch.label)))
+
+
+def arch_sort_key(label: str) -> tuple[str, int, str]:
+    """Return the key by which labels of architectures are sorted: ``sm_75`` before ``sm_100``, ``gfx90a`` early."""
+    if label == "host":
+        return "~", 0, label
+    head = label.rstrip()
+    at = next((n for n, char in enumerate(head) if char.isdecimal() and char.isascii()), len(head))
+    if head.startswith("gfx"):
+        digits = head[3:].split(":")[0].split("-")[0].split(" ")[0]
+        generation = digits[:-2] if len(digits) > 2 else digits
+        return "gfx", int(generation) if generation.isdecimal() and len(generation) < 6 else 0, head
+    end = at
+    while end < len(head) and head[end] in "0123456789" and end - at < 9:
+        end += 1
+    return head[:at], int(head[at:end] or 0), head[end:]
+
+
+def total_bytes(sums: Iterable[ByteCounts]) -> ByteCounts:
+    """Return the sum of sums."""
+    whole = ByteSum()
+    for each in sums:
+        whole.add(each.stored, each.inflated, each.count)
+    return whole.bytes()
+
+
+def merge_architectures(files: Iterable[tuple[ArchBytes, ...]]) -> tuple[ArchBytes, ...]:
+    """Return the architectures of several files together, without their parts."""
+    sums: dict[str, tuple[str, ByteSum]] = {}
+    for archs in files:
+        for arch in archs:
+            _, whole = sums.setdefault(arch.label, (arch.family, ByteSum()))
+            whole.add(arch.bytes.stored, arch.bytes.inflated, arch.bytes.count)
+    names = sorted(sums, key=arch_sort_key)
+    return tuple(ArchBytes(name, sums[name][0], sums[name][1].bytes()) for name in names)

@@ -1,0 +1,157 @@
+"""``fatpack slim``: device code that nobody needs taken out of libraries, objects, archives and containers."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from fatpack.command_line.command import Command
+from fatpack.command_line.messages import print_stderr, print_warnings
+from fatpack.command_line.options import (
+    color_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+    schema_option,
+)
+from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType
+from fatpack.exit_codes import FINE
+from fatpack.text.schemas import SLIM, schema_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@click.command("slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"})
+@click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option(
+    "--for",
+    "for_",
+    multiple=True,
+    type=DEVICE,
+    metavar="DEVICE,…",
+    help="Keep the images that these GPUs would load: sm_86, 'RTX 4090', this-machine. Repeatable.",
+)
+@click.option(
+    "--keep", multiple=True, type=FILE_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    type=FILE_TARGET,
+    metavar="PATTERN,…",
+    help="Remove these: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
+)
+@click.option(
+    "--keep-ptx",
+    type=ChoiceType(("none", "newest", "all")),
+    help="PTX and SPIR-V to keep. Default: newest with --for and --keep, else all.",
+)
+@click.option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none.")
+@click.option("--allow-empty", is_flag=True, help="Let containers become empty; their kernels fail then.")
+@click.option(
+    "--mode",
+    type=ChoiceType(("auto", "shrink", "zero")),
+    default="auto",
+    help="Shrink linked files, or fill the freed bytes with zeros; auto shrinks if it can.",
+    show_default=True,
+)
+@click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
+@click.option(
+    "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
+)
+@click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
+@click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
+@click.option(
+    "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
+)
+@click.option("--in-place", is_flag=True, help="Change each FILE itself.")
+@click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file.")
+@force_option
+@click.option(
+    "--build-tag",
+    metavar="TAG",
+    help="Build tag of a changed wheel or conda package. Default: from the devices, 1sm90.",
+)
+@click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
+@click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
+@click.option("--verify", is_flag=True, help="Compare BEFORE AFTER: only device code may be missing.")
+@click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
+@click.option("--deflated", is_flag=True, help="Also print the compressed size in a wheel.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
+@schema_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
+def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
+    """Remove GPU code for architectures you do not need.
+
+    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder.
+    --for keeps the images that the named devices would load, and the newest PTX for later devices; --drop removes
+    architectures. `fatpack remove` removes images by any property, in objects and containers. If a container would
+    become empty, the file is refused (--allow-empty overrides). The exit code is 1 if a file was refused, --for
+    matched nothing, or --drop could not remove everything.
+    """
+    if schema:
+        sys.stdout.write(schema_text("slim"))
+        return FINE
+    if options["verify"]:
+        from fatpack.commands.slim.proofs import verify_files
+        from fatpack.commands.slim.slimming_request import check_proof_options
+
+        check_proof_options(options)
+        to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
+        return verify_files(files, options["certificate"], **to_files)
+    from fatpack.command_line.edit_io import EditDestination
+    from fatpack.command_line.reporting import print_findings
+    from fatpack.commands.slim.files import slim_all
+    from fatpack.commands.slim.naming import NameChange
+    from fatpack.commands.slim.options import exit_code_for, find_unsupported_devices
+    from fatpack.commands.slim.slimming_request import SlimRequest, slim_options
+    from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
+
+    to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
+    request = SlimRequest(
+        files=files,
+        wishes=slim_options(options),
+        to=to,
+        directory=options["directory"],
+        dry_run=options["dry_run"],
+        deflates=options["deflated"],
+        as_json=options["as_json"],
+        quiet=options["quiet"],
+        naming=NameChange(options["build_tag"] or "", options["local_version"] or ""),
+        sbom=options["sbom"],
+        certificate=options["certificate"],
+    )
+    request.check()
+    outcomes = slim_all(request)
+    for item in outcomes:
+        if item.plan is not None:
+            print_findings(item.path, item.plan.damaged)
+            print_warnings(item.plan.unseen, quiet=request.quiet)
+    unserved = find_unsupported_devices(outcomes, request.wishes.devices)
+    code = exit_code_for(outcomes, request.wishes.devices)
+    if request.as_json:
+        from fatpack.text.json import json_pieces
+
+        document = slim_record(outcomes, request.wishes, code, unserved, is_written=not request.dry_run)
+        sys.stdout.writelines(json_pieces(document))
+        sys.stdout.write("\n")
+    elif not request.quiet:
+        from fatpack.command_line.terminal import get_style
+        from fatpack.text.text import write_lines
+
+        stream = sys.stderr if to.output == "-" else sys.stdout
+        write_lines(render_slim(outcomes, unserved, request.wishes.devices, get_style(stream)), stream)
+    elif unserved:
+        for line in unsupported_device_lines(unserved):
+            print_stderr(f"fatpack: warning: {line}")
+    return code

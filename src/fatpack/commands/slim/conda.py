@@ -1,0 +1,202 @@
+"""The door: a conda package in, one out whose libraries are slimmed, with paths, build string and name in step."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+
+from fatpack.commands.slim.documents import MAX_DOCUMENT_SIZE, JsonDocument, parse_paths_json
+from fatpack.commands.slim.tars import TarEdit
+from fatpack.errors import BadValue, UsageError, cli_or_api
+from fatpack.io.pieces import sha256_of_pieces
+from fatpack.packages.zip import crosscheck
+from fatpack.packages.zip.content import open_content
+from fatpack.packages.zip.deflating import pack_content
+from fatpack.packages.zip.writer import ZipChange, exchange_entries, read_zip_entries
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.commands.slim.members import PackageLibrary, Slimming
+    from fatpack.io.source import Piece, View
+
+#: what the build string of a package may be (CEP 26)
+_BUILD = re.compile(r"[A-Za-z0-9_.+]+")
+
+#: how packages end
+SUFFIXES = (".conda", ".tar.bz2")
+
+
+class SlimmedConda(Record):
+    """A conda package with slimmed libraries, to be written under ``name``; one that stays has its old name and bytes.
+
+    ``libraries`` are the files that were looked at; what each takes in the package nobody knows, as they are compressed
+    together. ``notes`` are what a user should know.
+    """
+
+    name: str
+    pieces: Sequence[Piece]
+    libraries: tuple[PackageLibrary, ...]
+    notes: tuple[str, ...]
+    is_changed: bool
+    before: View
+    changes: Mapping[int, ZipChange]
+    tars: tuple[TarEdit, ...]
+
+    def verify(self, after: View) -> None:
+        """Raise HostError unless a file is this package, by other readers of zip and tar archives."""
+        if not self.is_changed:
+            return
+        with ExitStack() as stack:
+            if self.changes:
+                crosscheck.verify_zip_change(self.before, after, self.changes)
+                views = []
+                for number, entry in enumerate(read_zip_entries(after)):
+                    if number in self.changes:
+                        views.append(stack.enter_context(open_content(after, entry)).view())
+            else:
+                views = [after]
+            for old, view in zip(self.tars, views, strict=True):
+                new = TarEdit(view)
+                stack.callback(new.close)
+                old.verify(new)
+
+
+def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimmedConda:
+    """Return a package in which ``slimming`` was applied to every file that may hold device code.
+
+    ``file_name`` is its own, without folder; ``build_tag`` comes in front of its build string if it changes. What was
+    inflated of it stays until ``stack`` closes it, when the result is written. Raises
+    UsageError without one, FormatError where a changed library is another than ``paths.json`` says, HostError and
+    Unsupported for packages that cannot be written, and what ``slimming`` raises.
+    """
+    if file_name.endswith(".conda"):
+        return _of_zip(view, file_name, slimming, build_tag, stack)
+    tar = TarEdit(view)
+    stack.callback(tar.close)
+    libraries = tuple(tar.slim(slimming))
+    if not tar.is_changed:
+        return _same(view, file_name, libraries)
+    name, notes = _describe(tar, tar, libraries, _CondaNameChange(file_name, build_tag))
+    pieces = [pack_content(tar.pieces(), deflates=False).stored]
+    return SlimmedConda(name, pieces, libraries, notes, True, view, {}, (tar,))
+
+
+def _same(view: View, file_name: str, libraries: tuple[PackageLibrary, ...]) -> SlimmedConda:
+    return SlimmedConda(file_name, [view], libraries, (), False, view, {}, ())
+
+
+def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimmedConda:
+    entries = read_zip_entries(view)
+    numbers = {}
+    for kind in ("pkg", "info"):
+        found = [number for number, entry in enumerate(entries) if entry.name.startswith(f"{kind}-")]
+        if len(found) != 1:
+            raise BadValue(
+                "this is no conda package",
+                format="conda",
+                offset=view.offset(0),
+                field=f"{kind}-*.tar.zst",
+                expected="one file",
+                found=str(len(found)),
+                hint="get the package again",
+                chain=view.chain,
+            )
+        numbers[kind] = found[0]
+    tars = {}
+    for kind, number in numbers.items():
+        tars[kind] = TarEdit(stack.enter_context(open_content(view, entries[number])).view())
+        stack.callback(tars[kind].close)
+    libraries = tuple(tars["pkg"].slim(slimming))
+    if not tars["pkg"].is_changed:
+        return _same(view, file_name, libraries)
+    name, notes = _describe(tars["pkg"], tars["info"], libraries, _CondaNameChange(file_name, build_tag))
+    changes = {}
+    for kind, number in sorted(numbers.items(), key=lambda item: item[1]):
+        inner = f"{kind}-{name.removesuffix('.conda')}.tar.zst"
+        changes[number] = ZipChange(pack_content(tars[kind].pieces(), deflates=entries[number].method != 0), inner)
+    in_order = tuple(tars[kind] for kind in sorted(numbers, key=numbers.__getitem__))
+    return SlimmedConda(name, exchange_entries(view, changes), libraries, notes, True, view, changes, in_order)
+
+
+class _CondaNameChange(Record):
+    file_name: str
+    build_tag: str
+
+
+def _describe(
+    files: TarEdit, info: TarEdit, libraries: Sequence[PackageLibrary], naming: _CondaNameChange
+) -> tuple[str, tuple[str, ...]]:
+    """Bring ``paths.json`` and ``index.json`` in step with the files; return the new name and notes."""
+    index = _document(info, "info/index.json")
+    name = _name(index, naming)
+    info.put("info/index.json", [index.written()])
+    notes = []
+    paths = _document(info, "info/paths.json")
+    entries = parse_paths_json(paths)
+    new: dict[str, tuple[str, int]] = {}
+    for library in libraries:
+        if library.is_changed:
+            if library.name not in entries:
+                notes.append(f"paths.json does not list {library.name}, before and after")
+            old = _checked(paths, entries.get(library.name, {}), files, library)
+            new[old] = (files.digests[library.name].hex(), files.sizes[library.name])
+    changed = {library.name for library in libraries if library.is_changed}
+    for name_there, entry in entries.items():
+        # QUIRK(conda-build, rattler-build): a link is listed with digest and size of what it leads to.
+        if (name_there in changed or entry.get("path_type") == "softlink") and entry.get("sha256") in new:
+            entry["sha256"], entry["size_in_bytes"] = new[entry["sha256"]]
+    info.put("info/paths.json", [paths.written()])
+    return name, tuple(notes)
+
+
+def _document(info: TarEdit, name: str) -> JsonDocument:
+    file = info.files.get(name)
+    if file is None or file.size > MAX_DOCUMENT_SIZE:
+        found = "none" if file is None else f"{file.size} bytes"
+        raise BadValue(
+            "the package does not describe itself",
+            format="conda",
+            offset=info.view.offset(0),
+            field=name,
+            expected=f"a file of at most {MAX_DOCUMENT_SIZE} bytes",
+            found=found,
+            hint="unpack it with cph x, and slim the folder",
+            chain=info.view.chain,
+        )
+    return JsonDocument(info.read(name), name, info.view.chain)
+
+
+def _checked(paths: JsonDocument, entry: Mapping[str, object], files: TarEdit, library: PackageLibrary) -> str:
+    """Return the digest of a library before it was changed. Raises BadValue if the package says another one."""
+    digest = sha256_of_pieces([files.content(files.files[library.name]).view()]).hex()
+    found = {"size_in_bytes": library.before, "sha256": digest}
+    for field, value in found.items():
+        if entry and entry.get(field) != value:
+            raise paths.wrong(f"{library.name}: {field}", str(value), str(entry.get(field)))
+    return digest
+
+
+def _name(index: JsonDocument, naming: _CondaNameChange) -> str:
+    """Return the new file name, and put the build string into the index."""
+    stem, suffix = next(
+        (naming.file_name.removesuffix(end), end) for end in (*SUFFIXES, "") if naming.file_name.endswith(end)
+    )
+    facts = [index.values.get(key) for key in ("name", "version", "build")]
+    if not suffix or "-".join(map(str, facts)) != stem:
+        expected = "-".join(map(str, facts))
+        hint = f"give it the name back that it had: {expected}.conda or {expected}.tar.bz2"
+        raise UsageError(f"{naming.file_name} is not the name of this package", hint=hint)
+    if not naming.build_tag:
+        option = cli_or_api("--build-tag slim", "build_tag='slim'")
+        raise UsageError(
+            f"{naming.file_name} changes, and two different files must not have one name",
+            hint=f"{option} puts a word in front of its build string",
+        )
+    if _BUILD.fullmatch(naming.build_tag) is None:
+        text = f"build tag {naming.build_tag!r}: a build string has letters, digits, _, . and +"
+        raise UsageError(text, hint="for example sm90")
+    index.values["build"] = f"{naming.build_tag}_{facts[2]}"
+    return f"{facts[0]}-{facts[1]}-{index.values['build']}{suffix}"

@@ -1,0 +1,211 @@
+"""Which images of one container stay for a device: what its runtime would take, and what it may take.
+
+The rules are those of :mod:`fatpack.targets.selection`. Where nobody knows which of several images a runtime prefers,
+all of them stay; where nobody knows whether an image fits, it stays too. What needs no other image beside it:
+
+=======  ===============================================================================================
+CUDA     the cubin for the device's own number, ``a`` before plain; beside it those for its family (``f``)
+HIP      of each setting of the features that were left open, what the runtime takes
+kpack    the same, of the code objects of one program
+OpenMP   the first that the plugin takes
+SYCL     images for the device, and SPIR-V if there are none
+=======  ===============================================================================================
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.targets.nvidia import can_load, parse_nvidia
+from fatpack.targets.selection import cuda, vendors
+from fatpack.targets.selection.model import CandidateImage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.model import Target
+    from fatpack.targets.devices import Device
+    from fatpack.targets.nvidia import LoadRule, NvidiaArch
+
+
+class ImagesForDevice(Record):
+    """What a device gets of some images: ``needed`` are positions that must stay, of which the runtime takes one.
+
+    ``also`` may be taken if what is usually believed is wrong. A device that nothing is ``needed`` for is not served.
+    ``doubt`` says in words what is not known, "" where all is.
+    """
+
+    needed: frozenset[int] = frozenset()
+    also: frozenset[int] = frozenset()
+    doubt: str = ""
+
+
+def target_vendor(target: Target) -> str:
+    """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
+    return vendors.image_vendor(target.triple, target.arch)
+
+
+#: LIMIT: answers that are kept.
+_MOST_KEPT = 1024
+_kept: dict[tuple[object, ...], ImagesForDevice] = {}
+
+
+def images_for_device(
+    images: tuple[CandidateImage, ...],
+    offload: str,
+    device: Device,
+    *,
+    is_kpack: bool = False,
+    all_minors: bool = False,
+) -> ImagesForDevice:
+    """Return what a device gets of images of one vendor and one programming model.
+
+    ``all_minors`` keeps every image that fits an NVIDIA device, for libraries that ask for kernels by name.
+    """
+    # The fat binaries of a library are made for the same architectures, thousand times over. Importing functools takes
+    # longer than slimming an object.
+    key = images, offload, device, is_kpack, all_minors
+    answer = _kept.get(key)
+    if answer is None:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        answer = _kept[key] = _served(images, offload, device, is_kpack=is_kpack, all_minors=all_minors)
+    return answer
+
+
+def _served(
+    images: tuple[CandidateImage, ...], offload: str, device: Device, *, is_kpack: bool, all_minors: bool
+) -> ImagesForDevice:
+    if device.vendor == "nvidia":
+        arch = device.nvidia
+        found = _cuda(images, arch, all_minors=all_minors) if arch else ImagesForDevice()
+        return _with_bitcode(found, images) if offload == "openmp" else found
+    if device.vendor == "amd":
+        return _amd(images, offload, device, is_kpack=is_kpack)
+    # Level Zero's plugin takes the first image of OpenMP, whatever it is for (M5): none is of no use.
+    if offload == "openmp" and images:
+        return ImagesForDevice(frozenset([0]), frozenset(range(1, len(images))))
+    return _intel(images, device)
+
+
+def _with_bitcode(found: ImagesForDevice, images: Sequence[CandidateImage]) -> ImagesForDevice:
+    """Return what is served if a plugin was built with a compiler: it takes bitcode for any device (M4)."""
+    bitcode = [number for number, image in enumerate(images) if image.form == "bitcode"]
+    return found.replace(also=found.also.union(bitcode)) if bitcode else found
+
+
+# Not `cuda.possible`, which says what one driver takes: what goes away here is gone for every driver and every user. So
+# no driver is assumed, forms that hold a cubin or PTX in turn count as what they are labelled, entries for several
+# architectures for each, and what must stay (`needed`) is told apart from what may. The rules of fitting are the same
+# (`loads`, `judge`), and tests/laws/test_explain_and_slim.py holds that nothing goes that `explain` says may be taken.
+def _cuda(images: Sequence[CandidateImage], device: NvidiaArch, *, all_minors: bool) -> ImagesForDevice:
+    cubins, texts, doubtful = _fitting(images, device)
+    if all_minors:
+        numbers = [frozenset(number for number, _, _ in fits) for fits in (cubins, texts)]
+        return ImagesForDevice(numbers[0] or numbers[1], frozenset((*numbers[1], *doubtful)))
+    doubt = _doubt([images[number] for number in doubtful], device)
+    if cubins:
+        exact = [fit for fit in cubins if fit[1].number == device.number]
+        own = [fit for fit in exact if fit[1].suffix == "a"] or [fit for fit in exact if not fit[1].suffix]
+        family = [number for number, arch, _ in cubins if arch.suffix == "f"]
+        if own:
+            return ImagesForDevice(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
+        # Which of several lower ones a driver takes, and whether before PTX for the device's own number: not known.
+        also = [number for number, arch, _ in texts if arch.number == device.number]
+        several = "which of several cubins is taken is not known" if len(cubins) + len(also) > 1 else ""
+        return ImagesForDevice(
+            frozenset(number for number, _, _ in cubins),
+            frozenset((*also, *doubtful)),
+            "; ".join(filter(None, (several, doubt))),
+        )
+    if texts:
+        highest = max((arch.number, arch.suffix == "a") for _, arch, _ in texts)
+        own = [fit for fit in texts if (fit[1].number, fit[1].suffix == "a") == highest]
+        family = [number for number, arch, _ in texts if arch.suffix == "f"]
+        return ImagesForDevice(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
+    return ImagesForDevice(frozenset(), frozenset(doubtful), doubt)
+
+
+def _doubt(images: Sequence[CandidateImage], device: NvidiaArch) -> str:
+    """Return what is not known of some images, in the words of ``explain``."""
+    names = ", ".join(dict.fromkeys(image.arch for image in images))
+    if not names:
+        return ""
+    if all(cuda.cuda_fit(image, device).rule == "C3" for image in images):
+        return f"drivers of CUDA 12 refuse cubins for {names} on Tegra, and what newer ones do is not known"
+    return f"whether code for {names} runs there is not known"
+
+
+def _fitting(
+    images: Sequence[CandidateImage], device: NvidiaArch
+) -> tuple[list[tuple[int, NvidiaArch, LoadRule]], list[tuple[int, NvidiaArch, LoadRule]], list[int]]:
+    """Return the cubins and the PTX that fit, and the cubins of which nobody knows whether they do."""
+    cubins: list[tuple[int, NvidiaArch, LoadRule]] = []
+    texts: list[tuple[int, NvidiaArch, LoadRule]] = []
+    doubtful = []
+    for number, image in enumerate(images):
+        # Other forms hold a cubin or PTX in turn, and the outer one says for which architecture.
+        form = "ptx" if image.form == "ptx" else "cubin"
+        for name in image.arch.split(","):
+            arch = parse_nvidia(name)
+            if arch is None or image.form in LINKED:
+                continue
+            ruling = can_load(arch, device, form)
+            if ruling.answer:
+                (texts if form == "ptx" else cubins).append((number, arch, ruling))
+            elif not ruling.is_certain:
+                doubtful.append(number)
+    return cubins, texts, doubtful
+
+
+#: forms that only linkers and compilers take
+LINKED = cuda.LINKED
+
+
+def can_link_for(image: CandidateImage, device: NvidiaArch) -> bool:
+    """Return whether code for linkers can become code for a device: it is for no higher number."""
+    arch = parse_nvidia(image.arch)
+    return arch is None or arch.number <= device.number
+
+
+def _amd(images: Sequence[CandidateImage], offload: str, device: Device, *, is_kpack: bool) -> ImagesForDevice:
+    needed = set()
+    unserved = []
+    for state in device.states:
+        taken = _taken_by_amd(images, offload, state, is_kpack=is_kpack)
+        if taken is None:
+            unserved.append(state)
+        else:
+            needed.add(taken)
+    doubt = f"nothing is for {', '.join(unserved)}" if needed and unserved else ""
+    return ImagesForDevice(frozenset(needed), frozenset(), doubt)
+
+
+def _taken_by_amd(images: Sequence[CandidateImage], offload: str, state: str, *, is_kpack: bool) -> int | None:
+    from fatpack.targets.selection import amd, kpack, sycl_openmp
+
+    if is_kpack:
+        archs = [image.arch for image in images]
+        answer = kpack.select_kpack_archive(kpack.candidate_archives([archs], state), lambda _, arch: arch in archs)
+        return archs.index(answer.arch) if answer.outcome == "runs" else None
+    if offload == "openmp":
+        return sycl_openmp.select_openmp_image(images, state).image
+    return amd.select_hip_image(images, state).image
+
+
+def _intel(images: Sequence[CandidateImage], device: Device) -> ImagesForDevice:
+    from fatpack.targets.selection import sycl
+
+    for adapter in ("level-zero", "opencl-cpu"):
+        answer = sycl.select_sycl_image(images, device.arch, adapter)
+        if answer.image is not None:
+            taken = images[answer.image]
+            # A program has an image for every group of its kernels: all for the same target are alike.
+            return ImagesForDevice(
+                frozenset(
+                    number
+                    for number, image in enumerate(images)
+                    if (image.triple, image.arch) == (taken.triple, taken.arch)
+                )
+            )
+    return ImagesForDevice()

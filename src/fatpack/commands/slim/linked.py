@@ -1,0 +1,244 @@
+"""Linked files slimmed: containers written smaller, laid down again, and the words that lead to them set anew.
+
+What a record of the runtime leads to may move, unless other files see it by a symbol. A container to which none leads
+stays at its address and may shrink there: the program's code may load it by itself. Only what a device link left that
+had nothing to link moves, if no word, relocation or symbol refers to it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from fatpack import binary
+from fatpack.binary.open import HOSTS, open_pointers
+from fatpack.binary.shrink import NewSectionContent, ShrinkRequest
+from fatpack.commands.slim.laying import PlacedContainer, compact_section
+from fatpack.edit import write_containers
+from fatpack.errors import HostError, pluralize
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.registration import records, stripped_programs
+from fatpack.scanner import FoundContainer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from fatpack.binary import CodeSection
+    from fatpack.binary.shrink import ContainerMove
+    from fatpack.edit.write_containers import ImageChanges
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Image
+    from fatpack.registration.stripped_programs import ContainerPointers
+
+#: format → what the addresses of its containers are multiples of: HIP's runtime maps bundles by page
+_ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
+
+_LEFT = "left as it is"
+
+#: how the section begins in which prelinked fat binaries lie; PE images cut names to 8 bytes
+_PRELINKED = "__nv_rel"
+
+
+class LinkedProgramFile(Record):
+    """A linked file and what leads to its containers.
+
+    ``sites`` are its sections of device code by number, ``found`` the containers in each, in order; ``left`` are
+    containers elsewhere, which stay as they are.
+    """
+
+    view: View
+    host: str
+    sites: Mapping[int, CodeSection]
+    found: Mapping[int, Sequence[FoundContainer]]
+    left: Sequence[FoundContainer]
+    pointings: ContainerPointers
+
+    @property
+    def together(self) -> frozenset[int]:
+        """The ``id()`` of containers whose code is linked at run time: the same architectures must stay in all."""
+        linked = {item.position for item in self.pointings.items if item.is_prelinked}
+        return frozenset(
+            id(found)
+            for inside in self.found.values()
+            for found in inside
+            if (found.section or "").startswith(_PRELINKED) or found.view.start - self.view.start in linked
+        )
+
+
+def take_apart(view: View, host: str, items: Sequence[FoundContainer | Finding]) -> LinkedProgramFile:
+    """Return a linked file with what a scan found in it, taken apart by sections. Raises HostError, FormatError."""
+    if host not in HOSTS:
+        raise HostError(f"a linked file of kind {host} is not slimmed", hint="slim the objects, and link them again")
+    places = list(binary.get_host(host).locate(view))
+    # A site may start at its first container, and what is in front of it stays in the section.
+    whole = {number: view.slice(start, end - start) for start, end, _, number in binary.sections(host, view)}
+    sites = {
+        site.index: site.replace(data=whole.get(site.index, site.data))
+        for site in places
+        if not isinstance(site, Finding) and site.index is not None and site.expects == binary.CONTAINER
+    }
+    found: dict[int, list[FoundContainer]] = {}
+    left: list[FoundContainer] = []
+    for item in items:
+        if isinstance(item, FoundContainer):
+            is_inside = item.index in sites and item.format in _ALIGN and item.view.source is view.source
+            is_inside = is_inside and item.container.attrs.get("flavour") != "linked"  # images, and no container
+            (found.setdefault(item.index or 0, []) if is_inside else left).append(item)
+    ordered = {index: sorted(inside, key=lambda one: one.view.start) for index, inside in found.items()}
+    return LinkedProgramFile(
+        view, host, sites, ordered, left, stripped_programs.find_container_pointers(view, host, places)
+    )
+
+
+class LinkedChange(Record):
+    """What becomes of the sections in which an image goes, and in ``notes`` what is to be known about it.
+
+    ``unchanged`` are the ``id()`` of containers that stay as they are although an image of them was to go.
+    """
+
+    relay: ShrinkRequest
+    notes: tuple[str, ...]
+    unchanged: frozenset[int]
+
+
+def plan_shrink(
+    file: LinkedProgramFile, changes: ImageChanges, reshaped: Callable[[FoundContainer], FoundContainer]
+) -> LinkedChange:
+    """Return what becomes of the sections in which an image goes. ``reshaped`` returns a container as it is written.
+
+    Raises what writing the containers raises.
+    """
+    reader = open_pointers(file.view, file.host)
+    contents: list[NewSectionContent] = []
+    moves: list[ContainerMove] = []
+    notes: list[str] = []
+    unchanged: set[int] = set()
+    for index, inside in file.found.items():
+        if any(id(image) in changes for found in inside for image in found.images):
+            part = _part(file, index, reader.address(index))
+            notes += part.notes
+            blocks = _blocks(part, write_containers.changed_containers(list(map(reshaped, inside)), changes))
+            for found, block in zip(inside, blocks, strict=True):
+                if block.is_old and any(id(image) in changes for image in found.images):
+                    unchanged.add(id(found))
+                    if id(found) not in part.whole:
+                        notes.append(
+                            f"the {found.format} at {found.container.span.start:#x} would be larger then: {_LEFT}"
+                        )
+            laid = compact_section(part.site.data, part.address, [block.block for block in blocks])
+            if not laid.moves:
+                continue
+            contents.append(NewSectionContent(index, tuple(laid.pieces)))
+            moves += laid.moves
+            for start, end in laid.strays:
+                place = f"{part.site.data.offset(start):#x} in {part.site.section}"
+                notes.append(f"{end - start} bytes at {place} belong to no container, and stay")
+    relay = ShrinkRequest(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
+    return LinkedChange(relay, tuple(notes), frozenset(unchanged))
+
+
+def _pointers(file: LinkedProgramFile, moves: Sequence[ContainerMove]) -> Iterator[tuple[int, int]]:
+    """Yield the words that hold other addresses then, with these."""
+    now = {move.old: move.new for move in moves if move.old != move.new}
+    for item in file.pointings.items:
+        if item.target in now:
+            yield item.word, now[item.target]
+
+
+class _ContainerSection(Record):
+    """A section of containers: its ``address``, and what keeps its address (``fixed``) or all its bytes (``whole``)."""
+
+    site: CodeSection
+    address: int
+    inside: Sequence[FoundContainer]
+    fixed: frozenset[int]
+    whole: frozenset[int]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known about containers that do not move."""
+        notes = []
+        if self.whole:
+            number = pluralize(len(self.whole), "container")
+            notes.append(f"{number} of {self.site.section} is led into by what is no record: {_LEFT}")
+        if self.fixed - self.whole:
+            number = pluralize(len(self.fixed - self.whole), "container")
+            notes.append(f"{number} of {self.site.section} may be reached without a record: not moved")
+        return notes
+
+
+class _NewBlock(Record):
+    """A container with its new bytes, or with those that it had (``is_old``)."""
+
+    block: PlacedContainer
+    is_old: bool
+
+
+def _part(file: LinkedProgramFile, index: int, address: int) -> _ContainerSection:
+    site, inside = file.sites[index], file.found[index]
+    return _ContainerSection(site, address, inside, *_fixed(file, site, address, inside))
+
+
+def _blocks(part: _ContainerSection, contents: Iterable[Sequence[Piece] | None]) -> list[_NewBlock]:
+    """Return the containers of a section with their new contents; None is what is left of one without images."""
+    blocks = []
+    for found, content in zip(part.inside, contents, strict=True):
+        start, end = found.view.start - part.site.data.start, found.view.end - part.site.data.start
+        pieces: Sequence[Piece] = write_containers.empty_container(found) if content is None else content
+        is_old = id(found) in part.whole or sum(map(len, pieces)) > end - start
+        align = _ALIGN[found.format]
+        align = min(align, (part.address + start) & -(part.address + start) or align)
+        new = [found.view] if is_old else pieces
+        blocks.append(_NewBlock(PlacedContainer(start, end, new, align, is_fixed=id(found) in part.fixed), is_old))
+    return blocks
+
+
+def _fixed(
+    file: LinkedProgramFile, site: CodeSection, address: int, inside: Sequence[FoundContainer]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the ``id()`` of the containers of a section that must keep their addresses, and of those with all bytes.
+
+    Bytes stay where something else than a record leads behind the first of them: it must find there what was there.
+    """
+    starts = {id(found): address + found.view.start - site.data.start for found in inside}
+    ends = {id(found): starts[id(found)] + len(found.view) for found in inside}
+    high = address + len(site.data)
+    known = {item.target for item in file.pointings.items}
+    words = {item.word for item in file.pointings.items}
+    led = stripped_programs.unrelated_words(file.view, file.host, address, high, words)
+    if led is None:
+        return frozenset(starts), frozenset(starts)
+    strangers = led.words
+    if not led.is_exact:  # what is no address of a container, or of an image in one, is taken for a number
+        shift = address - site.data.start
+        begins = {image.span.start + shift for found in inside for image in _in_place(found)}
+        strangers &= begins | set(starts.values())
+    reached = sorted(strangers | led.symbols | known - set(starts.values()))
+    fixed = {one for one, start in starts.items() if _is_any_within(reached, start, ends[one])}
+    whole = {one for one, start in starts.items() if _is_any_within(reached, start + 1, ends[one])}
+    # What a device link left that had nothing to link is in no record; anything else may be loaded by the code itself.
+    unknown = [found for found in inside if starts[id(found)] not in known]
+    loose = [found for found in unknown if file.pointings.is_whole and known and _has_nothing(file, found)]
+    addresses = stripped_programs.other_references(file.view, file.host, address, high) if loose else []
+    free = {
+        id(found)
+        for found in loose
+        if addresses is not None and not _is_any_within(addresses, starts[id(found)], ends[id(found)])
+    }
+    return frozenset(fixed | {id(found) for found in unknown} - free), frozenset(whole)
+
+
+def _in_place(found: FoundContainer) -> Sequence[Image]:
+    """Return the images of a container that lie in it as they are."""
+    return [] if "compression" in found.container.attrs else [image.as_stored for image in found.images]
+
+
+def _has_nothing(file: LinkedProgramFile, found: FoundContainer) -> bool:
+    return found.format == "cuda-fatbin" and records.registers_nothing(file.view, found.view.start)
+
+
+def _is_any_within(addresses: Sequence[int], start: int, end: int) -> bool:
+    """Return whether one of some addresses, which are in order, lies in a range."""
+    number = bisect_left(addresses, start)
+    return number < len(addresses) and addresses[number] < end

@@ -1,0 +1,83 @@
+"""Packages of any kind: those that are written anew, and those that stay as they are, or are refused."""
+
+from __future__ import annotations
+
+from fatpack.errors import Unsupported, UsageError, cli_or_api
+from fatpack.inputs.files import Filter, SkipCounts, walk_input
+from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner.context import detect_package
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+    from typing import TypeVar
+
+    from fatpack.commands.slim.conda import SlimmedConda
+    from fatpack.commands.slim.members import Slimming
+    from fatpack.commands.slim.naming import NameChange
+    from fatpack.commands.slim.wheels import SlimmedWheel
+    from fatpack.io.source import View
+
+    _Slim = TypeVar("_Slim", SlimmedWheel, SlimmedConda)
+
+
+def is_package(view: View, path: str) -> bool:
+    """Return whether a file is a package: slimmed with all that is in it, under a name of its own."""
+    return path.endswith((".whl", ".conda")) or bool(detect_package(view))
+
+
+def slim_package(
+    view: View, path: str, slimming: Slimming, naming: NameChange, stack: ExitStack
+) -> SlimmedWheel | SlimmedConda | None:
+    """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
+
+    What was inflated for the result stays until ``stack`` closes it.
+    Raises Unsupported for one of those with device code, UsageError for a name that does not fit the kind, and what
+    slimming the package raises.
+    """
+    file_name = path.rpartition("/")[2]
+    if file_name.endswith(".whl"):
+        from fatpack.commands.slim.wheels import slim_wheel
+
+        return _noted(slim_wheel(view, file_name, slimming, naming), naming)
+    if file_name.endswith(".conda") or (file_name.endswith(".tar.bz2") and _is_conda(view)):
+        from fatpack.commands.slim.conda import slim_conda
+
+        if naming.local_version:
+            hint = f"{cli_or_api('--build-tag TAG', 'build_tag=…')} puts a word in front of its build string"
+            raise UsageError(f"{file_name} is a conda package, and local versions are for wheels", hint=hint)
+        tag = naming.build_tag or naming.default
+        return _noted(slim_conda(view, file_name, slimming, tag, stack), naming)
+    _refuse_device_code(view, path)
+    return None
+
+
+def _noted(made: _Slim, naming: NameChange) -> _Slim:
+    """Return a package with a note that nobody gave the build tag that it has now."""
+    if not (made.is_changed and naming.is_default):
+        return made
+    others = cli_or_api("--build-tag and --local-version give", "build_tag and local_version give")
+    note = f"{made.name} is called after its devices, by a build tag; {others} another name"
+    return made.replace(notes=(*made.notes, note))
+
+
+def _is_conda(view: View) -> bool:
+    from fatpack.model import Finding
+    from fatpack.packages import get_package
+
+    members = get_package("tar").members(view)
+    return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
+
+
+def _refuse_device_code(view: View, path: str) -> None:
+    """Raise Unsupported for a package with device code of which no copy can be made."""
+    for batch in walk_input(path, view, Filter(), SkipCounts(), []):
+        for node in batch:
+            for leaf in node.leaves(Filter(), SkipCounts()):
+                if leaf.error is not None:
+                    raise leaf.error
+                if leaf.view is not None and any(isinstance(item, FoundContainer) for item in scan(leaf.view)):
+                    raise Unsupported(
+                        f"{path} has device code in {leaf.path.rpartition('!')[2]}, and such packages are not written",
+                        hint="unpack it and slim the folder, or slim the wheels and conda packages that are made of it",
+                    )

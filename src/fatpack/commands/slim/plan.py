@@ -1,0 +1,270 @@
+"""The door of slimming: a file and wishes in, the pieces of the slimmed file out, and what stays and goes in words."""
+
+from __future__ import annotations
+
+from fatpack import binary
+from fatpack.binary.elf import quick_header
+from fatpack.commands.slim.choose import choose_images
+from fatpack.commands.slim.recompression import container_updater, not_recompressible, recompress_images
+from fatpack.commands.slim.refusal import refuse_losses
+from fatpack.commands.slim.rows import is_host, matches_pattern
+from fatpack.edit.selection import all_items, rewrite, scan_tree, select_for_edit
+from fatpack.edit.verify import content_findings
+from fatpack.errors import FormatError, HostError, pluralize
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
+from fatpack.selectors.select import Selector
+from fatpack.selectors.select import select_images as selected
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Literal, TypeAlias
+
+    from fatpack.binary.shrink import ShrinkResult
+    from fatpack.commands.slim.rows import SlimImage
+    from fatpack.commands.slim.selection import ImageSelection
+    from fatpack.commands.slim.wishes import SlimOptions
+    from fatpack.edit.selection import FilePart
+    from fatpack.edit.write_containers import ImageChanges
+    from fatpack.io.source import Piece, View
+    from fatpack.targets.devices import Device
+    from fatpack.targets.name_based_libraries import NameBasedLibrary
+
+    PlanMode: TypeAlias = Literal["", "edit", "shrink", "zero"]
+
+
+class SlimPlan(Record):
+    """How a file is slimmed: its new ``pieces``, and which images it keeps and loses.
+
+    ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
+    ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now. ``cuts`` are the ranges of the old file
+    that a linked one lacks: offset and size. ``notes`` say what was not slimmed and why, and what to know about the
+    rest; ``unseen`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
+    are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
+    ``undone`` is how many images stay that ``drop`` names: their container, or a record of them, cannot be changed.
+    """
+
+    pieces: tuple[Piece, ...]
+    kept: tuple[SlimImage, ...]
+    dropped: tuple[SlimImage, ...]
+    notes: tuple[str, ...] = ()
+    mode: PlanMode = ""
+    cuts: tuple[tuple[int, int], ...] = ()
+    unseen: tuple[Finding, ...] = ()
+    damaged: tuple[Finding, ...] = ()
+    vendors: frozenset[str] = frozenset()
+    unserved: tuple[Device, ...] = ()
+    undone: int = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of the slimmed file."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file is another one then."""
+        return bool(self.mode)
+
+
+def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
+    """Return how a file is slimmed. A file without device code is left as it is, and a note says so.
+
+    Raises Refused where a container would serve a device no more, or where what was asked leaves nothing of one;
+    FormatError and HostError for what is damaged or not edited.
+    """
+    library = None
+    if wishes.devices:
+        from fatpack.targets.name_based_libraries import find_name_based_library
+
+        library = find_name_based_library(view.chain[-1] if view.chain else "")
+    slimmed = _linked(view, wishes, library) if is_linked_program(view) else _unlinked(view, wishes, library)
+    if wishes.drop:
+        undone = sum(not is_host(row.image) and matches_pattern(row.image, wishes.drop) for row in slimmed.kept)
+        slimmed = slimmed.replace(undone=undone)
+    if library is not None and slimmed.kept:
+        note = f"{library.library} chooses by name ({library.reason}): all that fits a device stays"
+        return slimmed.replace(notes=(*slimmed.notes, note))
+    return slimmed
+
+
+def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> SlimPlan:
+    seen, damaged = (
+        tuple(unread_findings(items)),
+        tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
+    )
+    words = "no device code in it can be read" if damaged else "it holds no device code"
+    return SlimPlan((view,), (), (), (words,), unseen=seen, damaged=damaged)
+
+
+def _unlinked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
+    whole = scan_tree(view, judges=False)
+    items = all_items(whole)
+    if not any(isinstance(item, FoundContainer) for item in items):
+        return _without_code(view, items)
+    meant = select_for_edit(view, Selector(), "slim", whole)
+    selection = choose_images(meant.items, wishes, all_minors=library is not None, gone=_gone(meant.items, wishes))
+    refuse_losses(selection, wishes, view)
+    anew = recompress_images(selection.kept, wishes)
+    changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
+    pieces: tuple[Piece, ...] = (view,)
+    if changes:
+        reshaped = meant.replace(whole=_reshaped(meant.whole, container_updater(wishes)))
+        pieces = tuple(rewrite(reshaped, changes, allow_empty=wishes.allow_empty or bool(selection.vacated)))
+    mode: PlanMode = "edit" if changes else ""
+    notes = (*selection.notes, *not_recompressible(selection.kept, anew, wishes))
+    seen = tuple(unread_findings(meant.items))
+    whose = selection.vendors, selection.unserved
+    return SlimPlan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged, *whose)
+
+
+def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer]) -> FilePart:
+    """Return a file and what is in it, with every container as it is to be written."""
+    items = tuple(reshape(item) if isinstance(item, FoundContainer) else item for item in part.items)
+    members = tuple((number, _reshaped(member, reshape)) for number, member in part.members)
+    return part.replace(items=items, members=members)
+
+
+def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
+    from fatpack.commands.slim import erasing, linked
+
+    items = erasing.drop_empty(list(scan(view, judges=False)))
+    seen, damaged = (
+        tuple(unread_findings(items)),
+        tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
+    )
+    if not any(isinstance(item, FoundContainer) for item in items):
+        return _without_code(view, items)
+    host = detect_host(view)
+    file = linked.take_apart(view, host, items)
+    erasable = erasing.zeroable_images(view, host, file.left)
+    fixed = [item for item in file.left if len(item.images) and not any(id(image) in erasable for image in item.images)]
+    gone = _gone(items, wishes)
+    _refuse_fixed(fixed, gone, view)
+    selection = choose_images(
+        items,
+        wishes,
+        all_minors=library is not None,
+        together=file.together,
+        left=frozenset(map(id, fixed)),
+        gone=gone,
+    )
+    refuse_losses(selection, wishes, view)
+    notes = [*selection.notes, *_fixed_notes(fixed)]
+    left = set(map(id, file.left))
+    staying = {id(row.image) for row in selection.dropped if id(row.found) in left and id(row.image) not in erasable}
+    if staying:
+        selection = selection.kept_too(staying)
+        notes.append(f"{pluralize(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
+    here = [row for row in selection.kept if id(row.found) not in left]
+    anew = recompress_images(here, wishes)
+    notes += not_recompressible(here, anew, wishes)
+    changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
+    if not changes:
+        return _unchanged(view, selection, notes, seen, damaged)
+    going = [erasable[id(row.image)] for row in selection.dropped if id(row.image) in erasable]
+    _refuse_wrong([row for row in (*selection.dropped, *here) if id(row.found) not in left], changes, view)
+    shrinker = binary.get_shrinker(host)
+    if shrinker is None:
+        problem, hint = f"linked files of kind {host} are not slimmed", "slim the objects, and link them again"
+        raise HostError(problem, hint=hint, chain=view.chain)
+    change = linked.plan_shrink(file, changes, container_updater(wishes))
+    notes += change.notes
+    selection = selection.kept_too({id(row.image) for row in selection.dropped if id(row.found) in change.unchanged})
+    contents = (*change.relay.contents, *erasing.zero_patches(view, host, going))
+    if not contents:
+        return _unchanged(view, selection, notes, seen, damaged)
+    new = change.relay.replace(contents=contents, drop_signature=wishes.drop_signature)
+    relayed = shrinker.shrink(view, new, mode=wishes.mode)
+    if going:
+        notes.append(f"{pluralize(len(going), 'image')} that OpenMP's or SYCL's records lead to: zeros now")
+    if relayed.why and change.relay.contents:
+        notes.append(f"{_zeros(relayed)}: {relayed.why}")
+    pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
+    whose = selection.vendors, selection.unserved
+    return SlimPlan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *whose)
+
+
+def _refuse_fixed(fixed: Sequence[FoundContainer], gone: frozenset[int], view: View) -> None:
+    """Raise HostError for containers that cannot be edited where they are, and have images that are to go."""
+    for found in fixed:
+        if any(id(image) in gone for image in found.images):
+            place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
+            raise HostError(
+                f"the {place} lies among the program's own data, which is not edited",
+                hint="what code or tables refer to there is not known; build the program without it",
+                chain=view.chain,
+            )
+
+
+def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
+    """Yield what is said of containers that stay because they cannot be edited where they are."""
+    from fatpack.commands.slim.erasing import may_be_described
+
+    measured = sum(map(may_be_described, fixed))
+    if measured:
+        words = "no record says where images of OpenMP or SYCL begin and end"
+        yield f"{pluralize(measured, 'container')} not slimmed: {words}"
+    if len(fixed) > measured:
+        yield f"{pluralize(len(fixed) - measured, 'container')} among the program's own data: not slimmed"
+
+
+def _unchanged(
+    view: View, selection: ImageSelection, notes: Sequence[str], seen: tuple[Finding, ...], damaged: tuple[Finding, ...]
+) -> SlimPlan:
+    whose = selection.vendors, selection.unserved
+    return SlimPlan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *whose)
+
+
+def _zeros(relayed: ShrinkResult) -> str:
+    """Return which of the freed bytes are zeros. What was cut of a file that did not shrink are certificates."""
+    if relayed.mode == "shrink":
+        return "some of the bytes are zeros now"
+    return "the bytes are zeros now" if relayed.cuts else "the bytes are zeros now, and the file is no smaller"
+
+
+def _gone(items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> frozenset[int]:
+    """Return the ``id()`` of the images that go by ``selector`` and ``goes``.
+
+    Raises NothingSelected where the selector means none.
+    """
+    asked_for = frozenset(
+        id(image)
+        for item in (items if wishes.goes is not None else ())
+        if isinstance(item, FoundContainer)
+        for image in item.images
+        if wishes.goes is not None and wishes.goes(item, image)
+    )
+    if wishes.selector is None:
+        return asked_for
+    found = frozenset(id(image) for position, _, image in selected(items, wishes.selector) if "/" not in position)
+    if not found:
+        asked = f" that matches {wishes.selector.describe()}" if not wishes.selector.is_empty() else ""
+        raise NothingSelected(f"no image{asked}", hint=available_values(items, wishes.selector))
+    return found | asked_for
+
+
+def _is_damage(item: Finding) -> bool:
+    return item.severity == "error" and item.code != "FP1008"
+
+
+def _refuse_wrong(rows: Sequence[SlimImage], changes: ImageChanges, view: View) -> None:
+    """Raise FormatError for a compressed container that is not what its hash says: it would get a new one."""
+    changed = {
+        id(row.found): row.found
+        for row in rows
+        if id(row.image) in changes and "compression" in row.found.container.attrs
+    }
+    for wrong in content_findings(list(changed.values())):
+        raise FormatError(
+            wrong.message, offset=wrong.span.start, hint=wrong.hint, chain=wrong.span.source or view.chain
+        )
+
+
+def is_linked_program(view: View) -> bool:
+    """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
+    name = detect_host(view)
+    return name == "pe" or (name == "elf" and quick_header.is_linked(view))

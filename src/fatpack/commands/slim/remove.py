@@ -1,0 +1,101 @@
+"""Selected images, or all, taken out of a file: an object, a container, the members of an archive, a linked file.
+
+A linked program or library keeps its addresses, so :func:`fatpack.commands.slim.plan.plan_slim` takes its images out.
+All other files are written anew by :func:`fatpack.edit.selection.rewrite`.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.slim.plan import is_linked_program, plan_slim
+from fatpack.commands.slim.result import verifier_for
+from fatpack.commands.slim.wishes import SlimOptions
+from fatpack.edit.editor import verify_edited
+from fatpack.edit.selection import rewrite, select_for_edit
+from fatpack.formats.clang_bundle.sections_fat_object import is_host_marker
+from fatpack.record import Record
+from fatpack.selectors.no_match import NothingSelected, unmatched_patterns, unread_findings
+from fatpack.selectors.select import describe_image
+
+__all__ = ["ImageRemoval", "NothingSelected", "remove_images"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.edit.editor import EditCheck
+    from fatpack.edit.selection import EditSelection
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
+    from fatpack.scanner import FoundContainer, FoundImage
+    from fatpack.selectors.select import Selector
+
+
+class ImageRemoval(Record):
+    """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
+
+    ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
+    ``damaged`` is the damage of members in which nothing is meant: they stay to the byte. ``check`` raises HostError
+    for a result that is not what was meant.
+    """
+
+    pieces: tuple[Piece, ...]
+    removed: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    unseen: tuple[Finding, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    damaged: tuple[Finding, ...] = ()
+    check: EditCheck = verify_edited
+
+
+def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) -> ImageRemoval:
+    """Return the host without the selected images (all by default); of an archive, without those of all its members.
+
+    Members of archives in which nothing is meant stay as they are, damaged or not. Raises NothingSelected, with what is
+    there, HostError when it cannot be removed, and :class:`fatpack.commands.slim.refusal.SlimRefused` for a linked file
+    of which a container would lose all code.
+    """
+    if is_linked_program(host):
+        return _of_linked(host, selector, allow_empty)
+    meant = select_for_edit(host, selector, "remove")
+    removed = [meant.titles[id(found)] + _words(where, image) for where, found, image in meant.images]
+    notes = [meant.titles[id(found)] + text for found, text in _hosts_alone(meant)]
+    left = rewrite(meant, {id(image): () for _, _, image in meant.images}, allow_empty=allow_empty)
+    return ImageRemoval(
+        tuple(left),
+        tuple(removed),
+        tuple(notes),
+        tuple(unread_findings(meant.items)),
+        tuple(unmatched_patterns(meant.items, selector)),
+        meant.damaged,
+    )
+
+
+def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemoval:
+    slimmed = plan_slim(host, SlimOptions(selector=selector, allow_empty=allow_empty))
+    items = list({id(row.found): row.found for row in (*slimmed.kept, *slimmed.dropped)}.values())
+    return ImageRemoval(
+        slimmed.pieces,
+        tuple(describe_image(row.position, row.image) for row in slimmed.dropped),
+        slimmed.notes,
+        slimmed.unseen,
+        tuple(unmatched_patterns(items, selector)),
+        slimmed.damaged,
+        verifier_for(slimmed),
+    )
+
+
+def _words(position: str, image: FoundImage) -> str:
+    """Return what goes, in words; of a fat object's host that is not the object, but a byte that stands for it."""
+    is_marker = is_host_marker(image.as_stored)
+    return f"{position} the marker of the host, which stays" if is_marker else describe_image(position, image)
+
+
+def _hosts_alone(meant: EditSelection) -> Iterator[tuple[FoundContainer, str]]:
+    """Yield the containers that keep an image for their host and nothing else, each once, with words about it."""
+    gone = {id(image) for _, _, image in meant.images}
+    for position, found in {id(found): (position, found) for position, found, _ in meant.images}.values():
+        left = [image.as_stored for image in found.images if id(image) not in gone]
+        if left and all(image.target.offload == "host" for image in left):
+            number = position.partition(".")[0]
+            ids = ", ".join(image.attrs.get("id") or image.target.triple for image in left)
+            yield found, f"container {number} has no device code left, only the image for its host ({ids})"

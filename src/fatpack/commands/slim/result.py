@@ -1,0 +1,109 @@
+"""Whether a slimmed file holds what it is meant to: read again as any file, and compared with the plan."""
+
+from __future__ import annotations
+
+from fatpack.commands.slim.plan import is_linked_program
+from fatpack.commands.slim.rows import arch_label
+from fatpack.edit import editor
+from fatpack.edit.container_file import has_same_bytes
+from fatpack.edit.selection import all_items, scan_tree
+from fatpack.errors import HostError, pluralize
+from fatpack.io.source import is_in_file
+from fatpack.scanner import FoundContainer, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.commands.slim.plan import SlimPlan
+    from fatpack.edit.editor import EditCheck
+    from fatpack.io.source import View
+    from fatpack.model import Image
+
+
+def verifier_for(plan: SlimPlan) -> EditCheck:
+    """Return what raises HostError unless a file is what a plan makes of the one before it.
+
+    Every image that stays must be there, in order, with the bytes that were stored or what they inflate to, and no
+    other. Objects, archives and containers must be sound edits by the rules of their hosts, too. Of linked files the
+    rest is for a proof that needs nothing of the plan.
+    """
+
+    def check(before: View, after: View) -> None:
+        if plan.mode == "edit":
+            editor.verify_edited(before, after, in_containers=False)
+        elif not plan.mode:
+            return
+        found = list(_images(after))
+        kept = [(arch_label(row.image), row.image.as_stored, row.found.format) for row in plan.kept]
+        if len(found) != len(kept):
+            problem = f"{pluralize(len(found), 'image')} where {len(kept)} were to stay"
+            raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
+        # Some formats sort what they hold; images for the same stay in order.
+        pairs = zip(sorted(found, key=_name), sorted(kept, key=_name), strict=True)
+        for (name, image), (expected, old, format) in pairs:
+            if name != expected:
+                raise HostError(f"the result is not what was meant: {name} where {expected} was", chain=after.chain)
+            if not _is_same(image, after, old, before, padding=_PADDING if format == "cuda-fatbin" else 0):
+                raise HostError(f"the result is not what was meant: the bytes of {name}", chain=after.chain)
+
+    return check
+
+
+def prove_slimmed(before: View, after: View) -> None:
+    """Raise HostError unless a linked file is proved to be another with less device code; nothing of other files.
+
+    By readers that share nothing with what wrote it: for results that take the place of the only file there is. Raises
+    FormatError, and Unsupported for a file of which nothing can be proved.
+    """
+    if not is_linked_program(before):
+        return
+    from fatpack import proof
+
+    verdict = proof.prove(before, after)
+    if not verdict.is_proved:
+        raise HostError(
+            f"the result is not proved to be the same but for device code: {verdict.differences[0].what}",
+            hint="report this, with the file; a copy of the folder (-d DIR) is written unproved",
+            chain=after.chain,
+        )
+
+
+def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
+    return row[0]
+
+
+def _images(view: View) -> Iterator[tuple[str, Image]]:
+    is_program = is_linked_program(view)
+    if is_program:
+        from fatpack.commands.slim import erasing
+
+        items = erasing.drop_empty(list(scan(view, judges=False)))
+    else:
+        items = all_items(scan_tree(view, judges=False))
+    for item in items:
+        if isinstance(item, FoundContainer):
+            for image in item.images:
+                yield arch_label(image), image.as_stored
+
+
+def _is_same(image: Image, after: View, old: Image, before: View, *, padding: int) -> bool:
+    """Return whether two images have the same bytes: as they are stored, if that is in the same way.
+
+    Up to ``padding`` zeros may follow in the file afterwards.
+    """
+    here, there = image.data, old.data
+    if image.compression == old.compression is not None and image.stored_size == old.stored_size:
+        if is_in_file(image.span.source) and is_in_file(old.span.source):
+            here = after.slice(image.span.start - after.start, image.span.size)
+            there = before.slice(old.span.start - before.start, old.span.size)
+        if has_same_bytes(here, there):
+            return True
+        here, there = image.data, old.data
+    # What is not compressed in a fat binary ends in zeros up to 8 bytes, and texts in a NUL.
+    size = len(there)
+    return size <= len(here) <= size + padding and here.is_zero(size) and has_same_bytes(here.slice(0, size), there)
+
+
+#: bytes of zeros that a fat binary may put behind an image, at most
+_PADDING = 16

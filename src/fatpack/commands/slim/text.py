@@ -1,0 +1,213 @@
+"""What ``slim`` did, as plain data and as text: a record for each file, and what they add up to.
+
+The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.slim.options import count_by_arch
+from fatpack.commands.slim.refusal import SlimRefused
+from fatpack.commands.slim.rows import arch_label
+from fatpack.errors import FatpackError, pluralize
+from fatpack.exit_codes import error_message, exit_code
+from fatpack.inputs.files import SEPARATOR
+from fatpack.printable import format_size
+from fatpack.text.finding_list import finding_record
+from fatpack.text.schemas import SLIM
+from fatpack.text.style import PLAIN, colorize, table_lines
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fatpack.commands.slim.options import SlimOutcome, UnsupportedDevice
+    from fatpack.commands.slim.rows import SlimImage
+    from fatpack.commands.slim.selection import UnsupportedContainer
+    from fatpack.commands.slim.wishes import SlimOptions
+    from fatpack.targets.devices import Device
+    from fatpack.text.style import Style
+
+
+#: files that are named of a device that is not served
+_PATHS = 3
+
+
+def slim_record(
+    outcomes: Sequence[SlimOutcome],
+    wishes: SlimOptions,
+    code: int,
+    unserved: Sequence[UnsupportedDevice] = (),
+    *,
+    is_written: bool,
+) -> dict[str, Any]:
+    """Return the document of a run; ``is_written`` says that files were written, and not only planned."""
+    files = [_file(item) for item in outcomes]
+    return {
+        "schema": SLIM,
+        "written": is_written,
+        "devices": [_device(one) for one in wishes.devices],
+        "unserved": [{"device": _device(one.device), "paths": list(one.paths)} for one in unserved],
+        "files": files,
+        "totals": {
+            "files": len(files),
+            "changed": sum(1 for item in files if item["mode"]),
+            "before": sum(item["before"] for item in files),
+            "after": sum(item["after"] for item in files),
+            "kept": sum(len(item["kept"]) for item in files),
+            "dropped": sum(len(item["dropped"]) for item in files),
+        },
+        "exit_code": code,
+    }
+
+
+def _device(one: Device) -> dict[str, str]:
+    return {"vendor": one.vendor, "arch": one.arch, "given": one.given, "title": one.title}
+
+
+def _file(item: SlimOutcome) -> dict[str, Any]:
+    plan, error = item.plan, item.error
+    refused = error.containers if isinstance(error, SlimRefused) else ()
+    found: dict[str, Any] = {
+        "path": item.path,
+        "output": item.output or None,
+        "before": item.before,
+        "after": item.after,
+        "mode": plan.mode if plan else "",
+        "kept": [_image_record(row) for row in plan.kept] if plan else [],
+        "dropped": [_image_record(row) for row in plan.dropped] if plan else [],
+        "kept_by_arch": count_by_arch(plan.kept) if plan else {},
+        "dropped_by_arch": count_by_arch(plan.dropped) if plan else {},
+        "cuts": [{"offset": offset, "size": size} for offset, size in plan.cuts] if plan else [],
+        "notes": list(plan.notes) if plan else [],
+        "refused": [_refused(one) for one in refused],
+        "findings": [finding_record(one) for one in (*plan.damaged, *plan.unseen)] if plan else [],
+        "error": None,
+    }
+    if item.deflated is not None:
+        found["deflated"] = {"before": item.deflated[0], "after": item.deflated[1]}
+    if error is not None:
+        found["error"] = {"message": error_message(error), "exit_code": exit_code(error)}
+    return found
+
+
+def _image_record(row: SlimImage) -> dict[str, Any]:
+    image = row.image
+    return {
+        "container": row.number,
+        "index": row.index,
+        "arch": arch_label(image),
+        "form": image.form,
+        "offload": image.target.offload,
+        "size": image.size,
+        "stored_size": image.stored_size,
+    }
+
+
+def _refused(one: UnsupportedContainer) -> dict[str, Any]:
+    return {
+        "container": one.number,
+        "offset": one.found.container.span.start,
+        "section": one.found.section,
+        "device": one.device or None,
+        "kernels": list(one.kernels),
+        "kernel_count": one.kernel_count,
+    }
+
+
+def render_slim(
+    outcomes: Sequence[SlimOutcome],
+    unserved: Sequence[UnsupportedDevice] = (),
+    devices: Sequence[Device] = (),
+    style: Style = PLAIN,
+) -> Iterator[str]:
+    """Yield a table of the files that change, what stayed as it is and why, the sum of all, and what is not served.
+
+    Devices that were named by what they are sold as come first, each with the architecture that it was taken for.
+    """
+    yield from (printable(f"{one.given} = {one.arch}") for one in devices if one.title and one.given)
+    outcomes = _within(outcomes)
+    slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
+    if slimmed:
+        has_deflated = any(item.deflated for item in slimmed)
+        head = ["file", "before", "after", "saved", *(["in a wheel"] if has_deflated else []), "kept", "dropped"]
+        rows = [head, *(_row(item, has_deflated=has_deflated) for item in slimmed)]
+        yield from table_lines(rows, style, right=(1, 2, 3), names=(0,), role=lambda row, _: "" if row else "heading")
+    yield from colorize(_below(outcomes, len(slimmed), unserved), style)
+
+
+def _below(outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
+    """Yield what stands below the table: what stayed as it is and why, the sum of all, and what is not served."""
+    for item in outcomes:
+        yield from _remarks(item)
+    if len(outcomes) > 1:
+        before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
+        yield (
+            f"{pluralize(slimmed, 'file')} of {len(outcomes)} slimmed: "
+            f"{format_size(before)} → {format_size(after)}{_saved(before, after)}"
+        )
+
+    yield from unsupported_device_lines(unserved)
+
+
+def unsupported_device_lines(unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
+    """Yield a line for each device that was asked for and that nothing is for."""
+    for one in unserved:
+        shown = ", ".join(one.paths[:_PATHS])
+        more = f" and {pluralize(len(one.paths) - _PATHS, 'other file')}" if len(one.paths) > _PATHS else ""
+        where = f"nothing in {shown}{more} is for it" if one.paths else "no file has code for devices of its vendor"
+        yield printable(f"{one.device.words} is not served, and was not before: {where}")
+
+
+def _within(outcomes: Sequence[SlimOutcome]) -> Sequence[SlimOutcome]:
+    """Return the outcomes by their paths in the package, if there is one and all are in it."""
+    packages = {item.path.partition(SEPARATOR)[0] if SEPARATOR in item.path else "" for item in outcomes}
+    if len(packages) != 1 or packages == {""}:
+        return outcomes
+    return [item.replace(path=item.path.partition(SEPARATOR)[2]) for item in outcomes]
+
+
+def _row(item: SlimOutcome, *, has_deflated: bool) -> list[str]:
+    plan = item.plan
+    assert plan is not None
+    deflated = item.deflated or (0, 0)
+    wheel = [f"{format_size(deflated[0])} → {format_size(deflated[1])}"] if has_deflated else []
+    return [
+        printable(item.path),
+        format_size(item.before),
+        format_size(item.after),
+        f"{_percent(item.before, item.after)} %"
+        if item.after < item.before
+        else "zeros"
+        if plan.mode == "zero"
+        else "-",
+        *wheel,
+        printable(_archs(count_by_arch(plan.kept))),
+        printable(_archs(count_by_arch(plan.dropped))),
+    ]
+
+
+def _saved(before: int, after: int) -> str:
+    return f", {_percent(before, after)} % less" if after < before else ""
+
+
+def _percent(before: int, after: int) -> int:
+    return round(100 * (before - after) / before) if before else 0
+
+
+def _archs(counts: dict[str, int]) -> str:
+    return " ".join(name if number == 1 else f"{name}×{number}" for name, number in counts.items()) or "-"
+
+
+def _remarks(item: SlimOutcome) -> Iterator[str]:
+    if item.error is not None:
+        error = item.error
+        words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
+        yield printable(f"{item.path}: not slimmed" if item.is_told else f"{item.path}: not slimmed: {words}")
+        return
+    assert item.plan is not None
+    if not item.plan.is_changed:
+        yield printable(f"{item.path}: stays as it is: {'; '.join(item.plan.notes) or 'nothing in it is to go'}")
+        return
+    yield from (printable(f"{item.path}: {note}") for note in item.plan.notes)

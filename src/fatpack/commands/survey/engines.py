@@ -1,0 +1,123 @@
+"""All cores of this machine: a process each, which reads one file at a time.
+
+A process that ends in the middle of a file (the system kills those that take too much memory) takes no other with it:
+its file is read once more by a new one, and then has a row with the reason.
+"""
+
+from __future__ import annotations
+
+from fatpack.commands.survey.worker import failed_task_row, run_in_worker
+from fatpack.concurrency.threads import core_count
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from typing import Self
+
+    from fatpack.commands.survey.worker import SurveyTask, TaskOptions, TaskResult
+
+#: So often a file is read by processes that end over it.
+ATTEMPTS = 2
+
+
+class _Worker(Record):
+    process: SpawnProcess
+    connection: Connection
+
+
+class LocalEngine:
+    """Processes of this machine; ``workers`` of them, by default as many as there are cores for this process."""
+
+    def __init__(self, options: TaskOptions, workers: int = 0) -> None:
+        self._options = options
+        self._most = workers or core_count()
+        self._idle: list[_Worker] = []
+        self._busy: dict[Connection, tuple[_Worker, SurveyTask]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in (*self._idle, *(worker for worker, _ in self._busy.values())):
+            worker.connection.close()
+            worker.process.terminate()
+            worker.process.join()
+
+    def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
+        """Yield the result of each task as it is done."""
+        from multiprocessing.connection import Connection, wait
+
+        again: list[SurveyTask] = []
+        attempts: dict[int, int] = {}
+        while True:
+            while len(self._busy) < self._most:
+                task = again.pop() if again else next(tasks, None)
+                if task is None:
+                    break
+                self._start(task)
+            if not self._busy:
+                return
+            for connection in wait(list(self._busy)):
+                assert isinstance(connection, Connection)
+                worker, task = self._busy.pop(connection)
+                try:
+                    result: TaskResult = connection.recv()
+                except (EOFError, OSError):
+                    connection.close()
+                    worker.process.join()
+                    attempts[task.number] = attempts.get(task.number, 0) + 1
+                    if attempts[task.number] < ATTEMPTS:
+                        again.append(task)
+                    else:
+                        yield failed_task_row(task, self._options, _reason(worker.process.exitcode))
+                    continue
+                self._idle.append(worker)
+                yield result
+
+    def _start(self, task: SurveyTask) -> None:
+        """Give a task to a process; one that ended while it had nothing to do is replaced."""
+        while True:
+            worker = self._idle.pop() if self._idle else self._new()
+            try:
+                worker.connection.send(task)
+            except OSError:
+                worker.connection.close()
+                worker.process.join()
+                continue
+            self._busy[worker.connection] = worker, task
+            return
+
+    def _new(self) -> _Worker:
+        from multiprocessing import get_context
+
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self._options), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+
+def _reason(exit_code: int | None) -> str:
+    how = f"by signal {-exit_code}" if exit_code and exit_code < 0 else f"with exit code {exit_code}"
+    return f"the process that read it ended {how}, {ATTEMPTS} times"
+
+
+def _serve(connection: Connection, options: TaskOptions) -> None:
+    """Read files until nobody asks for more; Ctrl-C is for the process that asks."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        result = run_in_worker(task, options)
+        try:
+            connection.send(result)
+        except OSError:
+            return  # who asked was killed

@@ -1,0 +1,111 @@
+"""What a worker does: one file to its rows, as bytes that are ready to be written."""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.budget import Budget
+from fatpack.commands.survey.parts import encode_rows
+from fatpack.errors import FatpackError
+from fatpack.exit_codes import INPUT_OUTPUT, worst_exit_code
+from fatpack.io.open import open_source, resolve_url
+from fatpack.record import Record
+from fatpack.tabular.options import RowOptions
+from fatpack.tabular.packages import read_open_file_rows
+from fatpack.tabular.read_file import error_row, unreadable_row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.tabular.columns import AnyRow
+
+
+class SurveyTask(Record):
+    """A file to be read: its number in the plan, its path, and what tells whether it is the same as before.
+
+    ``known`` is what it was when it was read the last time, "" if it never was. A URL is ``given`` whole; its path is
+    what may be shown of it, and what it is only opening tells.
+    """
+
+    number: int
+    path: str
+    identity: str = ""
+    known: str = ""
+    given: str = ""
+
+
+class TaskOptions(Record):
+    """How all files of a survey are read: the rows, their format, and the limits of the driver's process."""
+
+    rows: RowOptions = RowOptions()
+    format: str = "parquet"
+    inflated: int | None = None
+    limits: tuple[tuple[str, int], ...] = ()
+
+
+class TaskResult(Record):
+    """What came of a task: rows as bytes, how many they are without that of the file, and what the file exits with.
+
+    There are no bytes if the file is what it was when it was read the last time.
+    """
+
+    number: int
+    path: str
+    identity: str
+    payload: bytes
+    count: int
+    exit_code: int
+    has_error: bool
+
+
+def current_limits() -> tuple[tuple[str, int], ...]:
+    """Return the limits of this process, as names and values of :mod:`fatpack.limits`."""
+    names = (name for name in vars(limits) if name.isupper())
+    return tuple((name, value) for name in names if isinstance(value := getattr(limits, name), int))
+
+
+def run_task(task: SurveyTask, options: TaskOptions) -> TaskResult:
+    """Return the rows of one file, of a package those of all files in it.
+
+    Raises nothing for the file: what cannot be read has a row that says so.
+    """
+    try:
+        source = open_source(resolve_url(task.given) if task.given else task.path, budget=Budget(options.inflated))
+    except (FatpackError, OSError) as error:
+        return _result(task, options, [error_row(task.path, error, options.rows.of)])
+    with source:
+        if task.given:
+            task = task.replace(identity=source.identity)
+            if task.known and task.known == task.identity:
+                return TaskResult(task.number, task.path, task.identity, b"", 0, 0, has_error=False)
+        return _result(task, options, read_open_file_rows(source.view(), task.path, options.rows))
+
+
+def run_in_worker(task: SurveyTask, options: TaskOptions) -> TaskResult:
+    """Do what :func:`run` does, in a process that does nothing else: the limits are those of the driver."""
+    for name, value in options.limits:
+        setattr(limits, name, value)
+    return run_task(task, options)
+
+
+def failed_task_row(task: SurveyTask, options: TaskOptions, problem: str) -> TaskResult:
+    """Return the result of a task that nobody could finish: a row with the reason."""
+    row = unreadable_row(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)
+    return _result(task, options, [row])
+
+
+def _result(task: SurveyTask, options: TaskOptions, rows: Iterable[AnyRow]) -> TaskResult:
+    files: list[tuple[int, int, bool]] = []
+
+    def watched() -> Iterator[AnyRow]:
+        for row in rows:
+            if row.row == "file":
+                files.append((row.count or 0, row.exit_code or 0, row.error is not None))
+            yield row
+
+    payload = encode_rows(watched(), options.format)
+    count = sum(number for number, _, _ in files)
+    exit_code = worst_exit_code((0, *(code for _, code, _ in files)))
+    return TaskResult(
+        task.number, task.path, task.identity, payload, count, exit_code, any(has_error for _, _, has_error in files)
+    )

@@ -1,0 +1,159 @@
+"""``fatpack wrap``: device images → an object that registers them when it is linked, made without a compiler."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from fatpack.command_line.command import Command
+from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.command_line.options import (
+    allow_any_output,
+    check_output_name,
+    color_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+)
+from fatpack.command_line.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, ChoiceType
+from fatpack.commands.wrap.registration import KINDS
+from fatpack.commands.wrap.run import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap_files
+from fatpack.errors import UsageError, pluralize
+from fatpack.io.atomic_write import write_file
+from fatpack.io.names import file_stem
+from fatpack.io.write import write_pieces
+from fatpack.printable import format_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.commands.wrap.inputs import WrapInput
+    from fatpack.commands.wrap.run import WrapOutput
+    from fatpack.io.source import Source
+
+
+@click.command("wrap", cls=Command)
+@click.argument("files", type=INPUT, metavar="IMAGE|CONTAINER...", nargs=-1)
+@click.option("--kind", type=ChoiceType(list(KINDS)), help="The runtime that gets the images (required).")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=IMAGE,
+    metavar="file=F,triple=T[,arch=A][,key=value…]",
+    help="An image and its target, as for `fatpack pack`. Repeatable.",
+)
+@click.option("-o", "--output", type=FILE, metavar="FILE", help='Output file; "-" is stdout. Default: STEM.wrapper.o.')
+@click.option(
+    "--host-triple",
+    type=HOST_TRIPLE,
+    metavar="TRIPLE",
+    default=DEFAULT_HOST,
+    help="The host: ELF for x86-64 or AArch64, COFF for x86-64.",
+    show_default=True,
+)
+@click.option(
+    "--emit",
+    type=ChoiceType(list(EMITS)),
+    default="obj",
+    help="Write an object, or LLVM IR for any host.",
+    show_default=True,
+)
+@click.option(
+    "--as",
+    "llvm",
+    type=ChoiceType(list(map(str, VERSIONS))),
+    default=str(DEFAULT_VERSION),
+    help="Version of the clang that compiled the host objects: 19 (up to 20), 22 (21 and 22) or 23 (later).",
+    show_default=True,
+)
+@click.option(
+    "--relocatable",
+    is_flag=True,
+    help="For OpenMP: the object goes into a link with -r.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing; print what would be registered.")
+@force_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
+def command(
+    files: tuple[str, ...],
+    kind: str | None,
+    images: tuple[str, ...],
+    output: str | None,
+    host_triple: str,
+    emit: str,
+    llvm: str,
+    relocatable: bool,
+    dry_run: bool,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Make an object that registers images when it is linked, as clang-linker-wrapper does, without a compiler.
+
+    The arguments are images (cubins, PTX, code objects, SPIR-V, ...) or the container that the runtime takes: a CUDA
+    fat binary, a HIP bundle, offload binaries for OpenMP and SYCL.
+    """
+    allow_any_output(force)
+    check_output_name(output)
+    if kind is None:
+        raise UsageError("say which runtime gets the images", hint=f"--kind={'|'.join(KINDS)}")
+    opened: list[Source] = []
+    try:
+        given = list(_opened(files, images, opened))
+        wrapped = wrap_files(
+            kind, given, host_triple=host_triple, emit=emit, llvm=int(llvm), is_relocatable=relocatable
+        )  # fmt: skip
+        print_warnings(wrapped.findings, quiet=quiet)
+        words = pluralize(wrapped.image_count, "image")
+        if dry_run:
+            print_stderr(
+                f"would register {words} with {kind}, {format_size(sum(map(len, wrapped.pieces)))}", quiet=quiet
+            )
+            return 0
+        target = output or f"{file_stem(given[0].name) if given[0].name != '-' else 'stdin'}.wrapper.{EMITS[emit]}"
+        size = _write(target, wrapped, given, force=force, quiet=quiet)
+    finally:
+        for source in opened:
+            source.close()
+    if target != "-":
+        print_stderr(f"wrote {target}: registers {words} with {kind}, {format_size(size)}", quiet=quiet)
+    return 0
+
+
+def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[WrapInput]:
+    """Return all that is given, in its order: files first."""
+    from fatpack.commands.wrap.inputs import WrapInput
+    from fatpack.formats.offload_binary.image_option import check_file_key, parse_image_option
+    from fatpack.io.open import open_source, resolve_url
+
+    given = []
+    for name in files:
+        opened.append(open_source(name, resting=True))
+        given.append(WrapInput(name, opened[-1].view()))
+    for text in images:
+        stated = parse_image_option(text)
+        check_file_key(stated)
+        for name in stated.files:
+            opened.append(open_source(resolve_url(name), resting=True))
+            given.append(WrapInput(name, opened[-1].view(), stated))
+    return given
+
+
+def _write(target: str, wrapped: WrapOutput, given: Sequence[WrapInput], *, force: bool, quiet: bool) -> int:
+    if target == "-":
+        return write_pieces(1, wrapped.pieces)
+    warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
+    meter = CopyProgress(sum(map(len, wrapped.pieces)), f"wrapping into {target}", quiet=quiet)
+    try:
+        inputs = [item.view for item in given]
+        return write_file(target, wrapped.pieces, force=force, inputs=inputs, progress=meter)
+    finally:
+        meter.finish()

@@ -1,0 +1,166 @@
+"""Containers that are files of their own: such a file with other bytes for its containers, and the check of it."""
+
+from __future__ import annotations
+
+from fatpack import formats, limits
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError, cli_or_api
+from fatpack.model import Finding
+from fatpack.scanner import scan
+from fatpack.scanner.unsupported_files import unsupported_kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Image
+    from fatpack.scanner import FoundContainer
+
+#: LIMIT: no loader asks for more than a page, which is what HIP's bundles are aligned to
+_LARGEST_ALIGN = 4096
+
+#: compressed offload binaries leave the zeros up to here out of their size; more of them have no known purpose
+_END_ALIGN = 8
+
+
+def _extract() -> str:
+    """Return how a container is taken out whole."""
+    return cli_or_api("extract it with --containers", "take the view of one of File.containers")
+
+
+def rewrite_containers(
+    view: View, inside: Sequence[FoundContainer], kept: Sequence[Sequence[Piece] | None]
+) -> list[Piece]:
+    """Return the file with other bytes for its containers, of which those without any are left out.
+
+    Zeros in front of a container go with it, and where sizes change they are as many as its alignment needs again;
+    bytes that belong to nothing stay. Raises UsageError if nothing would stay, HostError for a container that the file
+    does not hold as such.
+    """
+    _refuse_others(view, inside)
+    if not any(content is not None for content in kept):
+        raise UsageError(
+            "all images are selected, and nothing would be left of the container",
+            hint=f"select fewer, or leave an empty container with {cli_or_api('--allow-empty', 'allow_empty=True')}",
+            chain=view.chain,
+        )
+    pieces: list[Piece] = []
+    at = size = 0
+    for found, content in zip(inside, kept, strict=True):
+        if found.view.source is not view.source or found.host != "raw":
+            raise HostError(
+                "the container is a string in a text, which is not edited",
+                hint=f"{_extract()}, and edit that",
+                chain=view.chain,
+            )
+        start = found.view.start - view.start
+        if start < at:
+            raise FormatError("two containers overlap", offset=found.view.offset(0), chain=view.chain)
+        gap: Piece = view.slice(at, start - at)
+        if view.is_zero(at, start - at):
+            gap = b"" if content is None else bytes(_padding(size, start, start - at, _LARGEST_ALIGN))
+        own = content or ()
+        pieces += [gap, *own]
+        size += len(gap) + sum(map(len, own))
+        at = found.view.end - view.start
+    tail: Piece = view.slice(at, len(view) - at)
+    if view.is_zero(at):
+        tail = b"" if kept[-1] is None else bytes(_padding(size, len(view), len(view) - at, _END_ALIGN))
+    return [*pieces, tail]
+
+
+def _refuse_others(view: View, inside: Sequence[FoundContainer]) -> None:
+    """Raise HostError if the file is no container, but something else that holds some: it may count its bytes."""
+    if formats.format_by_magic(view.head(0, 24)) or formats.find_text_format(view):
+        return
+    for found in inside:
+        if found.host == "raw":
+            kind = unsupported_kind(view) or "a file of an unknown format"
+            at = found.container.span.start
+            raise HostError(
+                f"this is {kind}; the {found.container.format} at {at:#x} in it is not edited",
+                hint=f"its other bytes may depend on that place; {_extract()}, and edit that",
+                chain=view.chain,
+            )
+
+
+def _padding(at: int, start: int, gap: int, largest: int) -> int:
+    """Return how many zeros go in front of what comes to ``at`` then, and was at ``start``, behind ``gap`` zeros.
+
+    It stays aligned as it was, if its alignment is what the zeros were for: then there are fewer than that.
+    """
+    align = min(start & -start, largest)
+    return -at % align if 0 < gap < align else gap if at else 0
+
+
+def verify_containers(before: View, after: View) -> None:
+    """Raise HostError unless every image of the container afterwards is one from before, in the same order.
+
+    A file without any must be as it was, or hold an empty container. Content is compared too, but for modules of CIR
+    containers, whose text is put together anew. Raises FormatError for an image that cannot be read, in either.
+    """
+    try:
+        _compare(before, after)
+    except FormatError:
+        _read(before)  # what cannot be read now could not be read before, in the file that its user knows
+        raise
+
+
+def _compare(before: View, after: View) -> None:
+    kept = (pair for found in _containers(before) for pair in _images(before, found))
+    is_empty = True
+    for found in _containers(after):
+        is_empty = False
+        for image, view in _images(after, found):
+            if not any(_is_same(image, view, *other) for other in kept):
+                what = image.target.spelling or image.target.canonical or "without a target"
+                raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
+    if is_empty and not has_same_bytes(before, after):
+        raise HostError("no container is left", chain=after.chain)
+
+
+def _read(whole: View) -> None:
+    """Read all images of a file to their last byte. Raises FormatError for one that is damaged."""
+    for found in _containers(whole):
+        for _, view in _images(whole, found):
+            for _ in view.once() if view is not None else ():
+                pass
+
+
+def _containers(whole: View) -> Iterator[FoundContainer]:
+    """Yield the containers of a file. Raises HostError for damage; what this version does not read stays as it is."""
+    for item in scan(whole):
+        if not isinstance(item, Finding):
+            yield item
+        elif item.severity == "error" and item.code != "FP1008":
+            raise HostError(f"the container cannot be read: {item.message}", chain=whole.chain)
+
+
+def _images(whole: View, found: FoundContainer) -> Iterator[tuple[Image, View | None]]:
+    """Yield the images of a container with their bytes, None for text."""
+    is_text = found.container.format == "cir-offload-container"
+    return ((image, None if is_text else _bytes(whole, image)) for image in found.container.images)
+
+
+def _bytes(whole: View, image: Image) -> View:
+    """Return the bytes of an image, as they are stored if nobody can inflate them."""
+    data = image.data
+    try:
+        data.head(0, 1)
+    except Unsupported:
+        return whole.slice(image.span.start - whole.start, image.span.size)
+    return data
+
+
+def _is_same(image: Image, view: View | None, other: Image, old: View | None) -> bool:
+    if image.target != other.target or view is None or old is None:
+        return image.target == other.target
+    return has_same_bytes(view, old)
+
+
+def has_same_bytes(first: View, second: View) -> bool:
+    """Return whether two views hold the same bytes, block by block."""
+    if len(first) != len(second):
+        return False
+    blocks = range(0, len(first), limits.CHUNK)
+    return all(first.head(at, limits.CHUNK) == second.head(at, limits.CHUNK) for at in blocks)

@@ -1,0 +1,131 @@
+"""Putting containers into hosts, and exchanging those that are there.
+
+What is edited inside an archive is carried out to the archive by ``ops.choose.address``; taking images out is
+``ops.slim.removal``.
+"""
+
+from __future__ import annotations
+
+from fatpack import binary, formats, images
+from fatpack.edit.editor import editor_for
+from fatpack.edit.verify import container_damage_list
+from fatpack.errors import FormatError, HostError, cli_or_api
+from fatpack.model import Finding
+from fatpack.scanner import detect_host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.io.source import Piece, View
+
+#: format → the section in which compilers put it
+SECTIONS = {
+    "llvm-offload-binary": ".llvm.offloading",
+    "clang-offload-bundle": ".hip_fatbin",
+    "cuda-fatbin": ".nv_fatbin",
+}
+
+#: format → the runtime that loads it from programs, if their code registers it
+_RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
+
+
+#: formats that no compiler puts into a section, and what helps
+def _where_it_belongs(format: str) -> str:
+    if format == "rocm-kpack":
+        convert = cli_or_api("fatpack convert --format=bundle", 'fatpack.convert(…, format="bundle")')
+        return f"the HIP runtime reads it beside the library; {convert} makes what sections hold"
+    if format == "cir-offload-container":
+        # clang-linker-wrapper refuses the whole object if .llvm.offloading holds anything but offload binaries.
+        return "no section is made for it; compile its modules (cir-offload-merge -split), and pack what comes out"
+    return "a SYCL program loads it while it runs, from wherever it says" if format == "syclbin" else ""
+
+
+_ONE_IMAGE = "one image, of the form "
+
+
+def embedding_note(format: str | None) -> str:
+    """Return what to know about a container of this format that was embedded; "" for nothing.
+
+    Offload binaries are found and registered by clang-linker-wrapper, whatever put them there.
+    """
+    if format not in _RUNTIMES:
+        return ""
+    return (
+        f"{SECTIONS[format]} is for tools to read: linkers drop it, and no code registers it, so the "
+        f"{_RUNTIMES[format]} runtime will not find it in a program; embed an offload binary for clang-linker-wrapper"
+    )
+
+
+def embed_container(
+    host: View, content: Sequence[Piece], *, format: str | None = None, only_growing: bool = False
+) -> Iterable[Piece]:
+    """Return the pieces of the host with a section of device code added; ``format`` is that of the content.
+
+    The section is the one in which compilers put that format, and linkers drop it: it is for tools to find.
+    ``only_growing`` cuts nothing off the host, where its format allows that: it can then be edited in place without a
+    copy. Raises HostError, FormatError.
+    """
+    hint = _where_it_belongs(format or "")
+    if hint:
+        raise HostError(f"a {format} is a file of its own, and no section of an object", hint=hint)
+    room, name = editor_for(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
+    grower = binary.get_grower(detect_host(host)) if only_growing else None
+    return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)
+
+
+def refuse_damage(content: View) -> None:
+    """Raise FormatError for a container that is damaged, in its tables or in its images; it is read to its last byte.
+
+    Bytes that are no container, and images that stand alone, are not judged.
+    """
+    for item in container_damage(content):
+        raise FormatError(
+            item.message,
+            offset=item.span.start,
+            hint="nothing was written; force=True puts it in as it is",
+            chain=item.span.source or content.chain,
+        )
+
+
+def container_damage(content: View) -> list[Finding]:
+    """Return what is damaged in a container; nothing for bytes that are none."""
+    return container_damage_list(content) if formats.format_by_magic(content.head(0, 24)) else []
+
+
+def replace_container(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
+    """Return the pieces of the host with the content of one section of device code exchanged.
+
+    ``section`` is its name, or its number where several have one name; without it the host must have exactly one.
+    The new content must be a container of the format, or an image of the form, that is there now, unless ``force``:
+    code refers to what a section holds. Raises HostError otherwise.
+    """
+    room = editor_for(host)
+    sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
+    sites = [site for site in sites if site.expects != binary.TABLE]
+    chosen = [site for site in sites if section in (None, site.section, str(site.index))]
+    if len(chosen) != 1:
+        named = f" with the name or number {section}" if section else ""
+        problem = f"{len(chosen) or 'no'} section{'s' if len(chosen) > 1 else ''} of device code{named}"
+        present = ", ".join(f"{site.index} ({site.section})" for site in sites)
+        hint = "embed puts a container into an object without one"
+        if sites:
+            hint = f"name one with {cli_or_api('--section', 'section=…')}: {present}"
+        raise HostError(problem, hint=hint, chain=host.chain)
+    (site,) = chosen
+    # A host that is not edited says so first: no other content, and no --force, would help there.
+    pieces = room.replace(host, site.number, [content])
+    old, new = _content(site.data), _content(content)
+    if old != new and not force:
+        hint = f"give content of the same format, or {cli_or_api('--force', 'force=True')}"
+        if formats.format_by_magic(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
+            hint = "pack a container of it, with the images that are to stay; extract gives those"
+        raise HostError(f"{site.section} holds {old}, the new content is {new}", hint=hint, chain=host.chain)
+    return pieces
+
+
+def _content(view: View) -> str:
+    """Return what bytes are, in words: a container by its format, an image by its form."""
+    name = formats.format_at(view)
+    form = "" if name else images.identify_image(view).form
+    return name or (_ONE_IMAGE + form if form else "of an unknown format")

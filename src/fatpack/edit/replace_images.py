@@ -1,0 +1,227 @@
+"""Other bytes in the place of images: one of them exchanged, or others put beside them, and the check of the result."""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.binary import archive
+from fatpack.edit.container_file import has_same_bytes
+from fatpack.edit.editor import verify_edited
+from fatpack.edit.extract import image_pieces
+from fatpack.edit.selection import all_items, rewrite, scan_tree, select_for_edit
+from fatpack.edit.successor import replacement_image
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError, cli_or_api, pluralize
+from fatpack.formats.clang_bundle.sections_fat_object import is_host_marker
+from fatpack.images.container_mismatch import image_words, mismatch_findings
+from fatpack.io.pieces import PiecesSource
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.scanner import FoundContainer
+from fatpack.selectors.no_match import unmatched_patterns, unread_findings
+from fatpack.selectors.select import describe_image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.edit.editor import EditCheck
+    from fatpack.edit.selection import EditSelection
+    from fatpack.edit.write_containers import ImageChanges
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Container, Image
+    from fatpack.scanner import FoundImage
+    from fatpack.selectors.address import Location
+    from fatpack.selectors.select import Selector
+
+#: images that are listed where several match
+_SHOWN = 12
+
+
+#: zeros that a fat binary may put behind an image, and more
+_PADDING = 16
+
+
+class ImageSubstitution(Record):
+    """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
+
+    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.commands.slim.remove.ImageRemoval`.
+    """
+
+    meant: EditSelection
+    changes: ImageChanges
+    pieces: tuple[Piece, ...]
+    changed: tuple[str, ...]
+    unseen: tuple[Finding, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    damaged: tuple[Finding, ...] = ()
+
+    def check_in(self, place: Location) -> EditCheck:
+        """Return what raises HostError unless a file is what it was, but for the images that were to change.
+
+        ``place`` is where the host lies in that file.
+        """
+
+        def check(before: View, after: View) -> None:
+            verify_edited(before, after, in_containers=False)
+            for _, number in place.archives:
+                sites = (site for site in archive.locate(after) if not isinstance(site, Finding))
+                inner = next((site.data for site in sites if site.number == number), None)
+                if inner is None:
+                    raise HostError(f"the result is not what was meant: it has no member {number}", chain=after.chain)
+                after = inner
+            _compare(self.meant, self.changes, after)
+
+        return check
+
+
+def replace_image(
+    host: View, content: View, selector: Selector, *, every: bool = False, force: bool = False
+) -> ImageSubstitution:
+    """Return the host with other bytes for the one image that is selected; with ``every`` for all that are.
+
+    Whatever the container stores of the image stays: target, ID, keys, its place and how it is compressed. So the new
+    bytes have to be what that says, unless ``force``. Raises NothingSelected, UsageError for several images and for
+    bytes that contradict the target, HostError for a host or an image that is not edited.
+    """
+    meant = select_for_edit(host, selector, "replace")
+    if len(meant.images) > 1 and not every:
+        rows = [meant.titles[id(found)] + describe_image(where, image) for where, found, image in meant.images]
+        more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+        one = cli_or_api("--container and --index", "Selector(container=…, index=…)")
+        raise UsageError(
+            f"{pluralize(len(rows), 'image')} match, and one is replaced: {', '.join([*rows[:_SHOWN], *more])}",
+            hint=f"select one with {one}, or all with {cli_or_api('--all', 'every=True')}",
+            chain=host.chain,
+        )
+    changes, changed = {}, []
+    for where, found, image in meant.images:
+        words = meant.titles[id(found)] + describe_image(where, image)
+        refuse_marker(words, image, host)
+        new = replacement_image(image.as_stored, found.format, content)
+        if not force:
+            check_replacement(words, image, new)
+        is_other = not has_same_bytes(content, image_as_file(found, image))
+        if is_other:
+            changes[id(image)] = (new,)
+        changed.append(
+            f"{words}: {pluralize(image.size, 'byte')} → {pluralize(len(content), 'byte') if is_other else 'the same'}"
+        )
+    return plan_substitution(meant, changes, changed, selector)
+
+
+def plan_substitution(
+    meant: EditSelection, changes: ImageChanges, changed: Sequence[str], selector: Selector
+) -> ImageSubstitution:
+    """Return the plan for changes to images that are meant. Raises what writing them raises."""
+    return ImageSubstitution(
+        meant,
+        changes,
+        tuple(rewrite(meant, changes) or [meant.whole.view]),
+        tuple(changed),
+        tuple(unread_findings(meant.items)),
+        tuple(unmatched_patterns(meant.items, selector)),
+        meant.damaged,
+    )
+
+
+def image_as_file(found: FoundContainer, image: FoundImage) -> View:
+    """Return an image as a file of its own: what ``extract`` writes."""
+    pieces = list(image_pieces(found, image))
+    return image.data if len(pieces) == 1 and pieces[0] is image.data else PiecesSource(pieces, "image").view()
+
+
+def refuse_marker(words: str, image: FoundImage, host: View) -> None:
+    """Raise HostError for the host's image of a fat object: that is the object."""
+    if is_host_marker(image.as_stored):
+        pack = cli_or_api(
+            "fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))'
+        )
+        raise HostError(
+            f"{words} stands for the object itself",
+            hint=f"extract the device images, and pack them with another object: {pack}",
+            chain=host.chain,
+        )
+
+
+def check_replacement(words: str, old: FoundImage, new: Image) -> None:
+    """Raise UsageError for an image that is not what its container says of it, FormatError for a damaged one.
+
+    Bytes that nobody knows take the place of bytes that nobody knows.
+    """
+    advice = f"nothing was written; {cli_or_api('--force', 'force=True')} puts it there all the same"
+    recognised = images.identify_image(new.data)
+    for item in mismatch_findings(new, recognised):
+        problem = "the new image is cut short: " if item.code == "FP1104" else "the new image is not for that: "
+        raise UsageError(f"{words}: {problem}{item.message}", hint=advice, chain=new.data.chain)
+    was = old.form
+    if was and was not in ("empty", "object") and recognised.form != was:
+        now = image_words(recognised) if recognised.form else "bytes of no known form"
+        raise UsageError(f"{words}: the image there is {was}, the new one is {now}", hint=advice, chain=new.data.chain)
+    try:
+        images.kernels(new.data, recognised.form)
+    except FormatError as error:
+        hint = "; ".join(filter(None, (error.hint, advice)))
+        raise FormatError(
+            error.problem, offset=error.offset, field=error.field, hint=hint, chain=error.chain or new.data.chain
+        ) from error
+
+
+def _compare(meant: EditSelection, changes: ImageChanges, after: View) -> None:
+    """Raise HostError unless a file holds the images that it is meant to, in their order."""
+    containers = [item for item in all_items(scan_tree(after)) if isinstance(item, FoundContainer)]
+    there = [
+        image for found in containers for image in _in_order(found.format, found.container, found.container.images)
+    ]
+    wanted = list(_wanted(meant, changes))
+    if len(there) != len(wanted):
+        problem = f"{pluralize(len(there), 'image')} where {len(wanted)} were written"
+        raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
+    for image, (expected, format) in zip(there, wanted, strict=True):
+        what = expected.target.spelling or expected.target.canonical or "without a target"
+        if _labels(image) != _labels(expected):
+            raise HostError(f"the result is not what was meant: the target of image {what}", chain=after.chain)
+        if format and not _has_same_bytes(image, expected, format):
+            raise HostError(f"the result is not what was meant: the bytes of image {what}", chain=after.chain)
+
+
+def _labels(image: Image) -> tuple[str, str, str]:
+    return image.target.triple, image.target.arch, image.target.offload
+
+
+def _has_same_bytes(image: Image, expected: Image, format: str) -> bool:
+    if format == "cir-offload-container":
+        return True  # its modules are put together anew
+    here, there = image.data, expected.data
+    try:
+        if format == "cuda-fatbin":  # texts end in a NUL there, and what is not compressed in zeros up to 8 bytes
+            here, there = _trimmed(here), _trimmed(there)
+            if image.compression is None and image.form == "cubin":  # it ends there where its headers say
+                there = there.slice(0, min(len(here), len(there)))
+        return has_same_bytes(here, there)
+    except Unsupported:  # nobody can inflate it
+        return image.stored_size == expected.stored_size
+
+
+def _trimmed(view: View) -> View:
+    """Return bytes without the zeros at their end, of which a few are looked at."""
+    tail = view.head(max(0, len(view) - _PADDING), _PADDING)
+    return view.slice(0, len(view) - len(tail) + len(tail.rstrip(b"\0")))
+
+
+def _wanted(meant: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image, str]]:
+    """Yield the images that a file is meant to hold then, and of those in containers that are written their format."""
+    for found in meant.items:
+        if isinstance(found, Finding):
+            continue
+        is_written = any(id(image) in changes for image in found.images)
+        rows = [new for image in found.images for new in changes.get(id(image), (image.as_stored,))]
+        for image in _in_order(found.format, found.container, rows):
+            yield image, found.format if is_written else ""
+
+
+def _in_order(format: str, container: Container, rows: Sequence[Image]) -> Sequence[Image]:
+    """Return images in an order that does not change when their container is written: some sort what they hold."""
+    if format == "rocm-kpack":
+        return sorted(rows, key=lambda image: (image.attrs.get("binary", ""), image.target.arch))
+    if format == "cir-offload-container":
+        return sorted(rows, key=lambda image: image.target.offload != "host")
+    return sorted(rows, key=lambda image: image.attrs["id"]) if container.is_fat_object else rows

@@ -1,0 +1,61 @@
+"""Exceptions → one line for people and an exit code for scripts."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import FatpackError
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: What every command exits with; ``docs/cli.md`` lists the same table.
+FINE, FINDINGS, USAGE, MALFORMED, UNSUPPORTED, INPUT_OUTPUT = range(6)
+
+
+def error_message(error: FatpackError | OSError) -> str:
+    """Return a failure as one printable line: what, where, and what to do."""
+    if isinstance(error, OSError):
+        # Of a rename, the second name is what the user asked for, the first a temporary file.
+        name = error.filename2 or error.filename
+        place = f"{name or repr(name)}: " if name is not None else ""
+        hint = "; give another name, or --force to overwrite it" if isinstance(error, FileExistsError) else ""
+        hint = "; name a file in it" if isinstance(error, IsADirectoryError) else hint
+        hint = _missing_folder(name) if isinstance(error, FileNotFoundError) else hint
+        return printable(f"{place}{error.strerror or error}{hint}")
+    return printable(str(error))
+
+
+def _missing_folder(name: object) -> str:
+    """Return what to add to the message about a file that is not there: that its folder is missing, if it is."""
+    folder = os.path.dirname(name) if isinstance(name, str) and "://" not in name else ""
+    return f"; there is no folder {folder}" if folder and not os.path.isdir(folder) else ""
+
+
+#: What several files or parts of one exit with together is the last of these that one of them does.
+_RISING = (FINE, FINDINGS, USAGE, UNSUPPORTED, MALFORMED, INPUT_OUTPUT)
+
+
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Return the exit code of a command for those of its parts: damage is worse than what cannot be done with it."""
+    return max(codes, key=_RISING.index)
+
+
+def exit_code_for_findings(findings: Iterable[tuple[str, str]]) -> int:
+    """Return the exit code for what was found, given as severities and codes."""
+    return worst_exit_code((FINE, *(_code(*item) for item in findings)))
+
+
+def _code(severity: str, code: str) -> int:
+    if severity == "error":
+        return UNSUPPORTED if code == "FP1008" else MALFORMED
+    return FINDINGS if severity == "warning" else FINE
+
+
+def exit_code(error: FatpackError | OSError) -> int:
+    """Return the exit code for a failure."""
+    if isinstance(error, FatpackError):
+        return error.exit_code
+    return USAGE if isinstance(error, FileExistsError) else INPUT_OUTPUT

@@ -1,0 +1,214 @@
+"""Named records (structs and unions) of modules that are to share one file.
+
+All modules of a file live in one MLIR context, where a named record is identified by kind and name, and where a second
+definition of a name silently yields the first. Host and device often disagree: anonymous records are numbered per
+module, layouts depend on the target. So before a device joins, its records that are defined differently from those
+combined so far are renamed, and every record whose body refers to a renamed one.
+
+Source of the rule and of the names: ``CombinedRecords`` in clang/tools/cir-offload-merge/cir-offload-merge.cpp.
+Definitions are compared as token lists in which aliases are replaced by what they stand for, records by their names and
+what stands in brackets by a number, so that nothing is spelled out twice.
+"""
+
+from __future__ import annotations
+
+from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.formats.cir.files.uses import record_kind, spell_literal
+from fatpack.formats.cir.text.lexer import Lexer
+from fatpack.formats.cir.text.strings import escape_string, unescape
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from fatpack.formats.cir.files.aliases import AliasTable, ModuleNeeds
+
+    Key: TypeAlias = tuple[bytes, bytes]
+    """Kind and name of a record, the name as its string literal."""
+
+#: LIMIT: bytes of one definition that are compared token by token; longer ones are compared as text. The largest
+#: record known to us has some thousand members.
+_LONGEST = 1 << 20
+
+_TOKEN = LazyExpression(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
+_RECORD_TYPES = {b"!cir." + name: name for name in (b"struct", b"union", b"class", b"record")}
+_CLOSERS = {b">": b"<", b")": b"(", b"]": b"[", b"}": b"{"}
+_OPENERS = frozenset(_CLOSERS.values())
+#: LIMIT: tokens that an alias may stand for, beyond which two spellings of it may count as different.
+_MOST_TOKENS = 200
+
+
+class RecordDefinition(Record):
+    """What a record is: a number that is equal for equal definitions, and the records that it refers to."""
+
+    number: int
+    refers: frozenset[Key]
+
+
+class Interner:
+    """Numbers for token lists, equal for equal ones."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[bytes, ...], int] = {}
+
+    def number(self, tokens: tuple[bytes, ...]) -> int:
+        """Return the number of a token list."""
+        return self._numbers.setdefault(tokens, len(self._numbers))
+
+
+def record_definitions(
+    table: AliasTable, names: Sequence[bytes], needed: ModuleNeeds, interner: Interner, renamed: Mapping[Key, bytes]
+) -> dict[Key, RecordDefinition]:
+    """Return the named records that a module uses, by their names before renaming.
+
+    ``names`` are those of the aliases by number, ``renamed`` the new names to compare with.
+    """
+    reader = _TypeReader(interner, renamed)
+    view = table.view
+    for number in needed.aliases:
+        start, end = table.value(number)
+        if view.read(start, min(4, end - start)) == b"loc(":
+            continue
+        reader.alias(names[number], view.read(start, min(end - start, _LONGEST)))
+    for key, at in needed.records.items():
+        if key in reader.bodies:
+            continue
+        # A record that no alias stands for is spelled out where it is used first.
+        before = view.read(max(at - 256, 0), min(at, 256))
+        start = at - len(before) + before.rfind(b"!cir.")
+        text = Lexer(view)
+        end = text.balanced_end(start + view.read(start, 16).index(b"<"))
+        reader.read(view.read(start, min(end - start, _LONGEST)))
+    unknown = RecordDefinition(interner.number((b"incomplete",)), frozenset())
+    return {key: reader.bodies.get(key, unknown) for key in {**dict.fromkeys(needed.records), **reader.bodies}}
+
+
+class _TypeReader:
+    """Goes through types and notes every named record in them.
+
+    A type becomes a list of tokens in which every pair of brackets with what is in it is one number, and every alias
+    is what it stands for: so a type reads alike however much of it is spelled through aliases, and is never longer
+    than a few tokens.
+    """
+
+    def __init__(self, interner: Interner, renamed: Mapping[Key, bytes]) -> None:
+        self.bodies: dict[Key, RecordDefinition] = {}
+        self._interner = interner
+        self._renamed = renamed
+        self._aliases: dict[bytes, tuple[tuple[bytes, ...], frozenset[Key]]] = {}
+
+    def alias(self, name: bytes, value: bytes) -> None:
+        """Note what an alias stands for."""
+        tokens, refers = self.read(value)
+        if len(tokens) > _MOST_TOKENS:
+            tokens = (b"\0%d" % self._interner.number(tokens),)
+        self._aliases[name] = tokens, refers
+
+    def read(self, value: bytes) -> tuple[tuple[bytes, ...], frozenset[Key]]:
+        """Return a type as comparable tokens, and the named records in it."""
+        tokens = _TOKEN.findall(value)
+        frames = [_Frame(b"")]
+        size, at = len(tokens), 0
+        while at < size:
+            token = tokens[at]
+            at += 1
+            frame = frames[-1]
+            meaning = self._aliases.get(token)
+            if meaning:
+                frame.tokens += meaning[0]
+                frame.refers |= meaning[1]
+            elif token in _CLOSERS:
+                self._close(frames, token)
+            elif token not in _OPENERS:
+                frame.tokens.append(spell_literal(token) if token[:1] == b'"' else token)
+                if token in _RECORD_TYPES and tokens[at : at + 1] == [b"<"]:
+                    at = self._record(tokens, at, frames)
+            else:
+                frames.append(_Frame(token))
+        while len(frames) > 1:
+            self._fold(frames)
+        return tuple(frames[0].tokens), frozenset(frames[0].refers)
+
+    def _record(self, tokens: Sequence[bytes], at: int, frames: list[_Frame]) -> int:
+        """Begin a named record behind its type; return where its body is, or ``at`` if it has no name."""
+        words = at + 1
+        while words < len(tokens) and tokens[words][:1].isalpha():
+            words += 1
+        if words == len(tokens) or tokens[words][:1] != b'"':
+            return at
+        outer = frames[-1]
+        kind = record_kind(_RECORD_TYPES[outer.tokens.pop()], b" ".join(tokens[at + 1 : words]))
+        key = (kind, spell_literal(tokens[words]))
+        outer.tokens.append(b"\0%s %s" % (kind, self._renamed.get(key, key[1])))
+        outer.refers.add(key)
+        frames.append(_Frame(b"<", key))
+        return words + 1
+
+    def _close(self, frames: list[_Frame], closer: bytes) -> None:
+        """End the innermost bracket; ``>`` ends only a ``<``, and any other closer discards those that are open."""
+        opener = _CLOSERS[closer]
+        if closer == b">" and frames[-1].opener != opener:
+            frames[-1].tokens.append(closer)
+            return
+        while len(frames) > 1 and frames[-1].opener != opener:
+            self._fold(frames)
+        if len(frames) == 1:
+            return
+        frame = frames.pop()
+        tokens = tuple(frame.tokens)
+        if frame.key is None:
+            frames[-1].tokens.append(b"\0%s%d" % (opener, self._interner.number(tokens)))
+            frames[-1].refers |= frame.refers
+        elif tokens and frame.key not in self.bodies:  # else a reference without a body, or a repetition
+            self.bodies[frame.key] = RecordDefinition(self._interner.number(tokens), frozenset(frame.refers))
+
+    def _fold(self, frames: list[_Frame]) -> None:
+        """Take a bracket that is not closed for a character like others."""
+        frame = frames.pop()
+        frames[-1].tokens += (frame.opener, *frame.tokens)
+        frames[-1].refers |= frame.refers
+
+
+class _Frame:
+    """A bracket that is not closed yet, perhaps that of a named record."""
+
+    __slots__ = ("key", "opener", "refers", "tokens")
+
+    def __init__(self, opener: bytes, key: Key | None = None) -> None:
+        self.opener = opener
+        self.key = key
+        self.tokens: list[bytes] = []
+        self.refers: set[Key] = set()
+
+
+def plan_record_renames(
+    definitions: Mapping[Key, RecordDefinition], combined: Mapping[Key, int], module_name: bytes
+) -> tuple[dict[Key, bytes], frozenset[Key]]:
+    """Return the new names of the records that cannot keep theirs, and those of them that are defined differently."""
+    users: dict[Key, list[Key]] = {}
+    for key, definition in definitions.items():
+        for referred in definition.refers:
+            users.setdefault(referred, []).append(key)
+    different = [key for key, found in definitions.items() if combined.get(key, found.number) != found.number]
+    new: dict[Key, bytes] = {}
+    taken = set(definitions)
+    todo = list(different)
+    while todo:
+        key = todo.pop()
+        if key in new:
+            continue
+        new[key] = _unused(key, module_name, combined, taken)
+        taken.add((key[0], new[key]))
+        todo += users.get(key, [])
+    return new, frozenset(different)
+
+
+def _unused(key: Key, module_name: bytes, combined: Mapping[Key, int], taken: Iterable[Key]) -> bytes:
+    base = b"%s.%s" % (unescape(key[1][1:-1]), module_name)
+    name, number = escape_string(base), 0
+    while (key[0], name) in combined or (key[0], name) in taken:
+        number += 1
+        name = escape_string(b"%s.%d" % (base, number))
+    return name

@@ -1,0 +1,122 @@
+"""Where the parts of a bundle lie: overlaps, bytes that belong to nothing, and the label of every byte."""
+
+from __future__ import annotations
+
+from fatpack.formats.clang_bundle.clang_bundle_stored import (
+    BinaryBundle,
+    BundleEntry,
+    CompressedBundle,
+    TextBundle,
+    stored_bundle_entry,
+)
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, DESCRIPTOR, HEADER
+from fatpack.model import Label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.diagnostics import FindingCollector
+    from fatpack.io.source import Span, View
+
+
+def check_places(record: BinaryBundle, faults: FindingCollector) -> Iterator[Span]:
+    """Note images that overlap each other, and yield the spans that belong to nothing and are not zero.
+
+    Those of a damaged bundle are not noted: they are the images of entries that could not be read. Of a bundle that
+    is inflated as it is read, what lies between images is left to whoever inflates all of it.
+    """
+    stored = record.stored
+    overlap = _first_overlap(record)
+    if overlap is not None:
+        start, end, number, owner = overlap
+        faults.unexpected("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
+    if stored.source.is_streamed:
+        return
+    is_damaged = any(item.severity == "error" for item in faults.findings)
+    for start, end, owner in find_gaps(record):
+        if not stored.is_zero(start, end - start):
+            yield stored.span(start, end - start) if is_damaged else note_stray_bytes(stored, start, end, owner, faults)
+
+
+def note_stray_bytes(stored: View, start: int, end: int, owner: str, faults: FindingCollector) -> Span:
+    """Note bytes that belong to nothing, and return their span; ``owner`` is what lies before them."""
+    span = stored.span(start, end - start)
+    faults.unexpected("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
+    return span
+
+
+def find_gaps(record: BinaryBundle) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, what lies before) for all bytes that neither table nor images take up, in order."""
+    reached, owner = record.table_end, _TABLE
+    for start, end, number in [*_places(record), (len(record.stored), 0, 0)]:
+        if start > reached:
+            yield reached, start, owner
+        if end > reached:
+            reached, owner = end, _owner(number)
+
+
+_TABLE = "the table of entries"
+
+
+def _owner(number: int) -> str:
+    return f"the image of entry {number}"
+
+
+def _places(record: BinaryBundle) -> list[tuple[int, int, int]]:
+    """Return (start, end, number) of the images that take up bytes, in the order of their bytes."""
+    at = record.stored.start
+    return sorted(
+        (image.span.start - at, image.span.end - at, number) for number, image in enumerate(record.images) if image.size
+    )
+
+
+def _first_overlap(record: BinaryBundle) -> tuple[int, int, int, str] | None:
+    """Return (start, end, number, what was there) of the first image that overlaps what lies before it.
+
+    Entries that share one image are fine; and one message about overlaps tells as much as all of them.
+    """
+    reached, owner, previous = record.table_end, _TABLE, (0, 0)
+    for start, end, number in _places(record):
+        if start < reached and (start, end) != previous:
+            return start, min(end, reached), number, owner
+        if end > reached:
+            reached, owner = end, _owner(number)
+        previous = (start, end)
+    return None
+
+
+def label_bundle(record: BinaryBundle | TextBundle | CompressedBundle) -> Iterator[Label]:
+    """Return a label for every byte of a bundle, once, in order; a part that overlaps an earlier one is cut."""
+    # Without labels, as in a listing, nothing of this is loaded.
+    from fatpack.byte_map import fill_gaps
+
+    return fill_gaps(record.stored, _raw_labels(record))
+
+
+def _raw_labels(record: BinaryBundle | TextBundle | CompressedBundle) -> Iterator[Label]:
+    if isinstance(record, CompressedBundle):
+        yield from COMPRESSED_HEADERS[record.version].labels(record.stored, 0, "header")
+        value = f"{len(record.stream)} bytes of {record.method}"
+        yield Label(record.stream.span(), "compressed", value, "the bundle inside, one stream", "data")
+        return
+    if isinstance(record, BinaryBundle):
+        yield from HEADER.labels(record.stored, 0, "header")
+    for number, image in enumerate(record.images):
+        entry = stored_bundle_entry(image)
+        name = f"entry[{number}]"
+        if isinstance(record, BinaryBundle):
+            yield from DESCRIPTOR.labels(record.stored, entry.at, name)
+            id_span = record.stored.span(entry.at + DESCRIPTOR.size, len(entry.id))
+            yield Label(id_span, f"{name}.id", repr(entry.id)[1:], "the bundle ID, not terminated")
+        else:
+            yield from _marker_labels(record.stored, entry, image.span, name)
+        if image.size:
+            yield Label(image.span, f"image[{number}]", f"{image.size} bytes", "the image", "data")
+
+
+def _marker_labels(stored: View, entry: BundleEntry, image: Span, name: str) -> Iterator[Label]:
+    yield Label(stored.span(entry.at, entry.offset - entry.at), f"{name}.start", repr(entry.id)[1:], "the START line")
+    after = image.end - stored.start
+    if entry.end > after:
+        yield Label(stored.span(after, entry.end - after), f"{name}.end", "", "the END line")

@@ -1,0 +1,180 @@
+"""The quick way through a fat binary in which nothing is unexpected: its numbers are checked, images made on demand.
+
+A library has thousands of fat binaries, and nearly all are as the producers write them. Of these an entry takes one
+read and a dozen comparisons. Whatever is unusual (a group, obfuscated code, any number that does not hold) is left to
+the walk over entries (:mod:`fatpack.formats.cuda_fatbin.reader`), which reads such a container from its start.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack import limits, magic_numbers
+from fatpack.codecs import max_inflated_size
+from fatpack.formats.cuda_fatbin.area import NO_STRINGS, read_entry_strings
+from fatpack.formats.cuda_fatbin.entry import ends_in_nul, inflated_image, without_padding
+from fatpack.formats.cuda_fatbin.frame import FRAME_HEAD_SIZE, frame_content_size, has_method
+from fatpack.formats.cuda_fatbin.layout import (
+    ALIGN,
+    COMPRESSED,
+    DESCRIPTOR,
+    ELF,
+    ENTRY,
+    ENTRY_VERSION,
+    FATBIN_FORMAT,
+    FLAG_OBFUSCATED,
+    FORMS,
+    HEADER,
+    MAGIC,
+    METHODS,
+    TEXTS,
+    VERSION,
+)
+from fatpack.formats.cuda_fatbin.reading_entry import entry_image, entry_target
+from fatpack.formats.cuda_fatbin.resume import ENTRY_STARTS
+from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, Fatbin
+from fatpack.formats.diagnostics import FindingCollector
+from fatpack.io.memory import BytesSource
+from fatpack.io.source import Span, View
+from fatpack.model import lazy_container, lazy_image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.model import Container, Image
+
+#: Bytes read at once: header and area of most entries, and the beginning of their image.
+_BLOCK = 256
+
+#: Longer headers of entries have strings of some kilobytes, and are rare.
+_MOST = 4096
+
+_header = HEADER.struct.unpack_from
+_entry = struct.Struct("<HHIQIIHHIIIQQQ").unpack_from
+_descriptor = DESCRIPTOR.struct.unpack_from
+
+_LEAST, _FATBIN_HEADER_SIZE = ENTRY.size, HEADER.size
+_ZSTD = magic_numbers.ZSTD
+
+
+def read_fast(view: View, at: int) -> Container | None:
+    """Return the fat binary at a position if nothing in it is unexpected, else None."""
+    block = view.head(at, _BLOCK)
+    if len(block) < _FATBIN_HEADER_SIZE or view.source.budget.inflated is not None:
+        return None
+    magic, version, header_size, size = _header(block)
+    end = at + _FATBIN_HEADER_SIZE + size
+    if magic != MAGIC or version != VERSION or header_size != _FATBIN_HEADER_SIZE or end > len(view):
+        return None
+    images: list[Image] = []
+    place, behind = at + _FATBIN_HEADER_SIZE, _FATBIN_HEADER_SIZE  # the entry is so far behind the start of the block
+    while place < end:
+        if behind + _LEAST > len(block):
+            block, behind = view.head(place, _BLOCK), 0
+        found = _read_entry(view, place, end, block, behind)
+        if found is None or len(images) >= limits.IMAGES:
+            return None
+        image, following = found
+        images.append(image)
+        behind += following - place
+        place = following
+    if end < len(view) and (block[behind : behind + 4] or view.head(end, 4)) in ENTRY_STARTS:
+        return None  # its size may be too small
+    stored = tuple(images)
+    span = Span(view.start + at, view.start + end, view.chain)
+    return lazy_container(FATBIN_FORMAT, version, stored, span, {}, _record, view, at, end - at, stored)
+
+
+def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tuple[Image, int] | None:
+    """Return the image of an entry, so far behind the start of a block, and where the next one is; None if unusual."""
+    if behind + _LEAST > len(block):
+        return None
+    numbers = _entry(block, behind)
+    kind, version, place, padded_size, compressed_size, options_at = numbers[:6]
+    sm, identifier_at, identifier_size, flags, _, inflated_size = numbers[8:]
+    form, image_at = FORMS.get(kind), at + place
+    following = image_at + padded_size
+    if (
+        form is None
+        or version != ENTRY_VERSION
+        or not _LEAST <= place <= _MOST
+        or (place | padded_size) % ALIGN
+        or not padded_size
+        or following > end
+        or flags & FLAG_OBFUSCATED
+    ):
+        return None
+    if behind + place + FRAME_HEAD_SIZE > len(block):
+        block, behind = view.head(at, place + FRAME_HEAD_SIZE), 0
+    head = block[behind : behind + place]
+    if (identifier_at or options_at) and not _holds_area(head, kind, identifier_at, identifier_size, options_at):
+        return None
+    image: Image | None = None
+    if flags & COMPRESSED:
+        method = METHODS.get(flags & COMPRESSED)
+        start = block[behind + place : behind + place + FRAME_HEAD_SIZE]
+        if method and _is_sound(start, method, padded_size, compressed_size, inflated_size, view):
+            size = inflated_size
+            if kind in TEXTS and ends_in_nul(view, image_at + compressed_size - 1, method):
+                size -= 1
+            made_for = entry_target(sm, flags)
+            start_at = view.start + image_at
+            stored = Span(start_at, start_at + compressed_size, view.chain)
+            image = lazy_image(
+                made_for, form, None, size, compressed_size, method, _parts, view, at, head, size, span=stored
+            )
+    elif not (compressed_size or inflated_size):
+        start_at = view.start + image_at
+        data = without_padding(View(view.source, start_at, start_at + padded_size, view.chain), kind)
+        size = data.end - data.start
+        image = lazy_image(entry_target(sm, flags), form, data, size, size, None, _parts, view, at, head, data)
+    return None if image is None else (image, following)
+
+
+def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_size: int, view: View) -> bool:
+    """Return whether the sizes of a compressed image fit to each other, and to the start of its stream."""
+    start = start[:size]
+    if (
+        not 0 < size <= padded_size < size + 2 * ALIGN
+        or not 0 < inflated_size <= min(view.source.budget.inflatable, max_inflated_size(method, size))
+        or not (start.startswith(_ZSTD) if method == "zstd" else has_method(method, start))
+    ):
+        return False
+    stated = frame_content_size(method, start)
+    return stated is None or stated <= inflated_size
+
+
+def _holds_area(head: bytes, kind: int, identifier_at: int, identifier_size: int, options_at: int) -> bool:
+    """Return whether the strings of an entry lie in its header."""
+    place = len(head)
+    if identifier_at and not _LEAST <= identifier_at <= place - identifier_size:
+        return False
+    if not options_at:
+        return True
+    if not _LEAST <= options_at <= place - DESCRIPTOR.size:
+        return False
+    string_at, size = _descriptor(head, options_at)
+    lead = 1 if kind == ELF else 0
+    return not (string_at or size) or _LEAST <= string_at <= place - lead - size
+
+
+def _parts(view: View, at: int, head: bytes, known: View | int) -> Mapping[str, object]:
+    """Return what was not made yet of an image, from the header of its entry; nothing of the file is read.
+
+    ``known`` is the image, or of a compressed one what it inflates to.
+    """
+    numbers = CudaEntryHeader(*_entry(head))
+    area = NO_STRINGS
+    if numbers.options_offset or numbers.identifier_offset:
+        area = read_entry_strings(BytesSource(head).view(), numbers, FindingCollector(True))
+    stored = view.slice(at, numbers.place + numbers.padded_size)
+    packed = stored.slice(numbers.place, numbers.compressed_size or numbers.padded_size)
+    data = known if isinstance(known, View) else inflated_image(packed, numbers, known < numbers.inflated_size)
+    entry = CudaEntry(numbers, stored, area, packed, data)
+    image = entry_image(entry)
+    return {"data": data, "span": image.span, "attrs": image.attrs, "record": entry}
+
+
+def _record(view: View, at: int, size: int, images: tuple[Image, ...]) -> Mapping[str, object]:
+    return {"record": Fatbin(view.slice(at, size), images, {})}

@@ -1,0 +1,107 @@
+"""What is wrong with the bytes of a container: the errors of a format, and findings where the rest can be read."""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError, format_hex
+from fatpack.findings import FindingTally, code_for_error, finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from fatpack.errors import FormatError
+    from fatpack.io.source import Span, View
+    from fatpack.model import Finding
+
+    class _ErrorPlace(TypedDict):
+        format: str
+        offset: int
+        chain: tuple[str, ...]
+
+
+class ErrorFactory:
+    """Makes the errors of one format, each at a position of a view: nobody else spells format, offset and chain."""
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+
+    def value(self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> BadValue:
+        """Return the error for a field that holds what it must not."""
+        return BadValue(problem, expected=expected, hint=hint, field=field, **self._where(view, at))
+
+    def limit(self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> LimitExceeded:
+        """Return the error for a field that asks for more than a limit allows; ``hint`` says how to raise it."""
+        return LimitExceeded(problem, expected=expected, hint=hint, field=field, **self._where(view, at))
+
+    def cut(self, view: View, at: int, field: str, needed: int) -> Truncated:
+        """Return the error for a read of ``needed`` bytes that the view does not have from ``at`` on."""
+        return Truncated(needed=needed, left=len(view) - at, field=field, **self._where(view, at))
+
+    def magic(self, view: View, at: int, problem: str, expected: str, found: str = "") -> BadMagic:
+        """Return the error for bytes that do not start as the format does; by default the first four are named."""
+        found = found or view.head(at, 4).hex(" ") or "nothing"
+        return BadMagic(problem, expected=expected, found=found, field="magic", **self._where(view, at))
+
+    def unsupported(self, view: View, at: int, what: str, hint: str) -> Unsupported:
+        """Return the error for what this version does not know."""
+        return Unsupported(f"{self._format} at {format_hex(view.offset(at))}: {what}", hint=hint, chain=view.chain)
+
+    def _where(self, view: View, at: int) -> _ErrorPlace:
+        return {"format": self._format, "offset": view.offset(at), "chain": view.chain}
+
+
+def not_parsed_error(what: str) -> UsageError:
+    """Return the error for a question about stored bytes of what was put together by hand."""
+    problem = f"this {what} was not read from bytes, so nothing is known of how it is stored"
+    return UsageError(problem, hint="write it, and parse what was written")
+
+
+class FindingCollector:
+    """Collects findings; with ``strict`` the first loss of data is raised instead.
+
+    LIMIT: no more than ``limits.FINDINGS`` of a code are kept; the others are counted.
+    """
+
+    def __init__(self, strict: bool = False) -> None:
+        self._kept: list[Finding] = []
+        self._tally = FindingTally(limits.FINDINGS)
+        self._strict = strict
+
+    def __bool__(self) -> bool:
+        """Return whether anything is wrong."""
+        return bool(self._kept)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is wrong, in the order in which it was met; what was only counted comes last."""
+        return [*self._kept, *self._tally.rest()]
+
+    def unreadable(self, code: str, error: FormatError, span: Span) -> None:
+        """Note that something cannot be read, at the field that says so; raises the error if that is wanted.
+
+        ``code`` is that of the damage. What a limit keeps from being read is none, and has the code of limits.
+        """
+        if self._strict:
+            raise error
+        at = error.offset
+        if at is not None and span.start < at < span.end:
+            span = span.replace(start=at)
+        self.unexpected(code_for_error(code, error), span, error.describe(), error.hint, error.field or "")
+
+    def unexpected(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
+        """Note something that does not keep anything from being read."""
+        self._add(finding(code, span, message, hint, field=field))
+
+    def fresh(self) -> FindingCollector:
+        """Return an empty collection for a part of which may turn out that it was read wrongly."""
+        return FindingCollector(self._strict)
+
+    def take(self, other: FindingCollector) -> None:
+        """Take over everything that another collection holds."""
+        for item in other.findings:
+            self._add(item)
+
+    def _add(self, item: Finding) -> None:
+        if self._tally.keeps(item):
+            self._kept.append(item)

@@ -1,0 +1,167 @@
+"""Code objects: ELF for AMD GPUs, by LLVM. The target is in the header's flags.
+
+LLVM AMDGPUUsage, "ELF Code Object"; ``llvm/include/llvm/BinaryFormat/ELF.h`` of LLVM 22 for the numbers, and LLVM
+main of autumn 2026 for the processors that 22 does not know. gfx940 and gfx941 had numbers until LLVM 19.
+
+==================  ===================================================================================
+``EI_OSABI``        64 HSA (all of HIP and OpenMP), 65 PAL, 66 Mesa
+``EI_ABIVERSION``   HSA: 0 code object v2, 1 v3, 2 v4, 3 v5, 4 v6
+``e_flags`` 0xff    the processor
+0x300, 0xc00        v4 and newer: xnack, sramecc; 0 not supported, 1 any, 2 off, 3 on
+0x100, 0x200        v3, and other OSABIs: xnack, sramecc on; clear means off *or* not supported
+0xff000000          v6: version of a generic processor
+==================  ===================================================================================
+
+Code object v2 has the processor in a note, which is not read: it has been out of use since ROCm 3.
+"""
+
+from __future__ import annotations
+
+from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB, QuickHeader, decode_name, decode_names
+from fatpack.binary.elf.symbols import ElfSymbolTable
+from fatpack.images.identification import ImageInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: e_flags & 0xff → processor
+PROCESSORS = {
+    0x20: "gfx600",
+    0x21: "gfx601",
+    0x22: "gfx700",
+    0x23: "gfx701",
+    0x24: "gfx702",
+    0x25: "gfx703",
+    0x26: "gfx704",
+    0x28: "gfx801",
+    0x29: "gfx802",
+    0x2A: "gfx803",
+    0x2B: "gfx810",
+    0x2C: "gfx900",
+    0x2D: "gfx902",
+    0x2E: "gfx904",
+    0x2F: "gfx906",
+    0x30: "gfx908",
+    0x31: "gfx909",
+    0x32: "gfx90c",
+    0x33: "gfx1010",
+    0x34: "gfx1011",
+    0x35: "gfx1012",
+    0x36: "gfx1030",
+    0x37: "gfx1031",
+    0x38: "gfx1032",
+    0x39: "gfx1033",
+    0x3A: "gfx602",
+    0x3B: "gfx705",
+    0x3C: "gfx805",
+    0x3D: "gfx1035",
+    0x3E: "gfx1034",
+    0x3F: "gfx90a",
+    0x40: "gfx940",
+    0x41: "gfx1100",
+    0x42: "gfx1013",
+    0x43: "gfx1150",
+    0x44: "gfx1103",
+    0x45: "gfx1036",
+    0x46: "gfx1101",
+    0x47: "gfx1102",
+    0x48: "gfx1200",
+    0x49: "gfx1250",
+    0x4A: "gfx1151",
+    0x4B: "gfx941",
+    0x4C: "gfx942",
+    0x4E: "gfx1201",
+    0x4F: "gfx950",
+    0x50: "gfx1310",
+    0x51: "gfx9-generic",
+    0x52: "gfx10-1-generic",
+    0x53: "gfx10-3-generic",
+    0x54: "gfx11-generic",
+    0x55: "gfx1152",
+    0x57: "gfx1154",
+    0x58: "gfx1153",
+    0x59: "gfx12-generic",
+    0x5A: "gfx1251",
+    0x5B: "gfx12-5-generic",
+    0x5C: "gfx1172",
+    0x5D: "gfx1170",
+    0x5E: "gfx1171",
+    0x5F: "gfx9-4-generic",
+    0x62: "gfx11-7-generic",
+    0x63: "gfx13-generic",
+    0xEB: "gfx1250-strict",
+}
+
+#: EI_OSABI → triple
+_TRIPLES = {64: "amdgcn-amd-amdhsa", 65: "amdgcn-amd-amdpal", 66: "amdgcn-mesa-mesa3d"}
+_HSA = 64
+
+#: e_flags >> 8 & 3 (xnack) and >> 10 & 3 (sramecc), v4 and newer → sign
+_SIGNS = ("", "", "-", "+")
+
+#: st_info types: the descriptor of a kernel is an object; v2 has a type for kernels
+_OBJECT, _HSA_KERNEL = 1, 10
+
+#: 1 for the values of st_info with one of these types, whatever the binding; and those with the second
+_INFOS = bytes(info & 15 in (_OBJECT, _HSA_KERNEL) for info in range(256))
+_V2_INFOS = frozenset(info for info in range(256) if info & 15 == _HSA_KERNEL)
+
+
+#: header fields → (arch, triple, detail): a library has thousands of code objects with a dozen headers
+_CLAIMS: dict[tuple[int, ...], tuple[str, str, str]] = {}
+_MOST_CLAIMS = 1000
+
+
+def identify_elf(elf: QuickHeader) -> ImageInfo:
+    """Return what a code object says of itself."""
+    fields = (elf.flags, elf.osabi, elf.abi_version, elf.type, elf.shape.bits)
+    if fields not in _CLAIMS:
+        if len(_CLAIMS) >= _MOST_CLAIMS:
+            _CLAIMS.clear()
+        _CLAIMS[fields] = _claim(elf)
+    arch, triple, detail = _CLAIMS[fields]
+    return ImageInfo("code-object", arch, triple, elf.extent()[0], detail)
+
+
+def _claim(elf: QuickHeader) -> tuple[str, str, str]:
+    """Return architecture, triple and detail of a code object."""
+    processor = PROCESSORS.get(elf.flags & 0xFF, "")
+    version = elf.abi_version + 2 if elf.osabi == _HSA else 0
+    if version == 2:
+        processor = ""
+    elif version >= 4:
+        sramecc, xnack = _SIGNS[elf.flags >> 10 & 3], _SIGNS[elf.flags >> 8 & 3]
+    else:
+        # A clear bit claims nothing: it may mean that the processor lacks the feature.
+        sramecc, xnack = "+" if elf.flags & 0x200 else "", "+" if elf.flags & 0x100 else ""
+    arch = processor
+    if processor:
+        arch += (f":sramecc{sramecc}" if sramecc else "") + (f":xnack{xnack}" if xnack else "")
+    detail = elf.describe() + (f", code object v{version}" if version else "")
+    if not processor and version != 2:
+        detail += f", processor number {elf.flags & 0xFF:#x}"
+    return arch, _TRIPLES.get(elf.osabi, "amdgcn"), detail
+
+
+def kernels(view: View) -> tuple[str, ...]:
+    """Return the names of the kernels: of the symbols ``NAME.kd``, their descriptors.
+
+    The dynamic symbols are preferred: they are what the runtime looks in, and few. Raises FormatError when the
+    table is damaged.
+    """
+    symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
+    starts, infos = symbols.defined(_INFOS)
+    names = symbols.names(starts)
+    if not _V2_INFOS.isdisjoint(infos):
+        found = [
+            name if info in _V2_INFOS else name[:-3]
+            for name, info in zip(names, infos, strict=True)
+            if name[-3:] == b".kd" or info in _V2_INFOS
+        ]
+        return tuple(dict.fromkeys(decode_names(found)))
+    # One split both finds the descriptors and takes their ending off; what else there is stands before their names.
+    parts = decode_name(b"\0".join([*names, b""])).split(".kd\0")[:-1]
+    if len(parts) != len(names):
+        parts = [part.rpartition("\0")[2] for part in parts]
+    return tuple(dict.fromkeys(parts))

@@ -1,0 +1,252 @@
+"""The metadata note of code objects: what the compiler says to the runtime of each kernel.
+
+=======  =========  ====  ==========================================================================
+version  owner      type  content
+=======  =========  ====  ==========================================================================
+v2       ``AMD``    10    YAML, as LLVM up to 17 wrote it
+v3-v6    AMDGPU     32    MessagePack: a map with ``amdhsa.kernels``, from v4 on ``amdhsa.target``
+=======  =========  ====  ==========================================================================
+
+LLVM AMDGPUUsage, "Code Object Metadata", names the keys. Unknown keys are passed over, so newer versions are read as
+far as they are like these. The YAML of v2 is read line by line: only what LLVM wrote, one key on a line and lists of
+numbers in brackets.
+"""
+
+from __future__ import annotations
+
+from fatpack.codecs.messagepack import MessagePackReader
+from fatpack.errors import BadValue
+from fatpack.images.images_kernel import check_count
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
+
+    from fatpack.binary.elf.device_elf import DeviceElfSections
+    from fatpack.io.source import View
+
+    #: field of Kernel → value
+    Values: TypeAlias = dict[str, int | bool | tuple[int, ...]]
+
+_METADATA = (b"AMDGPU", 32)
+_METADATA_V2 = (b"AMD", 10)
+
+#: integers: key in MessagePack → field of Kernel
+_INTEGERS = {
+    ".agpr_count": "agprs",
+    ".group_segment_fixed_size": "shared",
+    ".kernarg_segment_size": "params",
+    ".max_flat_workgroup_size": "max_threads",
+    ".private_segment_fixed_size": "local",
+    ".sgpr_count": "sgprs",
+    ".sgpr_spill_count": "sgpr_spills",
+    ".vgpr_count": "registers",
+    ".vgpr_spill_count": "vgpr_spills",
+    ".wavefront_size": "wavefront",
+}
+_SIZES = {".cluster_dims": "cluster", ".reqd_workgroup_size": "required_threads"}
+_BOOLEANS = {".uses_dynamic_stack": "has_dynamic_stack"}
+
+#: the same in the YAML of v2
+_YAML = {
+    "GroupSegmentFixedSize": "shared",
+    "KernargSegmentSize": "params",
+    "MaxFlatWorkGroupSize": "max_threads",
+    "NumSGPRs": "sgprs",
+    "NumSpilledSGPRs": "sgpr_spills",
+    "NumSpilledVGPRs": "vgpr_spills",
+    "NumVGPRs": "registers",
+    "PrivateSegmentFixedSize": "local",
+    "ReqdWorkGroupSize": "required_threads",
+    "WavefrontSize": "wavefront",
+}
+
+#: what a kernel starts with, and what its groups of keys are indented by; arguments start with a dash there
+_YAML_KERNEL, _YAML_INDENT = b"  - Name:", b"      "
+
+
+#: What no launch depends on: names of kernels, parameters and their types, and of the language.
+_NAMES = frozenset((".name", ".symbol", ".type_name", ".language", ".language_version"))
+_YAML_NAMES = (b"Name:", b"SymbolName:", b"TypeName:", b"Language:", b"LanguageVersion:")
+
+#: keys of the whole image that say for what it is, which its header does too, and in which version
+_OF_THE_IMAGE = frozenset(("amdhsa.target", "amdhsa.version", "amdhsa.kernels"))
+
+
+class CodeObjectMetadata(Record):
+    """What the notes say: the target as stored ("" when they do not), and by kernel name the values of its fields."""
+
+    target: str
+    kernels: Mapping[str, Values]
+
+
+def read_notes(sections: DeviceElfSections) -> CodeObjectMetadata | None:
+    """Return the metadata of a code object; None without a note. Raises FormatError when it is damaged.
+
+    A relocatable object that ``ld -r`` made may have several notes: the first that names a kernel is right.
+    """
+    target, kernels, is_there = "", dict[str, "Values"](), False
+    for owner, kind, view in sections.notes():
+        if (owner, kind) == _METADATA:
+            is_there = True
+            reader = MessagePackReader(view, "metadata")
+            for key in reader.map():
+                if key == "amdhsa.target":
+                    target = target or reader.text()
+                elif key == "amdhsa.kernels":
+                    for _ in reader.array():
+                        name, values = _kernel(reader)
+                        if name:
+                            kernels.setdefault(name, values)
+                        check_count(view, len(kernels))
+                else:
+                    reader.skip()
+        elif (owner, kind) == _METADATA_V2:
+            is_there = True
+            for name, values in _yaml(view):
+                kernels.setdefault(name, values)
+                check_count(view, len(kernels))
+    return CodeObjectMetadata(target, kernels) if is_there else None
+
+
+def _kernel(reader: MessagePackReader) -> tuple[str, Values]:
+    """Read the map of one kernel: the name of its symbol without ``.kd``, and what it says."""
+    name, values = "", dict[str, "int | bool | tuple[int, ...]"]()
+    for key in reader.map():
+        if key == ".symbol":
+            name = reader.text().removesuffix(".kd")
+        elif key in _INTEGERS:
+            values[_INTEGERS[key]] = reader.integer()
+        elif key in _SIZES:
+            values[_SIZES[key]] = tuple(reader.integer() for _ in reader.array())
+        elif key in _BOOLEANS:
+            values[_BOOLEANS[key]] = reader.boolean()
+        else:
+            reader.skip()
+    return name, values
+
+
+def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return all that the notes say of each kernel but names, and what they say of the image: printf's formats.
+
+    Bytes are the same for the same statements, in whatever order a map has them. Raises FormatError for damage.
+    """
+    kernels: dict[str, bytes] = {}
+    image: list[bytes] = []
+    for owner, kind, view in sections.notes():
+        if (owner, kind) == _METADATA:
+            reader = MessagePackReader(view, "metadata")
+            for key in reader.map():
+                if key == "amdhsa.kernels":
+                    for _ in reader.array():
+                        name, said = _said(reader)
+                        if name:
+                            kernels.setdefault(name, said)
+                elif key in _OF_THE_IMAGE:
+                    reader.skip()
+                else:
+                    image.append(key.encode() + reader.stored())
+        elif (owner, kind) == _METADATA_V2:
+            kernels |= _yaml_said(view)
+    return kernels, sorted(image)
+
+
+def _said(reader: MessagePackReader) -> tuple[str, bytes]:
+    """Read the map of one kernel: the name of its symbol without ``.kd``, and all else as sorted lines."""
+    name, lines = "", list[bytes]()
+    for key in reader.map():
+        if key == ".symbol":
+            name = reader.text().removesuffix(".kd")
+        elif key == ".args":
+            lines += [b"%d %b" % (number, _argument(reader)) for number in reader.array()]
+        elif key in _NAMES:
+            reader.skip()
+        else:
+            lines.append(key.encode() + reader.stored())
+    return name, b"\n".join(sorted(lines))
+
+
+def _argument(reader: MessagePackReader) -> bytes:
+    """Read the map of one parameter: all but names, as sorted words."""
+    words: list[bytes] = []
+    for key in reader.map():
+        if key in _NAMES:
+            reader.skip()
+        else:
+            words.append(key.encode() + reader.stored())
+    return b" ".join(sorted(words))
+
+
+def _yaml_said(view: View) -> dict[str, bytes]:
+    """Return what the metadata of v2 says of each kernel but names, by its name."""
+    found: dict[str, list[bytes]] = {}
+    lines: list[bytes] | None = None
+    for _, line in _lines(view.tobytes().rstrip(b"\0")):
+        if not line.startswith(b" "):
+            lines = None
+        elif line.startswith(_YAML_KERNEL):
+            lines = found.setdefault(_unquoted(line[len(_YAML_KERNEL) :].strip()), [])
+        elif lines is not None and not line.lstrip(b" -").startswith(_YAML_NAMES):
+            lines.append(line.strip())
+    return {name: b"\n".join(lines) for name, lines in found.items()}
+
+
+def _yaml(view: View) -> Iterator[tuple[str, Values]]:
+    """Yield name and values of each kernel in the metadata of v2."""
+    name, values, is_inside = "", dict[str, "int | bool | tuple[int, ...]"](), False
+    for at, line in _lines(view.tobytes().rstrip(b"\0")):
+        if not line.startswith(b" "):
+            is_inside = line.startswith(b"Kernels:")
+        elif is_inside and line.startswith(_YAML_KERNEL):
+            if name:
+                yield name, values
+            name, values = _unquoted(line[len(_YAML_KERNEL) :].strip()), {}
+        elif is_inside and line.startswith(_YAML_INDENT):
+            key, _, value = line[len(_YAML_INDENT) :].partition(b":")
+            field = _YAML.get(key.decode("ascii", "replace"))
+            if field:
+                values[field] = _yaml_value(view, at, value.strip())
+    if name:
+        yield name, values
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, line), one at a time: a list of them takes forty times the memory of their text."""
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        yield at, data[at:end]
+        at = end + 1
+
+
+def _unquoted(text: bytes) -> str:
+    if len(text) > 1 and text[:1] == text[-1:] == b"'":
+        text = text[1:-1].replace(b"''", b"'")
+    return text.decode("utf-8", "backslashreplace")
+
+
+def _yaml_value(view: View, at: int, text: bytes) -> int | tuple[int, ...]:
+    try:
+        if text.startswith(b"[") and text.endswith(b"]"):
+            return tuple(_number(word) for word in text[1:-1].split(b","))
+        return _number(text)
+    except ValueError:
+        raise BadValue(
+            "is no number",
+            format="yaml",
+            offset=view.offset(at),
+            field="metadata",
+            found=text[:40].decode("ascii", "backslashreplace"),
+            chain=view.chain,
+        ) from None
+
+
+def _number(text: bytes) -> int:
+    """Return a decimal number of at most 64 bits. Raises ValueError."""
+    digits = text.strip()
+    if not digits.isdigit() or len(digits) > 20:
+        raise ValueError
+    return int(digits)

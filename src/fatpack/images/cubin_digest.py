@@ -1,0 +1,199 @@
+"""The code of the kernels of a cubin, as digests: :mod:`fatpack.images.kernel` says what they cover.
+
+A function has the section ``.text.NAME``; functions that were inlined into a kernel's section are part of it. Which
+functions a section calls beside that is in ``.nv.callgraph``, pairs of u32 numbers of symbols (caller, callee; numbers
+outside the table stand for unknown callees), and in its relocations. What a launch needs to know of a function is in
+``.nv.info.NAME``, and in ``.nv.info`` behind the number of its symbol; :mod:`fatpack.images.cubin_kernels` has
+the layout.
+
+How we know: ``cuobjdump -elf`` shows the tables and names the attributes, for cubins of ptxas and of nvlink 13. With
+``-lineinfo``, and from another folder, ptxas 13 writes the same attributes for other numbers of symbols.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from fatpack.binary.elf.device_elf import DeviceElfSections
+from fatpack.binary.elf.quick_header import SYMTAB, decode_name
+from fatpack.binary.elf.relocations import SectionRelocations
+from fatpack.binary.elf.symbols import ElfSymbolTable
+from fatpack.images.cubin import ENTRY, FUNC
+from fatpack.images.cubin_kernels import INFO, read_attributes
+from fatpack.images.kernel import digest_parts, digest_with_calls, header_digest_text, strip_unit_suffix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: sh_type of ``.nv.callgraph``: SHT_LOPROC + 1
+_CALLGRAPH = 0x70000001
+
+_CONSTANTS, _INITIAL, _OWN_INFO = b".nv.constant", b".nv.global.init", b".nv.info."
+
+#: sections without bytes in the file, of no function: what the system reserves has a size, variables are in no order
+_RESERVED_SHARED, _UNSET = b".nv.shared.reserved.", b".nv.global"
+
+#: attributes: those of which the first u32, or each, is the number of a symbol; and the version of CUDA's API, which a
+#: newer toolkit raises and no launch needs
+_PARAM_CBANK, _EXTERNS, _API_VERSION = 0x0A, 0x0F, 0x37
+_COVERED = frozenset(range(256)) - {_API_VERSION}
+
+#: st_info of the symbols of variables, and of sections, which have no names
+_OBJECT, _SECTION = 1, 3
+
+#: e_flags that count: the highest byte tells builds with -lineinfo from others, which runs the same
+_FLAGS = 0xFFFFFF
+
+#: st_shndx from here on means something else than a section
+_RESERVED = 0xFF00
+
+
+def codes(view: View) -> tuple[dict[str, bytes], bytes]:
+    """Return the digest of each kernel's code, by its name, and that of the variables.
+
+    Raises FormatError when a table is damaged.
+    """
+    cubin = _CubinDigests(view)
+    return cubin.codes(), cubin.variables()
+
+
+class _CubinDigests:
+    def __init__(self, view: View) -> None:
+        self._sections = DeviceElfSections(view)
+        self._relocations = SectionRelocations(self._sections)
+        symbols = ElfSymbolTable(view, (SYMTAB,))
+        self._symbols = list(symbols)
+        self._stored_names = symbols.names([row[0] for row in self._symbols])
+        self._places = symbols.places(range(len(self._symbols)))
+        #: symbol → what it stands for; relocations name each many times
+        self._meanings: dict[int, str] = {}
+        self._words = Struct("<I" if self._sections.order == "little" else ">I")
+        most = min(len(self._sections.headers), _RESERVED)
+        #: number of a section → number of the symbol of its function; an entry before functions that it holds
+        self._functions: dict[int, int] = {}
+        for index, (_, info, other, number) in enumerate(self._symbols):
+            is_first = number not in self._functions or other & ENTRY
+            if info & 15 == FUNC and 0 < number < most and is_first:
+                self._functions[number] = index
+        #: number of a section of code → those of its constant banks
+        self._banks: dict[int, list[int]] = {}
+        #: numbers of sections with variables that functions share
+        self._shared: list[int] = []
+        #: number of a section of code → what attributes say of its functions; 0 for those of no function
+        self._attributes: dict[int, list[bytes]] = {}
+        for index, (name, row) in enumerate(zip(self._sections.names, self._sections.headers, strict=True)):
+            if row[1] == INFO:
+                self._take(index, row[7] if name.startswith(_OWN_INFO) else 0)
+            elif name.startswith(_CONSTANTS):
+                if row[7] in self._functions:
+                    self._banks.setdefault(row[7], []).append(index)
+                else:
+                    self._shared.append(index)
+            elif name.startswith(_INITIAL):
+                self._shared.append(index)
+
+    def _take(self, index: int, owner: int) -> None:
+        """Keep the attributes of a section of them, each with the function that it is about."""
+        for attribute, value in read_attributes(self._sections, index, _COVERED):
+            of, about, said = owner, "", value
+            if attribute == _EXTERNS:
+                words = [number for (number,) in self._words.iter_unpack(value[: len(value) & ~3])]
+                said = " ".join(sorted(map(self._meant, words))).encode()
+            elif attribute == _PARAM_CBANK:
+                said = value[4:]
+            elif not owner and 8 <= len(value) < 12:
+                # The number of a symbol goes ahead: what is said of a function counts where the function does.
+                (symbol,) = self._words.unpack_from(value)
+                about, said = self._meant(symbol), value[4:]
+                number = self._symbols[symbol][3] if symbol < len(self._symbols) else 0
+                of = number if number in self._functions else 0
+                if of and self._functions[of] == symbol:
+                    about = ""
+            self._attributes.setdefault(of, []).append(f"{attribute} {about} {said.hex()}".encode())
+
+    def codes(self) -> dict[str, bytes]:
+        """Return the digest of each kernel's code."""
+        calls: dict[str, list[str]] = {}
+        own = {}
+        for number, symbol in self._functions.items():
+            name = self._name(symbol)
+            own[name] = self._own(number, calls.setdefault(name, []))
+        for caller, callee in self._graph():
+            if caller in calls:
+                calls[caller].append(callee)
+        kernels = [
+            self._name(index)
+            for index, (_, info, other, number) in enumerate(self._symbols)
+            if other & ENTRY and info & 15 == FUNC and number
+        ]
+        return digest_with_calls(own, calls, kernels)
+
+    def variables(self) -> bytes:
+        """Return the digest of what functions share: variables with what they point at, and what the header says."""
+        elf, names, headers = self._sections.elf, self._sections.names, self._sections.headers
+        parts = [
+            header_digest_text(elf.osabi, elf.abi_version, elf.flags & _FLAGS),
+            *sorted(self._attributes.get(0, ())),
+        ]
+        for index in sorted(self._shared, key=lambda number: names[number]):
+            parts += names[index], self._sections.bytes_of(index)
+            parts += (
+                f"{at} {self._meant(symbol)} {more}".encode() for at, _, symbol, more in self._relocations.of(index)
+            )
+        parts += sorted(
+            name + b" %d" % row[5]
+            for name, row in zip(names, headers, strict=True)
+            if name.startswith(_RESERVED_SHARED)
+        )
+        variables = (
+            f"{self._meant(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}".encode()
+            for index, ((_, info, _, number), (value, size)) in enumerate(zip(self._symbols, self._places, strict=True))
+            if info & 15 == _OBJECT and 0 < number < len(names)
+        )
+        return digest_parts((*parts, *sorted(variables)))
+
+    def _own(self, number: int, calls: list[str]) -> bytes:
+        """Return the digest of a section of code with its constants; functions that it names go into ``calls``."""
+        parts = sorted(self._attributes.get(number, ()))
+        banks = sorted(self._banks.get(number, ()), key=lambda index: self._sections.names[index])
+        for index in (number, *banks):
+            bank = b"" if index == number else self._sections.names[index].split(b".")[2]
+            parts += bank, self._sections.bytes_of(index)
+            for offset, kind, symbol, addend in self._relocations.of(index):
+                parts.append(f"{offset} {kind} {self._meant(symbol)} {addend}".encode())
+                if symbol < len(self._symbols) and self._symbols[symbol][1] & 15 == FUNC:
+                    calls.append(self._name(symbol))
+        return digest_parts(parts)
+
+    def _graph(self) -> list[tuple[str, str]]:
+        """Return (caller, callee) of all calls between functions that are known."""
+        pairs = Struct("<II" if self._sections.order == "little" else ">II")
+        most = len(self._symbols)
+        found: list[tuple[str, str]] = []
+        for index, row in enumerate(self._sections.headers):
+            if row[1] != _CALLGRAPH:
+                continue
+            stored = self._sections.bytes_of(index)
+            for caller, callee in pairs.iter_unpack(stored[: len(stored) - len(stored) % pairs.size]):
+                if 0 < caller < most and 0 < callee < most:
+                    found.append((self._name(caller), self._name(callee)))
+        return found
+
+    def _name(self, symbol: int) -> str:
+        return decode_name(self._stored_names[symbol])
+
+    def _meant(self, symbol: int) -> str:
+        """Return what a relocation names: a symbol, or the section that one stands for."""
+        known = self._meanings.get(symbol)
+        if known is None:
+            known = self._meanings[symbol] = self._found(symbol)
+        return known
+
+    def _found(self, symbol: int) -> str:
+        if symbol >= len(self._symbols):
+            return ""
+        _, info, _, number = self._symbols[symbol]
+        if info & 15 == _SECTION and number < len(self._sections.names):
+            return decode_name(self._sections.names[number])
+        return strip_unit_suffix(self._name(symbol))

@@ -1,0 +1,110 @@
+"""Objects for host processors: ELF of other machines, COFF and PE, Mach-O.
+
+OpenMP can offload to the host, bundles carry the host's own object, and SYCL's images for CPUs and Intel GPUs are
+such files. Only their kind and processor are named; hosts are read by ``fatpack.binary``.
+"""
+
+from __future__ import annotations
+
+from fatpack import magic_numbers
+from fatpack.binary.elf.quick_header import QuickHeader
+from fatpack.images.identification import ImageInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.layout import ByteOrder
+
+#: e_machine → first part of the triple
+_ELF_MACHINES = {
+    3: "i386",
+    20: "powerpc",
+    21: "powerpc64",
+    22: "s390x",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    # Intel's GPUs, whether made for SYCL ahead of time or as the wrapper of SPIR-V that OpenMP uses.
+    205: "spir64_gen",
+    243: "riscv",
+    247: "bpf",
+    251: "ve",
+    258: "loongarch64",
+}
+
+#: Machine of COFF and PE → first part of the triple
+_COFF_MACHINES = {0x14C: "i386", 0x1C4: "arm", 0x8664: "x86_64", 0xAA64: "aarch64", 0xA641: "arm64ec"}
+
+#: cputype of Mach-O → first part of the triple
+_MACHO_MACHINES = {7: "i386", 12: "arm", 0x01000007: "x86_64", 0x0100000C: "arm64"}
+
+#: first bytes of Mach-O → word size, byte order
+_MACHO: dict[bytes, tuple[int, ByteOrder]] = {
+    magic_numbers.BIG_MACH_O_32: (32, "big"),
+    magic_numbers.BIG_MACH_O_64: (64, "big"),
+    magic_numbers.MACH_O_32: (32, "little"),
+    magic_numbers.MACH_O_64: (64, "little"),
+}
+
+#: Java's classes start with the magic of universal Mach-O too; their version, at the count's place, is above 44.
+_MOST_SLICES = 44
+
+_COFF_HEADER, _COFF_SECTION = 20, 40
+
+
+def identify_host_elf(elf: QuickHeader) -> ImageInfo:
+    """Return what an ELF for none of the GPUs we know is."""
+    machine = _ELF_MACHINES.get(elf.machine, "")
+    if machine == "riscv":
+        machine = f"riscv{elf.shape.bits}"
+    elif machine == "powerpc64" and elf.view.head(5, 1) == b"\x01":
+        machine = "powerpc64le"
+    detail = f"{elf.describe()}, {machine or f'machine {elf.machine}'}"
+    return ImageInfo("object", triple=machine, size=elf.extent()[0], detail=detail)
+
+
+def identify_host_object(view: View, head: bytes) -> ImageInfo | None:
+    """Return what a COFF, PE or Mach-O image is; None for anything else."""
+    magic = head[:4]
+    if magic in _MACHO and len(head) >= 28:
+        bits, order = _MACHO[magic]
+        machine = _MACHO_MACHINES.get(int.from_bytes(head[4:8], order), "")
+        return ImageInfo("object", triple=machine, detail=f"Mach-O {bits}-bit{machine and ', ' + machine}")
+    if _is_universal(head):
+        return ImageInfo("object", detail="universal Mach-O")
+    if magic[:2] == magic_numbers.DOS:
+        return _portable_executable(view, head)
+    return _coff(view, head)
+
+
+def _is_universal(head: bytes) -> bool:
+    count = int.from_bytes(head[4:8], "big")
+    if head.startswith(magic_numbers.UNIVERSAL_MACH_O):
+        return 0 < count <= _MOST_SLICES
+    return head.startswith(magic_numbers.UNIVERSAL_MACH_O_64) and count > 0
+
+
+def _portable_executable(view: View, head: bytes) -> ImageInfo | None:
+    header = view.head(int.from_bytes(head[60:64], "little"), 6) if len(head) == 64 else b""
+    if not header.startswith(magic_numbers.PE) or len(header) < 6:
+        return None
+    machine = _COFF_MACHINES.get(int.from_bytes(header[4:6], "little"), "")
+    return ImageInfo("object", triple=machine, detail=f"PE{machine and ', ' + machine}")
+
+
+def _coff(view: View, head: bytes) -> ImageInfo | None:
+    """Recognise COFF objects, which have no magic: machine, section table and symbol table must make sense."""
+    if head[:4] == magic_numbers.ANONYMOUS_COFF and len(head) >= 56:
+        # ANON_OBJECT_HEADER_BIGOBJ: version 2, machine at 6, class ID at 12
+        is_big = head[4:6] == b"\x02\0" and head[12:16] == magic_numbers.BIG_COFF_CLASS[:4]
+        machine = _COFF_MACHINES.get(int.from_bytes(head[6:8], "little"), "")
+        return ImageInfo("object", triple=machine, detail=f"COFF, {machine}") if is_big and machine else None
+    machine = _COFF_MACHINES.get(int.from_bytes(head[:2], "little"), "")
+    if not machine or len(head) < _COFF_HEADER:
+        return None
+    sections = int.from_bytes(head[2:4], "little")
+    symbols = int.from_bytes(head[8:12], "little")
+    has_optional_header = head[16:18] != b"\0\0"
+    if has_optional_header or _COFF_HEADER + sections * _COFF_SECTION > len(view) or symbols > len(view):
+        return None
+    return ImageInfo("object", triple=machine, detail=f"COFF, {machine}")

@@ -1,0 +1,277 @@
+"""CUDA Tile IR bytecode: kernels over tiles, which tileiras or the driver compiles for one SM.
+
+::
+
+    0x00  magic 0x7f "TileIR" 0   0x08  u8 major, u8 minor   0x0a  u16 tag: 0, with bit 0 for previews
+    0x0c  sections, each of a kind once, in any order; the last is the byte 0
+          u8 kind, bit 7 if it is aligned; varint size; if aligned: varint alignment, bytes 0xcb up to there
+          1 strings, 2 functions, 3 debug information, 4 constants, 5 types, 6 globals, 7 producer
+    strings    varint count, padding to 4, u32 offset of each, their bytes without ends
+    functions  varint count; for each
+               varint name, varint type, u8 flags (1 private, 2 kernel, 4 hints), varint location,
+               hints if the flags say so, varint size of the body, body
+    hints      u8 kind, value: a dictionary of dictionaries of numbers
+    producer   varint string
+
+Varints have seven bits in a byte, the lowest first, and alignments count from the magic.
+
+How we know: ``lib/Bytecode/Reader/BytecodeReader.cpp`` and ``BytecodeEnums.h`` of NVIDIA/cuda-tile, release 13.3, and
+``cuda/tile/_bytecode`` of the Python package cuda-tile 1.7.0. tileirdisasm 13.5 names the same kernels in what that
+package writes for the versions 13.1 to 13.4. Version 13.5, in which entries always have hints and all functions have a
+list of attributes of their arguments behind them, is known from its writer alone, which marks it as not released.
+"""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.binary.elf.quick_header import decode_name
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, pluralize
+from fatpack.images.identification import UNKNOWN, ImageInfo
+from fatpack.images.images_kernel import KernelInfo, KernelNeeds, check_count
+from fatpack.magic_numbers import TILE_IR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+
+FORMAT = "tile-ir"
+
+#: bytes of the magic and the version
+_HEADER = 12
+
+#: kinds of sections
+_END, _STRINGS, _FUNCTIONS, _PRODUCER = 0, 1, 2, 7
+_NAMES = ("end", "strings", "functions", "debug information", "constants", "types", "globals", "producer")
+
+_ALIGNED = 0x80
+
+#: flags of a function
+_KERNEL, _HINTS = 2, 4
+
+#: the first version in which hints are always there, and attributes of arguments behind them
+_ARGUMENTS = (13, 5)
+
+#: kinds of attributes: integer and its type, yes or no, a type, a string; array, dictionary and hints hold others
+_INTEGER, _BOOL, _TYPE, _STRING, _ARRAY, _DIVISIBLE, _DICTIONARY, _OPTIMIZATION, _BOUNDED = 1, 3, 4, 5, 6, 8, 10, 11, 12
+
+#: LIMIT: attributes inside each other. Hints are dictionaries of dictionaries of numbers.
+_NESTING = 16
+
+#: LIMIT: bytes of a varint: those of 64 bits
+_VARINT = 10
+
+#: Bytes that are read at once.
+_BLOCK = 4096
+
+
+def identify(view: View, head: bytes) -> ImageInfo:
+    """Return what a module is; ``head`` are its first bytes. Its size is where its sections end."""
+    if not head.startswith(TILE_IR):
+        return UNKNOWN
+    detail = "CUDA Tile IR bytecode"
+    if len(head) >= _HEADER:
+        tag = int.from_bytes(head[10:12], "little")
+        detail += f" {head[8]}.{head[9]}" + (f".{tag >> 1}" if tag >> 1 else "") + (", preview" if tag & 1 else "")
+    return ImageInfo("tileir", triple="nvptx64-nvidia-cuda", size=extent(view), detail=detail)
+
+
+def extent(view: View) -> int | None:
+    """Return the size of the module that a view starts with; None where its sections do not say. Never raises on it."""
+    try:
+        *_, (_, _, end) = _sections(view)
+    except (BadMagic, BadValue, Truncated):
+        return None
+    return end
+
+
+def kernels(view: View) -> tuple[str, ...]:
+    """Return the names of the kernels. Raises FormatError when a section is damaged."""
+    return tuple(kernel.name for kernel in facts(view).kernels)
+
+
+def facts(view: View) -> KernelInfo:
+    """Return the kernels, which need nothing of a device before they are compiled, and what wrote the module."""
+    sections = {kind: (start, end) for kind, start, end in _sections(view)}
+    strings = _Strings(view, *sections.get(_STRINGS, (0, 0)))
+    made_by: tuple[str, ...] = ()
+    if _PRODUCER in sections:
+        made_by = (strings.at(_Cursor(view, *sections[_PRODUCER], _NAMES[_PRODUCER]).varint()),)
+    if _FUNCTIONS not in sections:
+        return KernelInfo((), made_by)
+    names = dict.fromkeys(strings.at(number) for number in _kernels(view, *sections[_FUNCTIONS]))
+    return KernelInfo(tuple(map(KernelNeeds, names)), made_by)
+
+
+def _sections(view: View) -> Iterator[tuple[int, int, int]]:
+    """Yield (kind, start, end) of the sections, and last the end of the module as one of kind 0. Raises FormatError."""
+    magic = view.head(0, len(TILE_IR))
+    if magic != TILE_IR:
+        raise BadMagic(
+            "this is no Tile IR", format=FORMAT, offset=view.offset(0), found=magic.hex(" "), chain=view.chain
+        )
+    cursor = _Cursor(view, _HEADER, len(view), "section")
+    seen: set[int] = set()
+    while True:
+        at = cursor.at
+        stored = cursor.byte()
+        kind = stored & ~_ALIGNED
+        if stored == _END:
+            yield _END, at, cursor.at
+            return
+        if kind == _END or kind >= len(_NAMES) or kind in seen:
+            problem = f"a second section of {_NAMES[kind]}" if kind in seen else f"kind {stored:#x} is none we know"
+            raise cursor.bad(problem, at)
+        seen.add(kind)
+        cursor.field = f"section of {_NAMES[kind]}"
+        size = cursor.varint()
+        if stored & _ALIGNED:
+            alignment = cursor.varint()
+            if not alignment or alignment & (alignment - 1):
+                raise cursor.bad(f"alignment {alignment} is no power of two", at)
+            cursor.skip(-cursor.at % alignment)
+        start = cursor.at
+        cursor.skip(size)
+        yield kind, start, cursor.at
+
+
+def _kernels(view: View, start: int, end: int) -> Iterator[int]:
+    """Yield the number of the string that names each kernel, in the order of the functions. Raises FormatError."""
+    has_arguments = tuple(view.read(8, 2)) >= _ARGUMENTS
+    cursor = _Cursor(view, start, end, "section of functions")
+    found = 0
+    for _ in range(cursor.count(5)):
+        name, _type, flags, _location = cursor.varint(), cursor.varint(), cursor.byte(), cursor.varint()
+        is_kernel = bool(flags & _KERNEL)
+        if is_kernel and (flags & _HINTS or has_arguments):
+            _pass_attribute(cursor, _NESTING)
+        if has_arguments:
+            _pass_attribute(cursor, _NESTING)
+        cursor.skip(cursor.varint())
+        if is_kernel:
+            found += 1
+            check_count(view, found)
+            yield name
+
+
+def _pass_attribute(cursor: _Cursor, depth: int) -> None:
+    """Pass over an attribute with its kind. Raises BadValue for kinds that hints do not have."""
+    at, kind = cursor.at, cursor.byte()
+    if kind in (_ARRAY, _DICTIONARY, _OPTIMIZATION):
+        if not depth:
+            raise cursor.bad(f"attributes are inside each other {_NESTING} times", at)
+        for _ in range(cursor.count(1)):
+            if kind != _ARRAY:
+                cursor.varint()
+            _pass_attribute(cursor, depth - 1)
+    elif kind == _BOOL:
+        cursor.byte()
+    elif kind in (_TYPE, _STRING):
+        cursor.varint()
+    elif kind == _INTEGER:
+        cursor.varint()
+        cursor.varint()
+    elif kind in (_DIVISIBLE, _BOUNDED):
+        if kind == _DIVISIBLE:
+            cursor.varint()
+        for _ in range((cursor.byte() & 3).bit_count()):
+            cursor.varint()
+    else:
+        raise cursor.bad(f"an attribute of kind {kind} among the hints is not understood", at)
+
+
+class _Strings:
+    """The section of strings; what is taken from it is bounded, since many functions may share one long name."""
+
+    def __init__(self, view: View, start: int, end: int) -> None:
+        self._cursor = cursor = _Cursor(view, start, end, "section of strings")
+        self._count = cursor.count(4) if start < end else 0
+        cursor.skip(-(cursor.at - start) % 4 if self._count else 0)
+        self._table = cursor.at
+        cursor.skip(4 * self._count)
+        self._data, self._end = cursor.at, end
+        self._budget = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
+
+    def at(self, number: int) -> str:
+        """Return a string by its number. Raises BadValue, LimitExceeded."""
+        if number >= self._count:
+            raise self._cursor.bad(f"number {number} is asked for, and there are {self._count}", self._table)
+        view, place = self._cursor.view, self._table + 4 * number
+        is_last = number + 1 == self._count
+        row = view.read(place, 4 if is_last else 8)
+        start = self._data + int.from_bytes(row[:4], "little")
+        end = self._end if is_last else self._data + int.from_bytes(row[4:], "little")
+        if not start <= end <= self._end:
+            raise self._cursor.bad(f"string {number} lies outside", place)
+        self._budget -= end - start
+        if self._budget < 0:
+            raise LimitExceeded(
+                "names are far longer than the module",
+                format=FORMAT,
+                offset=view.offset(place),
+                field=self._cursor.field,
+                hint=limits.advice("STRING_RATIO"),
+                chain=view.chain,
+            )
+        return decode_name(view.read(start, end - start))
+
+
+class _Cursor:
+    """A place in a part of a module, which moves on as it is read; ``field`` is what errors call the part."""
+
+    def __init__(self, view: View, start: int, end: int, field: str) -> None:
+        self.view, self.at, self.field = view, start, field
+        self._end = end
+        self._block, self._start = b"", start
+
+    def byte(self) -> int:
+        """Return the next byte. Raises Truncated."""
+        place = self.at - self._start
+        if not 0 <= place < len(self._block):
+            self._block, self._start, place = self.view.head(self.at, min(_BLOCK, self._end - self.at)), self.at, 0
+            if not self._block:
+                raise self._truncated(1)
+        self.at += 1
+        return self._block[place]
+
+    def varint(self) -> int:
+        """Return the next number. Raises Truncated, and BadValue for one of more than 64 bits."""
+        at, number = self.at, 0
+        for place in range(_VARINT):
+            byte = self.byte()
+            number |= (byte & 0x7F) << 7 * place
+            if byte < 0x80:
+                if number >> 64:
+                    raise self.bad("a number of more than 64 bits", at)
+                return number
+        raise self.bad("a number does not end", at)
+
+    def count(self, least: int) -> int:
+        """Return how many things of so many bytes or more follow. Raises BadValue if they cannot all be there."""
+        at = self.at
+        count = self.varint()
+        if count * least > self._end - self.at:
+            raise self.bad(f"there is no room for {pluralize(count, 'row')}", at)
+        return count
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes. Raises Truncated."""
+        if size > self._end - self.at:
+            raise self._truncated(size)
+        self.at += size
+
+    def bad(self, problem: str, at: int) -> BadValue:
+        """Return the error for what is wrong at a position of the view."""
+        view = self.view
+        return BadValue(problem, format=FORMAT, offset=view.offset(at), field=self.field, chain=view.chain)
+
+    def _truncated(self, needed: int) -> Truncated:
+        return Truncated(
+            needed=needed,
+            left=self._end - self.at,
+            format=FORMAT,
+            offset=self.view.offset(self.at),
+            field=self.field,
+            chain=self.view.chain,
+        )

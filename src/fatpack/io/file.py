@@ -1,0 +1,228 @@
+"""Files as sources, read at the places that somebody asks for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from fatpack import limits
+from fatpack.concurrency import system
+from fatpack.errors import BadValue, Truncated
+from fatpack.io.source import READ_AHEAD, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: LIMIT: so many pages are kept: those of one bundle with its images, or of a cubin with its tables.
+_PAGES = 32
+
+#: LIMIT: so many runs of zeros are remembered: those between the images of a container are asked for again and again.
+_RUNS = 32
+
+#: why there may be no file of a name: it is too long, or a name on the way to it is no folder's
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENXIO)
+
+
+class FileSource(Source):
+    """A regular file, read at places (:mod:`fatpack.concurrency.system`): its size is taken once, when it is opened.
+
+    With ``path`` it can be opened again, if it is the same file then and has not changed: in another process that a
+    view of it was pickled for, and here, if it ``rests`` (:meth:`rest`) between uses, so that one command may read more
+    files than a process may have open.
+    """
+
+    is_file = True
+    _fd = -1
+
+    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None, rests: bool = False) -> None:
+        status = os.fstat(fd)
+        self.name = name
+        self.size = self.present = status.st_size
+        self._identity = _identity(status)
+        self._fd = fd
+        self._owned = owned
+        self._path = path
+        self._rests = rests
+        #: number of a page → its bytes, which never change: threads may read at once
+        self._pages: dict[int, bytes] = {}
+        #: start of zeros → first byte behind them
+        self._zeros: dict[int, int] = {}
+
+    @property
+    def path(self) -> str | None:  # type: ignore[override]  # it cannot be changed here
+        """The path that the file was opened by; None for a descriptor, and for what came out of a package."""
+        return self._path if self._owned and self.neighbours is None else None
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
+        """Whether several threads may read at once: not a file that is closed between uses."""
+        return not self._rests
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
+        number = offset // READ_AHEAD
+        start = offset - number * READ_AHEAD
+        page = self._pages.get(number)
+        if page is not None and start + size <= len(page):
+            return page[start : start + size]
+        if size > READ_AHEAD or (start and size == READ_AHEAD):
+            return self._pread(offset, size)
+        if page is None:
+            page = self._page(number)
+        part = page[start : start + size]
+        return part if len(part) == size else part + self.read(offset + len(part), size - len(part))
+
+    def _page(self, number: int) -> bytes:
+        """Return a page, and keep it for the reads after this; the last one of the file may be short."""
+        offset = number * READ_AHEAD
+        page = self._pread(offset, min(READ_AHEAD, self.size - offset))
+        if len(self._pages) >= _PAGES:
+            self._pages.clear()
+        self._pages[number] = page
+        return page
+
+    def _pread(self, offset: int, size: int) -> bytes:
+        fd = self.fileno()
+        try:
+            data = system.read_at(fd, size, offset)
+            while len(data) < size:
+                more = system.read_at(fd, size - len(data), offset + len(data))
+                if not more:
+                    raise self._changed(size, len(data), offset)
+                data += more
+        except OSError as error:
+            raise self._failed(error) from error
+        return data
+
+    def _failed(self, error: OSError) -> OSError:
+        """Return the error with the name of the file: a bad disk says only that something cannot be read."""
+        return type(error)(error.errno, error.strerror, self.name)
+
+    def _changed(self, needed: int, left: int, offset: int) -> Truncated:
+        return Truncated(
+            needed=needed, left=left, offset=offset, field="file changed while reading", chain=(self.name,)
+        )
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in pieces of ``limits.CHUNK`` bytes, all in one reused buffer."""
+        buffer = memoryview(bytearray(min(size, limits.CHUNK)))
+        while size:
+            part = buffer[: min(size, len(buffer))]
+            try:
+                count = system.read_into(self.fileno(), part, offset)
+            except OSError as error:
+                raise self._failed(error) from error
+            if not count:
+                raise self._changed(size, 0, offset)
+            yield part[:count]
+            offset += count
+            size -= count
+
+    def skip_zeros(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        found = self._zeros.get(start)
+        if found is None:
+            found = super().skip_zeros(start, end)
+            if found < end:
+                if len(self._zeros) >= _RUNS:
+                    self._zeros.clear()
+                self._zeros[start] = found
+        return min(found, end)
+
+    def skip_hole(self, start: int, end: int) -> int:
+        """Return where the next data of a sparse file is, at most ``end``."""
+        if start >= end or not hasattr(os, "SEEK_DATA"):
+            return start
+        try:
+            return min(os.lseek(self.fileno(), start, os.SEEK_DATA), end)
+        except OSError as error:
+            # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
+            return end if error.errno == errno.ENXIO else start
+
+    def beside(self, name: str, most: int) -> bytes | None:
+        """Return the first bytes of a file in the same folder, of one that was opened by its path."""
+        if self._path is None or not self._owned or self.neighbours is not None:
+            return super().beside(name, most)
+        path = os.path.join(os.path.dirname(self._path), name)
+        try:
+            # What is no file, as a pipe, must not be waited for.
+            fd = system.open_to_read(path, system.AT_ONCE)
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise
+        with os.fdopen(fd, "rb") as file:
+            return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+
+    def names_beside(self, suffix: str) -> list[str]:
+        """Return the names in the same folder that end so, in order, of a file that was opened by its path."""
+        if self._path is None or not self._owned or self.neighbours is not None:
+            return super().names_beside(suffix)
+        return sorted(name for name in os.listdir(os.path.dirname(self._path) or os.curdir) if name.endswith(suffix))
+
+    def fileno(self) -> int:
+        """Return the descriptor, opening the file again if it rests."""
+        if self._fd < 0:
+            if self._path is None or not self._rests:
+                raise ValueError(f"{self.name} is closed")
+            fd = system.open_to_read(self._path)
+            found = _identity(os.fstat(fd))
+            if found != self._identity:
+                os.close(fd)
+                raise _other_file(self.name, self._identity, found)
+            self._fd = fd
+        return self._fd
+
+    def rest(self) -> None:
+        """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
+        if self._rests and self._fd >= 0:
+            self._pages.clear()
+            os.close(self._fd)
+            self._fd = -1
+
+    def give_way(self) -> None:
+        """Let another file have the name: where an open file holds it, this one is closed until somebody reads on."""
+        if system.OPEN_FILES_LOCK_NAMES and self._owned and self._path is not None:
+            self._rests = True
+            self.rest()
+
+    def close(self) -> None:
+        """Close the file, unless the caller opened it."""
+        super().close()
+        if self._owned and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._rests = False
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what opens the same file in another process; a descriptor means another file there."""
+        from pickle import PicklingError
+
+        path = None if self._path is None else os.path.abspath(self._path)
+        if path is None:
+            text = "it was given as a descriptor; open it by its path, or read it as bytes"
+            raise PicklingError(f"{self.name} cannot be opened by another process: {text}")
+        found = _identity(os.stat(path))
+        if found != self._identity:
+            raise _other_file(self.name, self._identity, found)
+        taken = {"_path": path, "_fd": -1, "_owned": True, "_rests": True, "_pages": {}, "_zeros": {}}
+        return super().__getstate__() | taken
+
+    def __del__(self) -> None:
+        # Of what was opened again in another process nobody else knows.
+        if self._fd >= 0 and self._owned:
+            os.close(self._fd)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _other_file(name: str, expected: tuple[int, ...], found: tuple[int, ...]) -> BadValue:
+    """Return the error that a file is not the one that was opened, with what differs."""
+    words = ("device", "inode", "size", "time of change")
+    differing = [word for word, one, other in zip(words, expected, found, strict=True) if one != other]
+    text = f"the file changed since it was opened: another {' and another '.join(differing)}"
+    return BadValue(text, hint="scan it again", chain=(name,))

@@ -1,0 +1,184 @@
+"""What a decompressor makes of stored bytes, as a source: inflated when it is read, and let go of again."""
+
+from __future__ import annotations
+
+from fatpack import limits
+from fatpack.io.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from typing_extensions import Buffer
+
+    from fatpack.errors import BadValue
+    from fatpack.io.inflated_buffer import InflatedWindow
+
+
+class PicklableCall:
+    """A function with its arguments, to be called later: unlike a function inside another one it can be pickled.
+
+    ``functools.partial`` is the same; its module takes as long to import as a small command runs.
+    """
+
+    __slots__ = ("_arguments", "_function")
+
+    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
+        self._function = function
+        self._arguments = arguments
+
+    def __call__(self, *more: object) -> Any:
+        """Return what the function does; ``more`` arguments follow those that are known."""
+        return self._function(*self._arguments, *more)
+
+
+class InflatedSource(Source):
+    """Bytes that come out of a decompressor when they are first read.
+
+    They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
+    that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
+    ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
+    needs them only once ``piece_size`` bytes of memory at a time. ``start`` returns so many first bytes, where
+    that takes less than all do (:meth:`beginning`). With a stream, more than
+    ``limits.INFLATED_KEPT`` bytes are never in memory: who reads a part of so many reads them through a window. Views
+    can be pickled if both are a :class:`Call`.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        inflate: Callable[[], Buffer],
+        name: str = "",
+        *,
+        present: int,
+        origin: Source | None = None,
+        data: Buffer | None = None,
+        stream: Callable[[], Iterator[bytes | bytearray | memoryview]] | None = None,
+        piece_size: int | None = None,
+        start: Callable[[int], bytes] | None = None,
+    ) -> None:
+        self.name = name
+        self.size = size
+        self.present = present
+        self._inflate = inflate
+        self._once = stream
+        self._start = start
+        self._piece_size = size if piece_size is None else piece_size
+        self._origin = origin
+        if origin is not None:
+            self.budget = origin.budget
+        self._window: InflatedWindow | None = None
+        self._data: memoryview | None = None
+        if data is not None:
+            self._take(data)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what inflates the bytes again; the bytes themselves stay behind."""
+        return super().__getstate__() | {"_data": None}
+
+    def _checked(self, inflated: Buffer) -> memoryview:
+        data = memoryview(inflated).cast("B")
+        if len(data) != self.size:
+            raise self._other_size(str(len(data)))
+        return data
+
+    def _other_size(self, found: str) -> BadValue:
+        from fatpack.io.inflated_buffer import other_size
+
+        return other_size(self.size, found, self.name)
+
+    @property
+    def _is_windowed(self) -> bool:
+        """Whether the bytes are too many to be kept."""
+        return self._once is not None and self.size > limits.INFLATED_KEPT
+
+    def _through(self) -> InflatedWindow:
+        """Return what the bytes are read through where they are too many."""
+        if self._window is None:
+            from fatpack.io.inflated_buffer import InflatedWindow
+
+            assert self._once is not None
+            self._window = InflatedWindow(self.size, self._once, self.name, self._origin)
+        if self._origin is not None and (self._window.is_empty or not self._origin.is_kept(self)):
+            self._origin.keep(self)
+        return self._window
+
+    def _take(self, inflated: Buffer) -> memoryview:
+        self._data = data = self._checked(inflated)
+        if self._origin is not None:
+            self._origin.keep(self)
+        return data
+
+    def _bytes(self) -> memoryview:
+        data = self._data  # once: another thread may let it go meanwhile
+        return self._take(self._inflate()) if data is None else data
+
+    @property
+    def is_at_hand(self) -> bool:  # type: ignore[override]  # of all other sources it never changes
+        """Whether the bytes are in memory."""
+        return self._data is not None
+
+    def rest(self) -> None:
+        """Let the inflated bytes go, and what was inflated from them."""
+        self._data = None
+        if self._window is not None:
+            self._window.rest()
+        self.let_go()
+
+    def beginning(self, size: int) -> bytes:
+        """Return up to ``size`` first bytes; the rest is not inflated for them where its method can do without."""
+        size = min(size, self.size)
+        if self._data is None and self._start is not None:
+            return self._start(size)
+        return self.read(0, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` inflated bytes at ``offset``."""
+        if self._is_windowed and self._data is None:
+            return self._through().read(offset, size)
+        return bytes(self._bytes()[offset : offset + size])
+
+    def buffer(self, offset: int, size: int) -> memoryview:
+        """Return a range of the inflated bytes themselves, or a copy where these are too many to be kept."""
+        if self._is_windowed and self._data is None:
+            return super().buffer(offset, size)
+        return self._bytes()[offset : offset + size].toreadonly()
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as one view of the inflated bytes, in pieces where these are too many."""
+        if self._is_windowed and self._data is None:
+            yield from self._through().pieces(offset, size)
+        elif size:
+            yield self._bytes()[offset : offset + size]
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the origin is
+        """Whether several threads may each read another source of the same origin, once."""
+        return self._origin is not None and self._origin.is_at_hand and self._origin.is_concurrent
+
+    def _is_passing(self, offset: int, size: int) -> bool:
+        """Return whether a range is everything, and has to be inflated: a part of it is kept for those of the rest."""
+        return self._data is None and not offset and size == self.size
+
+    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range; if it is everything, in the pieces in which it is inflated, and nothing is kept."""
+        if not self._is_passing(offset, size):
+            yield from self.pieces(offset, size)
+            return
+        if self._once is None:
+            yield self._checked(self._inflate())
+            return
+        for piece in self._once():
+            if len(piece) > size:
+                raise self._other_size(f"more than {self.size}")
+            size -= len(piece)
+            yield memoryview(piece)
+        if size:
+            raise self._other_size(str(self.size - size))
+
+    def once_size(self, offset: int, size: int) -> int:
+        """Return the bytes that are inflated at a time."""
+        if self._is_passing(offset, size):
+            return self._piece_size
+        return min(size, limits.INFLATED_KEPT) if self._is_windowed else size

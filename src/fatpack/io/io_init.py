@@ -1,0 +1,1 @@
+"""Where bytes come from and go to: the only package that opens inputs and writes outputs."""

@@ -1,0 +1,174 @@
+"""Opening what a caller names or hands over: a path, standard input, bytes or a binary file."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from fatpack import limits
+from fatpack.budget import current_budget
+from fatpack.concurrency import system
+from fatpack.errors import UsageError
+from fatpack.io.file import FileSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, TypeAlias
+
+    from typing_extensions import Buffer
+
+    from fatpack.budget import Budget
+    from fatpack.io.ranges import ReadAt
+    from fatpack.io.source import Source
+
+    Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO | ReadAt
+    """What every public function accepts as input.
+
+    A path ("-" is standard input), a URL, bytes, a binary file, or an object with ``read_at`` and ``size``.
+    """
+
+
+#: Characters that make a name a pattern, if there is no file of that name.
+PATTERN_CHARACTERS = "*?["
+
+#: What files of /sys give as their size
+_PAGE = 4096
+
+
+def resolve_url(text: str) -> str:
+    """Return what a user names: a path, or a :class:`~fatpack.io.url.Url`, which :func:`open_source` opens.
+
+    Only what goes through here is taken for a URL, so no name in a file makes a request. A file of exactly that name
+    comes first. Raises UsageError for a URL of a kind that is not read.
+    """
+    if "://" not in text or hasattr(text, "given") or os.path.lexists(text):
+        return text
+    from fatpack.io import url
+
+    return url.parse_url(text)
+
+
+def is_tree(name: str) -> bool:
+    """Return whether a name means a folder, or the files that a pattern matches."""
+    return os.path.isdir(name) or is_pattern(name)
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name is a pattern: it has the characters of one, and there is no file of that name."""
+    if not any(char in name for char in PATTERN_CHARACTERS):
+        return False
+    is_other = "://" in name or "?offset=" in name or "\0" in name  # a URL, an address, no name at all
+    return not is_other and not os.path.lexists(name)
+
+
+def open_source(data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None) -> Source:
+    """Return a source for a path, ``"-"`` (standard input), a buffer, a binary file object, or one with ``read_at``.
+
+    A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
+    A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
+    given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
+    gets that of the command (:func:`fatpack.budget.sources_with_budget`). Raises ``OSError`` as the system does,
+    ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
+    """
+    source = _opened(data, name, resting=resting)
+    source.budget = current_budget() if budget is None else budget
+    source.budget.opened(source.name or id(source), source.size)
+    return source
+
+
+def _opened(data: Input, name: str, *, resting: bool) -> Source:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return _in_memory(data, name)
+    if isinstance(data, (str, os.PathLike)):
+        return _from_path(data, name, resting=resting)
+    return _from_object(data, name)
+
+
+def _from_object(data: Any, name: str) -> Source:
+    """Return a source for what is no path: an object with ``read_at``, memory, or a file object."""
+    given = getattr(data, "name", "")  # that of a descriptor is its number
+    path = given if isinstance(given, str) else None
+    if hasattr(data, "read_at"):
+        from fatpack.io.ranges import RangedSource
+
+        return RangedSource(data, name or path or "")
+    if not hasattr(data, "read") or _is_buffer(data):
+        return _in_memory(data, name)
+    from fatpack.io.file_object import find_descriptor, open_object
+
+    fd = find_descriptor(data)
+    if fd is None:
+        return open_object(data, name)
+    return _from_descriptor(fd, name or str(given), owned=False, path=path)
+
+
+def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Source:
+    path = os.fspath(data)
+    if hasattr(path, "given"):
+        from fatpack.io.remote import open_url
+
+        return open_url(path.given, path)
+    if "\0" in path:
+        raise UsageError("a path cannot contain a NUL character")
+    if path == "-":
+        return _from_descriptor(0, name or "<stdin>", owned=False)
+    fd = system.open_to_read(path)
+    return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
+
+
+def _in_memory(data: Buffer, name: str) -> Source:
+    from fatpack.io.memory import BytesSource
+
+    try:
+        return BytesSource(data, name)
+    except TypeError:
+        raise TypeError(f"a path, bytes or a binary file, got {type(data).__name__}") from None
+
+
+def _is_buffer(data: object) -> bool:
+    """Return whether an object that can be read like a file is memory all the same, as a mapped file is."""
+    try:
+        memoryview(data)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, rests: bool = False) -> Source:
+    status = os.fstat(fd)
+    mode = status.st_mode
+    if stat.S_ISREG(mode) and not _is_made_when_read(fd, status, name):
+        return FileSource(fd, name, owned=owned, path=path, rests=rests)
+    try:
+        if stat.S_ISDIR(mode):
+            system.refuse_folder(name)
+        is_device = stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
+        if is_device:
+            if stat.S_ISBLK(mode) or os.read(fd, 1):
+                raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
+            return _in_memory(b"", name)  # /dev/null, which compilers give where there is no host code
+        return FileSource(_spool(fd), name)
+    finally:
+        if owned:
+            os.close(fd)
+
+
+def _is_made_when_read(fd: int, status: os.stat_result, name: str) -> bool:
+    """Return whether a file has other bytes than its size says, as those of /proc (none) and /sys (a page) have."""
+    if status.st_size > _PAGE or not hasattr(status, "st_blocks") or status.st_blocks:
+        return False
+    try:
+        return len(system.read_at(fd, status.st_size + 1, 0)) != status.st_size
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, name) from error
+
+
+def _spool(fd: int) -> int:
+    """Copy a pipe into an unnamed temporary file and return that file's descriptor: memory stays bounded."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as spool:
+        while block := os.read(fd, limits.CHUNK):
+            spool.write(block)
+        spool.flush()
+        return os.dup(spool.fileno())

@@ -1,0 +1,311 @@
+"""Files of servers and stores, through fsspec: the only module that knows it. An extra, ``fatpack[remote]``.
+
+fsspec has the settings of its user: proxies, tokens, endpoints and keys stand in its configuration files and in the
+environment, and none of them here. Of HTTP it lends the session; what comes back is checked here, reply by reply.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+from fatpack.errors import Unsupported
+from fatpack.io.failures import as_os_error, file_changed_error, foreign_errors, os_error_class
+from fatpack.io.ranges import RangedSource
+from fatpack.io.seekable import SeekableReader
+from fatpack.io.url import find_scheme
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, BinaryIO
+
+    from fatpack.io.source import Source
+
+#: LIMIT: seconds until a server must have taken the connection, between two parts of a reply, and for all of it.
+CONNECT, PART, WHOLE = 20, 60, 300
+
+#: LIMIT: so often a request is sent that fails on the way, or that a busy server refuses, and seconds between the two.
+ATTEMPTS, PAUSE = 3, 0.25
+
+#: Statuses after which a server may answer the same request (RFC 9110, 15.6; RFC 6585, 4).
+_BUSY = (429, 502, 503, 504)
+
+#: What the first request asks for: the headers of a file, and all of a small one.
+_FIRST = 16 << 10
+
+#: status of a reply → number of the error
+_STATUS = {
+    401: errno.EACCES,
+    403: errno.EACCES,
+    404: errno.ENOENT,
+    407: errno.EACCES,
+    408: errno.ETIMEDOUT,
+    410: errno.ENOENT,
+    504: errno.ETIMEDOUT,
+}
+
+
+def is_buffered(file: object) -> bool:
+    """Return whether a file object is one of fsspec's that fetch ranges; fsspec is loaded then."""
+    spec = sys.modules.get("fsspec.spec")
+    return spec is not None and isinstance(file, spec.AbstractBufferedFile) and isinstance(file.size, int)
+
+
+def without_cache(file: Any) -> BinaryIO:
+    """Return another file object for the same file, which fetches what is asked for and nothing more.
+
+    fsspec's own cache reads five megabytes for a header. A file that is another one by now comes back as it was given.
+    """
+    try:
+        again: Any = file.fs.open(file.path, "rb", cache_type="none")
+    except TypeError:  # a file system of somebody else's, which has no such options
+        return file  # type: ignore[no-any-return]
+    except foreign_errors():
+        return file  # type: ignore[no-any-return]
+    is_same = is_buffered(again) and again.size == file.size
+    return again if is_same else file  # type: ignore[no-any-return]
+
+
+def open_url(given: str, name: str) -> Source:
+    """Return a source for the file at a URL; ``name`` is what may be printed of it.
+
+    Raises ``OSError`` for what the server or the network refuses, Unsupported without the libraries for it, and for a
+    server that sends no ranges.
+    """
+    return RangedSource(
+        _S3Object(given, name) if find_scheme(given) == "s3" else _HttpFile(given, name), name, owned=True
+    )
+
+
+def _module(name: str) -> ModuleType:
+    """Return a module of the extra. Raises Unsupported, with what to install, if it is not there."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        library = (error.name or name).partition(".")[0]
+        hint = "install what reads them: pip install fsspec aiohttp s3fs"
+        raise Unsupported(f"URLs cannot be read without {library}", hint=hint) from error
+
+
+class _S3Object:
+    """``read_at`` of an object of S3. s3fs asks for the bytes of the version that was there when it was opened."""
+
+    def __init__(self, given: str, name: str) -> None:
+        self._given = given
+        self.name = name
+        _module("s3fs")
+        fsspec = _module("fsspec")
+        try:
+            file: Any = fsspec.filesystem("s3", use_listings_cache=False).open(given, "rb", cache_type="none")
+        except foreign_errors() as error:
+            raise _advised(as_os_error(error, self.name), error) from error
+        self.size: int = file.size
+        self._etag = file.details.get("ETag")
+        self._file = SeekableReader(file, self.name)
+
+    @property
+    def identity(self) -> str:
+        """The size and the ETag, "" without one."""
+        return f"{self.size}:{self._etag}" if self._etag else ""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``. Raises ``OSError``."""
+        return self._file.read_at(offset, size)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"given": self._given, "name": self.name, "size": self.size, "etag": self._etag}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["given"], state["name"])  # type: ignore[misc]
+        for word, mine, theirs in (("size", self.size, state["size"]), ("ETag", self._etag, state["etag"])):
+            if mine != theirs:
+                raise file_changed_error(self.name, word)
+
+
+def _advised(error: OSError, cause: BaseException) -> OSError:
+    """Return an error of S3 with what to do, where no key was found."""
+    if type(cause).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
+        text = (
+            "no keys were found for S3; set AWS_PROFILE or AWS_ACCESS_KEY_ID, or FSSPEC_S3_ANON=true for public files"
+        )
+        return PermissionError(errno.EACCES, text, error.filename)
+    return error
+
+
+class _HttpFile:
+    """``read_at`` of a file of an HTTP server: one request with ``Range`` each (RFC 9110, section 14)."""
+
+    def __init__(self, given: str, name: str) -> None:
+        self._given = given
+        self.name = name
+        self.size = -1
+        self._etag = self._modified = ""
+        #: where a redirection led, if a request there gives nobody a secret that was meant for the first server
+        self._final: Any = None
+        #: the first bytes, until they are asked for
+        self._first = b""
+        self._first = self.read_at(0, _FIRST)
+
+    @property
+    def identity(self) -> str:
+        """The size with the ETag or the time of change, "" if the server tells neither."""
+        told = self._etag or self._modified
+        return f"{self.size}:{told}" if told else ""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``. Raises ``OSError``, Unsupported."""
+        if self._first and offset == 0 and size <= len(self._first):
+            return self._first[:size]
+        if self.size >= 0 and len(self._first) == self.size:
+            return self._first[offset : offset + size]
+        asyn = _module("fsspec.asyn")
+        http = _module("fsspec.implementations.http")
+        given = self._given
+        # Given here, they take the place of those in fsspec's configuration.
+        settings: dict[str, Any] = {"trust_env": True}
+        for scheme in ("http", "https"):
+            settings |= _module("fsspec.config").conf.get(scheme, {}).get("client_kwargs", {})
+        fs = http.HTTPFileSystem(encoded="%" in given, client_kwargs=settings)
+        try:
+            return asyn.sync(fs.loop, self._asked, fs, offset, size)  # type: ignore[no-any-return]
+        except foreign_errors() as error:
+            if isinstance(error, OSError) and error.filename == self.name:
+                raise
+            raise as_os_error(error, self.name) from error
+
+    async def _asked(self, fs: Any, offset: int, size: int) -> bytes:
+        import asyncio
+
+        aiohttp = _module("aiohttp")
+        for attempt in range(1, ATTEMPTS + 1):
+            is_last = attempt == ATTEMPTS
+            try:
+                data = await self._reply(aiohttp, fs, offset, size, is_last=is_last)
+            except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError):
+                raise
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
+                if is_last:
+                    raise
+                data = None
+            if data is not None:
+                return data
+            await asyncio.sleep(PAUSE * 4 ** (attempt - 1))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _reply(self, aiohttp: Any, fs: Any, offset: int, size: int, *, is_last: bool) -> bytes | None:
+        """Return the bytes of one reply, None if the same request may succeed later."""
+        session = await fs.set_session()
+        options = dict(fs.kwargs)
+        last = offset + size - 1
+        # Ranges are of what is stored; a server may only compress what it sends if it is asked to.
+        headers = {"Range": f"bytes={offset}-{last}", "Accept-Encoding": "identity"}
+        headers = {**options.pop("headers", {}), **headers}
+        timeout = aiohttp.ClientTimeout(total=WHOLE, sock_connect=CONNECT, sock_read=PART)
+        first = fs.encode_url(self._given)
+        async with session.get(self._final or first, headers=headers, timeout=timeout, **options) as reply:
+            if reply.status in (401, 403, 404, 410) and self._final is not None:
+                self._final = None  # links of stores to their own servers expire
+                return None if not is_last else self._refused(reply)
+            if reply.status in _BUSY and not is_last:
+                return None
+            self._check(reply, offset, size)
+            data = await _body(reply, size)
+            if reply.status == 200 and len(data) > size:
+                raise self._without_ranges("it sends the whole file where a range is asked for")
+            if self.size < 0:
+                self.size = self._size_in(reply, data)
+                self._etag, self._modified = _validators(reply)
+            # A key of the user's, for one server, is not sent to another.
+            is_open = not options and len(headers) == 2 and first.user is None and not fs.client_kwargs.get("auth")
+            if reply.history and is_open:
+                self._final = reply.url
+            return data
+
+    def _check(self, reply: Any, offset: int, size: int) -> None:
+        """Raise for a reply that does not hold these bytes of this file."""
+        if self.size >= 0 and reply.status in (200, 206, 416):
+            etag, modified = _validators(reply)
+            total = _range(reply)[2] if reply.status != 200 else None
+            found = (
+                ("size", self.size, total),
+                ("ETag", self._etag, etag),
+                ("time of change", self._modified, modified),
+            )
+            for word, mine, theirs in found:
+                if theirs not in (None, "", mine) and mine != "":
+                    raise file_changed_error(self.name, word)
+        if reply.status == 206:
+            start, end, _ = _range(reply)
+            if start != offset or end is None or end >= offset + size:
+                sent = reply.headers.get("Content-Range")
+                text = f"asked for the bytes {offset}-{offset + size - 1}, the server says it sends {sent!r}"
+                raise OSError(errno.EIO, text, self.name)
+            return
+        if reply.status == 416 and offset == 0 and _range(reply)[2] == 0:
+            return  # there is no range of a file without bytes
+        if reply.status == 200:
+            if reply.headers.get("Content-Encoding", "identity") != "identity":
+                raise self._without_ranges("it compresses what it sends")
+            if self.size >= 0 or (reply.content_length or 0) > size:
+                raise self._without_ranges("it sends the whole file where a range is asked for")
+            return
+        self._refused(reply)
+
+    def _refused(self, reply: Any) -> bytes:
+        number = _STATUS.get(reply.status, errno.EIO)
+        raise os_error_class(number)(
+            number, f"the server answers {reply.status} {reply.reason or ''}".rstrip(), self.name
+        )
+
+    def _size_in(self, reply: Any, data: bytes) -> int:
+        """Return the size of the file, as the first reply tells it."""
+        if reply.status == 200:
+            return len(data)
+        total = 0 if reply.status == 416 else _range(reply)[2]
+        if total is None:
+            raise self._without_ranges("it does not tell the size of the file")
+        return total
+
+    def _without_ranges(self, why: str) -> Unsupported:
+        text = f"the server sends no ranges of bytes: {why}"
+        return Unsupported(text, hint="download the file, and give its path", chain=(self.name,))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {key: value for key, value in vars(self).items() if key not in ("_first", "_final")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state, _first=b"", _final=None)
+
+
+async def _body(reply: Any, size: int) -> bytes:
+    """Return the body of a reply, or as much of it as shows that it is too long."""
+    if reply.status == 416:
+        return b""
+    data = bytearray()
+    async for part in reply.content.iter_any():
+        data += part
+        if len(data) > size:
+            break
+    return bytes(data)
+
+
+def _validators(reply: Any) -> tuple[str, str]:
+    return reply.headers.get("ETag", ""), reply.headers.get("Last-Modified", "")
+
+
+def _range(reply: Any) -> tuple[int | None, int | None, int | None]:
+    """Return start, last byte and size in ``Content-Range``, each None where the reply does not tell it."""
+    unit, _, rest = reply.headers.get("Content-Range", "").strip().partition(" ")
+    place, _, total = rest.partition("/")
+    start, _, last = place.partition("-")
+    if unit != "bytes":
+        return None, None, None
+    return _number(start), _number(last), _number(total)
+
+
+def _number(text: str) -> int | None:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None

@@ -1,1 +1,0 @@
-"""Kinds of sources: files, memory, ranges of objects and URLs, inflated and streamed content."""

@@ -1,0 +1,202 @@
+"""Pieces to a descriptor, at its position: bytes together, ranges of files by a copy inside the kernel.
+
+What is written is drawn from a budget before it is written (:mod:`fatpack.budget`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fatpack import limits
+from fatpack.budget import output_budget
+from fatpack.concurrency import signals
+from fatpack.io.source import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fatpack.budget import Budget
+    from fatpack.io.source import Piece
+
+    Progress = Callable[[int], None]
+    """Called with the number of bytes written since the last call."""
+
+#: A kernel-side copy is asked for this much at a time, so that progress can be shown and Ctrl-C answers.
+KERNEL_CHUNK = 64 << 20
+
+#: Kernels copy within pages of this size, or larger ones that are multiples of it.
+_PAGE = 4096
+
+#: Up to so many bytes one read and one write take less time than asking the kernel for a copy.
+_SMALL = 128 << 10
+
+#: Outputs that are smaller are written without asking how much room there is.
+_LARGE = 64 << 20
+
+#: What a copy inside the kernel fails with where reading and writing may work, or say which of the two does not.
+_CANNOT_COPY = {
+    errno.EBADF,
+    errno.EINVAL,
+    errno.EIO,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+    errno.ETXTBSY,
+    errno.EXDEV,
+}
+
+
+def write_pieces(
+    fd: int, pieces: Iterable[Piece], progress: Progress | None = None, *, budget: Budget | None = None
+) -> int:
+    """Write all pieces to a descriptor at its position; return the number of bytes written.
+
+    They are drawn from a budget, by default that of the command. Raises UsageError before the piece that is too much,
+    and before the first one if all of them are there already. What was drawn for pieces that fail is given back.
+    """
+    drawing = _BudgetDraw(budget or output_budget())
+    try:
+        return _write(fd, drawing.of(pieces), progress)
+    except BaseException:
+        drawing.give_back()
+        raise
+
+
+def check_size(pieces: Iterable[Piece], budget: Budget, path: str = "") -> None:
+    """Raise UsageError, or ``OSError`` for the disk, before there is any file, if all pieces are known and too much."""
+    if isinstance(pieces, (list, tuple)):
+        size = written_size(pieces)
+        budget.check_output(size)
+        check_space(path, size)
+
+
+def check_space(path: str, size: int) -> None:
+    """Raise ``OSError`` (``ENOSPC``) where the file system that ``path`` is to be on has no room for so many bytes.
+
+    The path, or its folders, need not be there yet. Small outputs are not asked about: writing them tells.
+    """
+    if size < _LARGE or not hasattr(os, "statvfs"):
+        return
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    system = os.statvfs(folder)
+    free = system.f_bavail * system.f_frsize
+    if size > free:
+        raise OSError(errno.ENOSPC, f"{size} bytes would be written, and {folder} has room for {free}", path)
+
+
+def written_size(pieces: Iterable[Piece]) -> int:
+    """Return how many bytes pieces take when they are written: those that cannot be had take none."""
+    return sum(len(piece) for piece in pieces if not (isinstance(piece, View) and piece.source.is_refused))
+
+
+class _BudgetDraw:
+    """What one output takes of a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._drawn = 0
+
+    def of(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
+        """Return pieces that are drawn before somebody gets them: all at once if all are known."""
+        if isinstance(pieces, (list, tuple)):
+            self._draw(written_size(pieces))
+            return pieces
+        return self._one_by_one(pieces)
+
+    def give_back(self) -> None:
+        """Note that nothing was written."""
+        self._budget.give_back(self._drawn)
+
+    def _one_by_one(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        for piece in pieces:
+            self._draw(written_size([piece]))
+            yield piece
+
+    def _draw(self, size: int) -> None:
+        self._budget.write(size)
+        self._drawn += size
+
+
+def _write(fd: int, pieces: Iterable[Piece], progress: Progress | None) -> int:
+    total = 0
+    pending: list[bytes | bytearray | memoryview] = []
+    pending_size = 0
+
+    def flush() -> None:
+        nonlocal pending_size
+        if pending:
+            _write_all(fd, b"".join(pending) if len(pending) > 1 else pending[0])
+            if progress:
+                progress(pending_size)
+            pending.clear()
+            pending_size = 0
+
+    for piece in pieces:
+        if isinstance(piece, (bytes, bytearray, memoryview)):
+            # Headers come in many small pieces: one system call for all of them.
+            pending.append(piece)
+            pending_size += len(piece)
+            total += len(piece)
+            if pending_size >= limits.CHUNK:
+                flush()
+            continue
+        flush()
+        total += len(piece)
+        source = piece.source.fileno() if isinstance(piece, View) else None
+        if isinstance(piece, View) and source is not None:
+            _copy_range(source, piece, fd, progress)
+            piece.source.rest()
+        else:
+            for part in piece.once() if isinstance(piece, View) else piece.pieces():
+                _write_all(fd, part)
+                if progress:
+                    progress(len(part))
+    flush()
+    return total
+
+
+def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
+    rest = memoryview(data).cast("B")
+    while rest:
+        signals.raise_if_interrupted()
+        rest = rest[os.write(fd, rest) :]
+
+
+def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> None:
+    """Copy a file range by the fastest means: inside the kernel where whole pages line up, else through one buffer.
+
+    Measured on ext4 with 512 MB: where offsets are no multiples of a page, copy_file_range and sendfile move single
+    pages through a pipe and take 1.6 times as long as cp; a buffer of 1 MB takes 1.1 times as long.
+    """
+    at, left = view.start, len(view)
+    try:
+        while left > _SMALL and _lines_up(at, fd):
+            signals.raise_if_interrupted()
+            count = os.copy_file_range(source, fd, min(left, KERNEL_CHUNK), at)
+            if not count:
+                break  # the file shrank; the loop below finds out
+            at += count
+            left -= count
+            if progress:
+                progress(count)
+    except OSError as error:
+        if error.errno not in _CANNOT_COPY:
+            raise
+    for part in view.source.pieces(at, left):
+        _write_all(fd, part)
+        if progress:
+            progress(len(part))
+
+
+def _lines_up(at: int, fd: int) -> bool:
+    """Return whether both files stand at the start of a page, and the kernel can copy between files at all."""
+    if at % _PAGE or not hasattr(os, "copy_file_range"):
+        return False
+    try:
+        return os.lseek(fd, 0, os.SEEK_CUR) % _PAGE == 0
+    except OSError:  # a pipe has no position
+        return False

@@ -1,0 +1,144 @@
+"""What public functions are given: a wrong argument is an error that names it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.budget import Budget, current_budget
+from fatpack.errors import UsageError
+from fatpack.io.open import open_source, resolve_url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeVar
+
+    from fatpack.io.open import Input
+    from fatpack.io.source import Source
+    from fatpack.options import Options
+    from fatpack.selectors.select import Selector
+
+    Value = TypeVar("Value")
+
+_NUMBER = (int, "a whole number")
+_TEXT = (str, "a text")
+_SWITCH = (bool, "True or False")
+_TEXTS = ((list, tuple), "several texts in a list")
+
+#: field of a record of options → its types, and the words for them; a field that is None by default can be None
+OPTION_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "version": _NUMBER,
+    "level": _NUMBER,
+    "align": _NUMBER,
+    "type": _TEXT,
+    "compression": _TEXT,
+    "form": _TEXT,
+    "ids": _TEXTS,
+    "producer": _TEXT,
+    "compress_mode": _TEXT,
+    "compress_all": _SWITCH,
+    "concat": _SWITCH,
+    "minify_ptx": _SWITCH,
+    "include_ptx": _TEXT,
+    "group": _TEXT,
+    "family": _TEXT,
+    "state": _TEXT,
+}
+
+
+def check_type(argument: str, value: object, kind: type[Value], wanted: str) -> Value:
+    """Return a value that is of a kind. Raises TypeError, with the argument's name, for any other."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{argument} must be {wanted}, got {type(value).__name__}")
+    return value
+
+
+def as_patterns(exclude: object) -> tuple[str, ...]:
+    """Return patterns of files that are left out. Raises TypeError for one text: its letters would be patterns."""
+    if isinstance(exclude, (str, type)) or not hasattr(exclude, "__iter__"):
+        raise TypeError(f"exclude must be several patterns in a list, got {type(exclude).__name__}")
+    return tuple(check_type("a pattern in exclude", item, str, "a text") for item in exclude)
+
+
+def as_paths(argument: str, given: object) -> list[str]:
+    """Return one path, or several in a sequence, as texts. Raises TypeError for anything else, UsageError for none."""
+    paths = [given] if isinstance(given, (str, os.PathLike)) else given
+    if isinstance(paths, (bytes, bytearray, memoryview)) or not hasattr(paths, "__iter__"):
+        raise TypeError(f"{argument} must be a path, or several in a list, got {type(given).__name__}")
+    found = [_path(argument, path, "a path, or several in a list") for path in paths]
+    if not found:
+        raise UsageError(f"{argument}: no path given", hint="name files, folders or packages")
+    return found
+
+
+def as_path(argument: str, given: object) -> str:
+    """Return one path as a text. Raises TypeError for anything else, UsageError for what is no path of a system."""
+    return _path(argument, given, "a path")
+
+
+def _path(argument: str, given: object, wanted: str) -> str:
+    path = os.fspath(check_type(argument, given, (str, os.PathLike), wanted))  # type: ignore[arg-type]
+    if "\0" in check_type(argument, path, str, wanted):
+        raise UsageError(f"{argument}: a path cannot contain a NUL character")
+    return path
+
+
+def as_strings(argument: str, given: object) -> tuple[str, ...]:
+    """Return one text, or several in a sequence. Raises TypeError for anything else."""
+    texts = (given,) if isinstance(given, str) else given
+    if isinstance(texts, (bytes, bytearray, memoryview, type)) or not hasattr(texts, "__iter__"):
+        raise TypeError(f"{argument} must be a text, or several in a list, got {type(given).__name__}")
+    return tuple(check_type(argument, text, str, "a text, or several in a list") for text in texts)
+
+
+def check_bools(**given: object) -> None:
+    """Raise TypeError for the first of some switches that is neither True nor False."""
+    for name, value in given.items():
+        check_type(name, value, bool, "True or False")
+
+
+def make_budget(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
+    """Return the account for one call: what it may inflate and write; None is the default, ``force`` any output.
+
+    Within :func:`fatpack.budget.sources_with_budget` it is the account that was given there, unless an argument says
+    else.
+    """
+    for name, value in (("max_inflated", max_inflated), ("max_output", max_output)):
+        if value is not None and check_type(name, value, int, "a number of bytes") < 1:
+            raise UsageError(f"{name} is {value}", hint="give the number of bytes, 1 at least")
+    if max_inflated is None and max_output is None and not force:
+        return current_budget()
+    return Budget(max_inflated, sys.maxsize if force and max_output is None else max_output)
+
+
+def open_input(
+    argument: str, data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None
+) -> Source:
+    """Return a source, as :func:`~fatpack.io.open.open_source` does; TypeErrors name the argument."""
+    if isinstance(data, str):
+        data = resolve_url(data)
+    try:
+        return open_source(data, name=name, resting=resting, budget=budget)
+    except TypeError as error:
+        raise TypeError(f"{argument} must be {error}") from None
+
+
+def check_selector(selector: Selector | None) -> Selector:
+    """Return a selector, one that means all images for None. Raises TypeError for anything else."""
+    from fatpack.selectors.select import Selector
+
+    return Selector() if selector is None else check_type("selector", selector, Selector, "a fatpack.Selector")
+
+
+def check_options(options: Options) -> None:
+    """Raise TypeError, with the name of the field, for options with a value that its field cannot have."""
+    kind = type(options)
+    for field in kind._fields:
+        value = getattr(options, field)
+        kinds, wanted = OPTION_FIELDS[field]
+        if not isinstance(value, kinds) and (value is not None or kind._defaults[field] is not None):
+            raise TypeError(f"{field} must be {wanted}, got {type(value).__name__}")
+        if isinstance(value, (list, tuple)):
+            for number, item in enumerate(value):
+                check_type(f"{field}[{number}]", item, str, "a text")

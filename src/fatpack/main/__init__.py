@@ -1,0 +1,214 @@
+"""The command line. ``main`` decides what to import: stand-ins and ``--version`` load no click, which takes longer than
+they do.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from fatpack.concurrency.signals import SignalHandlers, remove_unfinished
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
+
+
+#: Objects that are made before the collector looks for garbage. Loading modules makes tens of thousands of them, and no
+#: garbage: with the default of 700, looking costs up to a twentieth of a command.
+_COLLECT_AFTER = 100_000
+
+
+#: Libraries that are left out where they would have to be compiled (``pyproject.toml``).
+_COMPILED = ("lief", "lz4", "zstandard")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
+    with SignalHandlers() as signals:
+        try:
+            if argv is None:  # a process of our own, not a program that calls us
+                gc.set_threshold(_COLLECT_AFTER)
+                _escape_what_stdout_lacks()
+            from fatpack.errors import option_names_in_messages
+
+            arguments = list(_called_as(sys.argv) if argv is None else argv)
+            with option_names_in_messages():
+                code = run_guarded(lambda: _limited(arguments))
+        except KeyboardInterrupt:
+            remove_unfinished()
+            return signals.exit_code
+        finally:
+            if argv is None:
+                gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
+    if argv is None and arguments[:1] == ["tool"]:
+        _end(code)
+    return code
+
+
+def _escape_what_stdout_lacks() -> None:
+    """Let a name be printed where the encoding of stdout (of an ISO-8859 locale, say) has not all of its characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if encoding.lower() not in ("utf-8", "utf8"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # it is the interpreter's own
+
+
+def _end(code: int) -> NoReturn:
+    """End the process of a stand-in as it is: taking the interpreter down costs a sixth of starting a bare one.
+
+    Stand-ins leave nothing for that: their files are closed, and their threads and programs have ended. What others
+    have registered for the end (a tool that measures coverage) is done. Of other commands that cannot be said.
+    """
+    import atexit
+
+    atexit._run_exitfuncs()
+    _is_flushed()
+    try:
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody listens; the exit code is what is left
+    os._exit(code)
+
+
+def _called_as(argv: Sequence[str]) -> Sequence[str]:
+    """Return the arguments of a process: behind ``tool NAME`` if it was called by the name of a stand-in."""
+    path = argv[0]
+    if os.name == "nt":
+        path = os.path.basename(path)  # a stand-in's messages begin with what stands here; launchers take .exe off
+    if path.endswith("fatpack"):
+        return argv[1:]
+    from fatpack.tools import find_stand_in
+
+    path = path[:-4] if path.lower().endswith(".exe") else path
+    return ["tool", path, *argv[1:]] if find_stand_in(path) else argv[1:]
+
+
+def _limited(arguments: list[str]) -> int:
+    """Run one command with the limits of the environment: stand-ins take the options of their originals alone.
+
+    All that it opens shares one account of what is inflated and written.
+    """
+    _open_closed_streams()
+    if "_FATPACK_COMPLETE" in os.environ:
+        from fatpack.main.click_app import click_group
+        from fatpack.main.completion import answer
+
+        return answer(click_group, os.environ["_FATPACK_COMPLETE"])
+    if arguments == ["--version"]:
+        return _version()
+    from fatpack.budget import Budget, sources_with_budget
+
+    texts = os.environ.get("FATPACK_LIMITS", "").split()
+    with sources_with_budget(Budget()):
+        if not texts:
+            return _run(arguments)
+        from fatpack.command_line.limiting import LimitsInEffect
+
+        with LimitsInEffect(texts):
+            return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["tool"] and not _is_placing(arguments[1:2]):
+        from fatpack.tools import run_stand_in as run_tool
+
+        return run_tool(arguments[1:])
+    from fatpack.main.click_app import run_click as run_app
+
+    return run_app(arguments)
+
+
+def _open_closed_streams() -> None:
+    """Point closed standard streams at nothing: the next file opened would take their numbers, and be written to.
+
+    Reading from a closed stdin and writing to a closed stdout fail as they would without that: what is not there is not
+    empty, and what somebody asked for must not vanish.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            fd = os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_WRONLY)
+            if fd != number:
+                os.dup2(fd, number)
+                os.close(fd)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def _is_placing(arguments: Sequence[str]) -> bool:
+    """Return whether ``tool`` is asked for what stand-ins are called by, and not to be one."""
+    return bool(arguments) and arguments[0].partition("=")[0] in ("--install", "--uninstall", "--which")
+
+
+def _version() -> int:
+    from fatpack import __version__
+
+    sys.stdout.write(f"fatpack {__version__}\n")
+    return 0
+
+
+def run_guarded(command: Callable[[], int]) -> int:
+    """Run a command; turn what it raises on purpose, and what the system refuses, into one line and an exit code."""
+    from fatpack.errors import FatpackError
+
+    try:
+        code = command()
+        _flush()
+    except BrokenPipeError:
+        _give_up(1)  # the reader is gone (``| head``): say nothing
+        return 141
+    except (FatpackError, OSError) as error:
+        from fatpack.exit_codes import error_message, exit_code
+
+        if not _is_flushed() and isinstance(error, OSError) and error.filename is None:
+            error = type(error)(error.errno, error.strerror, "standard output")
+        return _failed(error_message(error), exit_code(error))
+    except MemoryError:
+        return _failed("not enough memory", 5)
+    except ImportError as error:
+        if error.name in _COMPILED:
+            advice = f"where it has no wheel, a compiler is needed: pip install {error.name}"
+            return _failed(f"the library {error.name} is not installed, and this needs it; {advice}", 4)
+        return _failed(f"a part of the program cannot be loaded: {error}", 5)
+    return code
+
+
+def _flush() -> None:
+    """Write out what is left for stdout; a full disk behind it is no reason for a success."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _give_up(1)
+        raise type(error)(error.errno, error.strerror, "standard output") from error
+
+
+def _is_flushed() -> bool:
+    """Write out what a command that failed left for stdout; return whether that could be done."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up(1)
+        return False
+    return True
+
+
+def _give_up(descriptor: int) -> None:
+    """Keep the interpreter from writing, when it ends, what could not be written: its exit code would be 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def _failed(text: str, code: int) -> int:
+    try:
+        line = f"fatpack: error: {text}"
+        if sys.stderr.isatty():
+            from fatpack.command_line.terminal import get_style
+            from fatpack.text.style import colorize
+
+            (line,) = colorize([line], get_style(sys.stderr))
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError:
+        _give_up(2)  # nobody listens; the exit code is what is left
+    return code

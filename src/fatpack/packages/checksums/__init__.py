@@ -1,0 +1,156 @@
+"""Files against what is stated of them: digests by name, and what of both is lacking."""
+
+from __future__ import annotations
+
+from fatpack.errors import FatpackError, FormatError, pluralize
+from fatpack.findings import code_for_error, finding
+from fatpack.io.source import Span
+from fatpack.model import Finding
+from fatpack.packages.checksums.verifying_init import ChecksumResult
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fatpack.io.source import Source, View
+    from fatpack.packages import PackageMember
+
+#: LIMIT: bytes of a list of files that is read. That of 100,000 files takes 30 MB.
+MAX_LIST_SIZE = 256 << 20
+
+#: Names of algorithms that packages state digests of.
+ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+
+#: LIMIT: names that the finding for missing and for unlisted files shows.
+_SHOWN = 5
+
+
+class StatedFile(Record):
+    """What is stated of a file: a digest in hexadecimal, by an algorithm of ``hashlib``, and its size, if that is."""
+
+    algorithm: str
+    digest: str
+    size: int | None = None
+
+
+def compute_digest(source: Source, algorithm: str) -> str:
+    """Return the digest of all bytes of a source, in hexadecimal."""
+    import hashlib
+
+    made = hashlib.new(algorithm, usedforsecurity=False)
+    for piece in source.once(0, source.size):
+        made.update(piece)
+    return made.hexdigest()
+
+
+def read_file_list(member: PackageMember) -> bytes:
+    """Return all bytes of a list of files. Raises FormatError for one that is too large, and for a damaged one."""
+    from fatpack.errors import LimitExceeded
+
+    with member.open() as source:
+        if source.size > MAX_LIST_SIZE:
+            raise LimitExceeded(
+                f"{member.name} has {pluralize(source.size, 'byte')}",
+                field=member.name,
+                expected=f"at most {MAX_LIST_SIZE}",
+            )
+        source.check()
+        return source.read(0, source.size)
+
+
+def measure_file(item: PackageMember, algorithm: str, who: str, view: View) -> StatedFile | ChecksumResult | Finding:
+    """Return what is so of a file, or why nobody can tell: a finding for damage."""
+    try:
+        with item.open() as source:
+            return StatedFile(algorithm, compute_digest(source, algorithm), source.size)
+    except FormatError as error:
+        return finding(code_for_error("FP1710", error), _span(view, item.name), error.describe(), error.hint)
+    except FatpackError as error:
+        return ChecksumResult(who, 1, error.problem)
+
+
+def compare_files(
+    items: Iterable[PackageMember | Finding],
+    stated: Mapping[str, StatedFile],
+    who: str,
+    view: View,
+    *,
+    unlisted: bool = True,
+) -> Iterator[ChecksumResult | Finding]:
+    """Compare files with what ``who`` states of them: yield findings, and how many were compared.
+
+    ``unlisted`` says that all files are to be listed. Findings of the walk are left to whoever reads the package.
+    """
+    count, silent, missing, strangers = 0, 0, dict.fromkeys(stated), list[str]()
+    stranger_count = 0
+    for item in items:
+        if isinstance(item, Finding):
+            continue
+        said = stated.get(item.name)
+        missing.pop(item.name, None)
+        if said is None:
+            stranger_count += 1
+            strangers += [item.name] if len(strangers) < _SHOWN else []
+        elif said.algorithm not in ALGORITHMS or not said.digest:
+            silent += 1
+        else:
+            found = measure_file(item, said.algorithm, who, view)
+            if isinstance(found, StatedFile):
+                count += 1
+                yield from _difference(item.name, said, found, who, view)
+            else:
+                yield found
+    if count:
+        yield ChecksumResult(who, count)
+    if silent:
+        yield ChecksumResult(who, silent, f"{who} has no digest of them, or one of a kind that is not known here")
+    if stranger_count and not unlisted:
+        yield ChecksumResult(who, stranger_count, f"{who} does not list them, and need not")
+    yield from _lacking(list(missing), strangers, stranger_count if unlisted else 0, who, view)
+
+
+def compare_measured(
+    found: Mapping[str, StatedFile], stated: Mapping[str, StatedFile], who: str, view: View
+) -> Iterator[ChecksumResult | Finding]:
+    """Compare what was taken before with what was stated later, as :func:`compared` does; all are to be listed."""
+    both = [name for name in stated if name in found]
+    for name in both:
+        yield from _difference(name, stated[name], found[name], who, view)
+    if both:
+        yield ChecksumResult(who, len(both))
+    strangers = [name for name in found if name not in stated]
+    yield from _lacking([name for name in stated if name not in found], strangers[:_SHOWN], len(strangers), who, view)
+
+
+def _difference(name: str, said: StatedFile, found: StatedFile, who: str, view: View) -> Iterator[Finding]:
+    if said.digest.lower() != found.digest:
+        text = f"{name} has another {said.algorithm} than {who} says"
+        yield checksum_finding("FP3603", view, text, name, expected=said.digest, found=found.digest)
+    elif said.size is not None and said.size != found.size:
+        text = f"{name} has {pluralize(found.size or 0, 'byte')}, and {who} says {said.size}"
+        yield checksum_finding("FP3603", view, text, name)
+
+
+def _lacking(missing: list[str], strangers: list[str], count: int, who: str, view: View) -> Iterator[Finding]:
+    for name in missing[:_SHOWN]:
+        yield checksum_finding("FP3604", view, f"{who} lists {name}, which is not in the package", name)
+    if len(missing) > _SHOWN:
+        yield checksum_finding(
+            "FP3604", view, f"{who} lists {len(missing) - _SHOWN:,} files more that are not in the package", ""
+        )
+    for name in strangers if count else ():
+        yield checksum_finding("FP3604", view, f"{name} is in the package, and {who} does not list it", name)
+    if count > len(strangers):
+        text = f"{count - len(strangers):,} files more are in the package, and {who} does not list them"
+        yield checksum_finding("FP3604", view, text, "")
+
+
+def checksum_finding(code: str, view: View, text: str, name: str, *, expected: str = "", found: str = "") -> Finding:
+    """Return a finding about a file of a package, or about what is stated of it."""
+    told = f"{text} (expected {expected}, found {found})" if expected else text
+    return finding(code, _span(view, name), told, "get the package again")
+
+
+def _span(view: View, name: str) -> Span:
+    return Span(view.start, view.end, (*view.chain, name) if name else view.chain)

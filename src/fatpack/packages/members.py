@@ -1,0 +1,240 @@
+"""A member that is inflated as far as somebody reads: its first bytes cost no more than themselves.
+
+Whoever lists a package looks at the first bytes of each member, and reads few of them whole. What was inflated is kept,
+in memory while it is little, else in an unnamed temporary file (in the folder that ``TMPDIR`` names): an ELF file has
+its tables at both ends, and to inflate it again for each jump would cost many times as much.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from fatpack import limits
+from fatpack.concurrency import system
+from fatpack.errors import BadValue
+from fatpack.io.file import FileSource
+from fatpack.io.memory import BytesSource
+from fatpack.io.source import Source
+from fatpack.packages.content import MemberSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fatpack.budget import Budget
+    from fatpack.io.source import Source
+    from fatpack.model import Finding
+
+#: LIMIT: bytes of one member that stay in memory; more than that goes to a file.
+MAX_IN_MEMORY = 8 << 20
+
+#: Bytes of a member that is known to be larger which stay in memory until more is asked for.
+_BEGINNING = 256 << 10
+
+
+class LazyInflatedMember(MemberSource):
+    """What ``stream`` yields in pieces when it is called, taken as far as somebody reads, and kept.
+
+    ``size`` are the bytes that there are to be; None takes all of them when the size is first asked for. Of a stream
+    that has fewer, more, or whose end says that it is damaged, the last byte cannot be read: FormatError. ``findings``
+    are what is unexpected about the stream, as far as it was read. A fork may read it too, and another process if
+    ``stream`` can be pickled: it starts again there. ``origin`` holds the compressed bytes: it may have checksums too.
+    """
+
+    def __init__(
+        self,
+        stream: Callable[[], Iterator[bytes | memoryview]],
+        size: int | None,
+        name: str,
+        *,
+        present: int,
+        budget: Budget,
+        findings: Callable[[], tuple[Finding, ...]] | None = None,
+        origin: Source | None = None,
+    ) -> None:
+        self.name = name
+        self.present = present
+        self.budget = budget
+        self._stream = stream
+        self._size = size
+        self._said = findings
+        self._origin = origin
+        self._begin()
+
+    def _begin(self) -> None:
+        self._left: Iterator[bytes | memoryview] | None = None
+        self._kept = bytearray()
+        self._have = 0
+        self._fd = -1
+        self._whole: Source | None = None
+        self._failure: BaseException | None = None
+        self._is_closed = False
+        self._lock = allocate_lock()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what starts the stream again; what was inflated stays behind."""
+        fleeting = ("_left", "_kept", "_have", "_fd", "_whole", "_failure", "_is_closed", "_lock")
+        return {name: value for name, value in super().__getstate__().items() if name not in fleeting}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    @property
+    def size(self) -> int:  # type: ignore[override]  # only reading tells how much some streams hold
+        """The bytes that there are. Raises FormatError if all have to be inflated to know, and cannot be."""
+        if self._size is None:
+            self.complete()
+        assert self._size is not None
+        return self._size
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is inflated: nobody needs the package any more to read it."""
+        return self._whole is not None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed: nobody will read it."""
+        return self._is_closed
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # it becomes so
+        """Whether several threads may read at once: when everything is inflated."""
+        return self._whole is not None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is unexpected about how the bytes are stored, as far as they were read."""
+        return self._said() if self._said is not None else ()
+
+    def beginning(self, size: int) -> bytes:
+        """Return up to ``size`` first bytes, and inflate little more. Raises FormatError for a stream without them."""
+        with self._lock:
+            self._reach(size if self._size is None else min(size, self._size))
+        return self.read(0, min(size, self._have))
+
+    def complete(self) -> None:
+        """Inflate everything. Raises FormatError if that is not possible."""
+        with self._lock:
+            self._reach(None)
+
+    def check(self) -> None:
+        """Inflate everything, which checks it, and check what it comes from. Raises FormatError for damaged bytes."""
+        self.complete()
+        if self._origin is not None:
+            self._origin.check()
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``. Raises FormatError where the stream does not hold them."""
+        if self._whole is None:
+            with self._lock:
+                self._reach(offset + size)
+                if self._whole is None:
+                    if self._fd < 0:
+                        return bytes(self._kept[offset : offset + size])
+                    return system.read_at(self._fd, size, offset)
+        return self._whole.read(offset, size)
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in pieces that are inflated when they are asked for."""
+        while size and self._whole is None:
+            part = self.read(offset, min(size, limits.CHUNK >> 2))
+            yield memoryview(part)
+            offset += len(part)
+            size -= len(part)
+        if size:
+            assert self._whole is not None
+            yield from self._whole.pieces(offset, size)
+
+    def skip_zeros(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        return super().skip_zeros(start, end) if self._whole is None else self._whole.skip_zeros(start, end)
+
+    def fileno(self) -> int | None:
+        """Return the descriptor of the temporary file if everything is in one."""
+        return None if self._whole is None else self._whole.fileno()
+
+    def _reach(self, end: int | None) -> None:
+        """Inflate until ``end`` bytes are kept, or as many as there are: all for None."""
+        if self._whole is not None:
+            return
+        if self._is_closed:
+            raise ValueError(f"{self.name} is closed")
+        if self._failure is not None and (end is None or end >= self._have):
+            raise self._failure.with_traceback(None)
+        if self._left is None:
+            self._left = self._stream()
+        try:
+            # What checks the stream, a checksum or a size, comes behind the last byte.
+            while end is None or self._have < end or self._have == self._size == end:
+                piece = next((piece for piece in self._left if piece), None)
+                if piece is None:
+                    self._finish()
+                    return
+                if self._size is not None and self._have + len(piece) > self._size:
+                    raise self._other_size(f"more than {self._size}")
+                self._keep(piece)
+        except BaseException as error:
+            # A piece is lost, so nothing follows, and nobody who asks for what is behind inflates it up to here again.
+            self._failure, self._left = error, None
+            raise
+
+    def _finish(self) -> None:
+        if self._size is not None and self._have != self._size:
+            raise self._other_size(str(self._have))
+        self._size = self._have
+        self._left = None
+        if self._fd < 0:
+            self._whole = BytesSource(self._kept, self.name)
+        else:
+            self._whole, self._fd = FileSource(self._fd, self.name), -1
+
+    def _other_size(self, found: str) -> BadValue:
+        text = "the content has another size than the package states"
+        return BadValue(text, field="size", expected=str(self._size), found=found, chain=(self.name,))
+
+    def _keep(self, piece: bytes | memoryview) -> None:
+        size = len(piece)
+        most = MAX_IN_MEMORY if self._size is None or self._size <= MAX_IN_MEMORY else min(_BEGINNING, MAX_IN_MEMORY)
+        if self._fd < 0 and self._have + size > most:
+            self._fd = _temporary(self._kept)
+            self._kept = bytearray()
+        if self._fd < 0:
+            self._kept += piece
+        else:
+            _write(self._fd, piece, self._have)
+        self._have += size
+
+    def close(self) -> None:
+        """Let everything go that was inflated."""
+        super().close()
+        self._left, self._kept, self._is_closed = None, bytearray(), True
+        if self._whole is not None:
+            self._whole.close()
+            self._whole = None
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+def _temporary(data: bytearray) -> int:
+    """Return the descriptor of an unnamed temporary file that starts with the data."""
+    import tempfile
+
+    with tempfile.TemporaryFile(buffering=0) as file:
+        _write(file.fileno(), data, 0)
+        return os.dup(file.fileno())
+
+
+def _write(fd: int, data: bytes | bytearray | memoryview, at: int) -> None:
+    """Write at an offset: a fork that goes on with the same file writes the same bytes there."""
+    with memoryview(data) as left:
+        done = 0
+        while done < len(left):
+            done += system.write_at(fd, left[done:], at + done)

@@ -1,0 +1,112 @@
+"""A plain tar archive with some of its files exchanged: all others, and all headers, keep their bytes.
+
+Of a file that is exchanged only its size and the sum of its header change. The end is filled up to a record as before.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, HostError
+from fatpack.packages.tar.layout import FORMAT, HEADER
+from fatpack.packages.tar.reader import BLOCK, SeekableTarFile, TarHeaders
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import tarfile
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fatpack.io.source import Piece, View
+
+#: tar writes records of so many bytes
+_RECORD = 20 * BLOCK
+
+_SIZE_AT, _SUM_AT = HEADER.field_offset("size"), HEADER.field_offset("checksum")
+#: the first size that eleven octal digits do not hold
+_LARGE = 8**11
+
+
+class StoredTarFile(Record):
+    """A regular file: its name as it is stored, where its header ends and its content starts, its size in bytes.
+
+    ``obstacle`` says why its content cannot be exchanged, or "".
+    """
+
+    name: str
+    at: int
+    size: int
+    obstacle: str
+
+
+def read_files(view: View) -> Iterator[StoredTarFile]:
+    """Yield the regular files in stored order. Raises FormatError for damaged headers, and an end without zeros."""
+    headers = TarHeaders(SeekableTarFile(view), lambda at: (view.offset(at), view.chain))
+    for header in headers:
+        if header.isreg():
+            yield StoredTarFile(header.name, header.offset_data, header.size, _obstacle(header))
+    if headers.last.strip(b"\0") or len(headers.last) < BLOCK:
+        raise FormatError(
+            "the archive does not end with blocks of zeros",
+            format=FORMAT,
+            offset=view.offset(headers.next_at),
+            field="header",
+            hint="the file looks damaged or cut short: get it again",
+            chain=view.chain,
+        )
+
+
+def _obstacle(header: tarfile.TarInfo) -> str:
+    if header.sparse is not None:
+        return "it has holes"
+    return "its size is in an extended header" if "size" in header.pax_headers else ""
+
+
+def exchange_files(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
+    """Return an archive in which the files whose content starts at these positions have another one.
+
+    Raises FormatError as :func:`files`, HostError for a file whose size cannot be exchanged.
+    """
+    pieces: list[Piece] = []
+    copied = 0
+    for file in list(read_files(view)):
+        content = contents.get(file.at)
+        if content is None:
+            continue
+        size = sum(map(len, content))
+        if file.obstacle or size >= _LARGE:
+            text = f"file {file.name} cannot be exchanged: {file.obstacle or 'it would be too large for its header'}"
+            raise HostError(text, hint="unpack the package and slim the folder", chain=view.chain)
+        head = file.at - BLOCK
+        pieces += [
+            view.slice(copied, head - copied),
+            _header(view.read(head, BLOCK), size),
+            *content,
+            bytes(-size % BLOCK),
+        ]
+        copied = min(file.at + file.size + -file.size % BLOCK, len(view))
+    return [*pieces, *_ending(view, copied, sum(map(len, pieces)))] if pieces else [view]
+
+
+def _header(block: bytes, size: int) -> bytes:
+    """Return a header for another size."""
+    new = bytearray(block)
+    new[_SIZE_AT : _SIZE_AT + 12] = b"%011o%c" % (size, block[_SIZE_AT + 11] if block[_SIZE_AT + 11] in b" \0" else 0)
+    new[_SUM_AT : _SUM_AT + 8] = b" " * 8
+    new[_SUM_AT : _SUM_AT + 8] = b"%06o\0 " % sum(new)
+    return bytes(new)
+
+
+def _ending(view: View, copied: int, size: int) -> list[Piece]:
+    """Return what follows the last file that is exchanged, filled up to a record if the old archive was."""
+    if len(view) % _RECORD:
+        return [view.slice(copied, len(view) - copied)]
+    end = _zeros_at(view)
+    rest = max(end - copied, 0)
+    return [view.slice(copied, rest), bytes(2 * BLOCK + -(size + rest + 2 * BLOCK) % _RECORD)]
+
+
+def _zeros_at(view: View) -> int:
+    """Return where the zeros at the end start: behind the last file."""
+    headers = TarHeaders(SeekableTarFile(view), lambda at: (view.offset(at), view.chain))
+    for _ in headers:
+        pass
+    return headers.next_at

@@ -1,0 +1,97 @@
+"""Whether one zip archive is another with some files changed, by another reader than ours: Python's ``zipfile``."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zipfile
+import zlib
+
+from fatpack import limits
+from fatpack.errors import HostError
+from fatpack.io.seekable import ViewFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.io.source import View
+    from fatpack.packages.zip.writer import ZipChange
+
+#: what has to be as it was for every file; what Zip64 says of it apart
+_SAME = (
+    "date_time",
+    "comment",
+    "create_system",
+    "create_version",
+    "volume",
+    "internal_attr",
+    "external_attr",
+)
+#: and for those that keep their content
+_SAME_CONTENT = ("compress_type", "CRC", "compress_size", "file_size", "flag_bits")
+
+
+def verify_zip_change(before: View, after: View, changes: Mapping[int, ZipChange]) -> None:
+    """Raise HostError unless ``after`` is ``before`` with these changes, by the numbers of files in the directory.
+
+    Every file must be where it was in the order of the directory, with all that is stored of it. Those that keep their
+    content must have the same stored bytes; of the others everything is read and compared with CRC-32, size and digest.
+    """
+    try:
+        with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
+            if len(old.infolist()) != len(new.infolist()) or old.comment != new.comment:
+                raise _wrong(after, "the rewritten archive has other files, or another comment")
+            for number, (was, now) in enumerate(zip(old.infolist(), new.infolist(), strict=True)):
+                change = changes.get(number)
+                _compare(before, after, was, now, change)
+                if change is not None and change.content is not None:
+                    _read(new, now, change, after)
+    except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
+        raise _wrong(after, f"another reader does not read the rewritten archive: {error}") from error
+
+
+def _compare(before: View, after: View, was: zipfile.ZipInfo, now: zipfile.ZipInfo, change: ZipChange | None) -> None:
+    keeps = change is None or change.content is None
+    names = (*_SAME, *_SAME_CONTENT) if keeps else _SAME
+    other = [name for name in names if getattr(was, name) != getattr(now, name)]
+    name = change.name if change is not None and change.name else was.orig_filename
+    if other or now.orig_filename != name:
+        raise _wrong(
+            after, f"file {now.orig_filename} of the rewritten archive has another {' and '.join(other) or 'name'}"
+        )
+    if keeps and not _is_same(before, _data_at(before, was), after, _data_at(after, now), was.compress_size):
+        raise _wrong(after, f"file {name} has other bytes in the rewritten archive")
+
+
+def _data_at(view: View, info: zipfile.ZipInfo) -> int:
+    """Return where the data of a file are, by its local header."""
+    header = view.read(info.header_offset, 30)
+    return int(info.header_offset + 30 + sum(struct.unpack("<HH", header[26:])))
+
+
+def _is_same(before: View, at: int, after: View, new_at: int, size: int) -> bool:
+    while size:
+        step = min(size, limits.CHUNK)
+        if before.read(at, step) != after.read(new_at, step):
+            return False
+        at, new_at, size = at + step, new_at + step, size - step
+    return True
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: ZipChange, after: View) -> None:
+    content = change.content
+    assert content is not None
+    digest = hashlib.new(content.hash_name, usedforsecurity=False)
+    size = 0
+    with archive.open(info) as file:  # which compares the CRC-32 at the end
+        while block := file.read(limits.CHUNK):
+            digest.update(block)
+            size += len(block)
+    if size != content.size or digest.digest() != content.digest:
+        raise _wrong(after, f"file {info.orig_filename} has other content in the rewritten archive")
+
+
+def _wrong(after: View, text: str) -> HostError:
+    hint = "nothing was written: report this, with the archive"
+    return HostError(text, hint=hint, chain=after.chain)

@@ -1,0 +1,257 @@
+"""A zip archive with some of its files exchanged or renamed: all others keep their bytes as they are stored.
+
+Between the first byte and the directory, everything that is not exchanged is copied as it lies: a program before the
+archive, other files with their headers, and what nobody refers to. Order, times, attributes, extra fields and comments
+stay, and so do Zip64's records where there are some; new ones come only where a number needs them.
+
+QUIRK(data descriptors): a file that is exchanged gets its sizes into its header, and bit 3 of its flags goes.
+"""
+
+from __future__ import annotations
+
+from fatpack import magic_numbers
+from fatpack.errors import BadValue, HostError
+from fatpack.packages.zip.content import find_data
+from fatpack.packages.zip.directory import ZipDirectory
+from fatpack.packages.zip.extra import split_extra, with_unicode_name, with_zip64_field
+from fatpack.packages.zip.layout import (
+    ENCRYPTED,
+    END,
+    END_64,
+    ENTRY,
+    EXTRA_64,
+    FORMAT,
+    FULL,
+    FULL_16,
+    LOCAL,
+    LOCATOR,
+    MASKED,
+    SIZES_BEHIND,
+    UTF_8,
+)
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.io.source import Piece, View
+    from fatpack.packages.zip.deflating import PackedFile
+    from fatpack.packages.zip.directory import ZipEntry
+
+#: bits of the flags that say how hard a method tried; they mean nothing when the method is another
+_EFFORT = 0b110
+#: version that is needed to extract Zip64 (APPNOTE 4.4.3.2), and of one that writes it
+_NEEDED_64, _MADE_BY_64 = 45, 45
+#: bytes of the Zip64 record of the directory's end that its size does not count
+_UNCOUNTED_64 = 12
+
+
+class ZipChange(Record):
+    """What becomes of one file: another content, or None for the old one, and another name, or "" for the old one."""
+
+    content: PackedFile | None = None
+    name: str = ""
+
+
+def read_zip_entries(view: View) -> list[ZipEntry]:
+    """Return every entry of the directory, in order. Raises FormatError, and HostError for what cannot be kept."""
+    directory = ZipDirectory(view)
+    _refuse(view, directory)
+    return list(directory.entries())
+
+
+def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece]:
+    """Return an archive in which the files of these numbers (places in the directory, from 0) are changed.
+
+    Raises FormatError where headers and directory disagree, HostError for what cannot be kept right.
+    """
+    directory = ZipDirectory(view)
+    _refuse(view, directory)
+    entries = list(directory.entries())
+    pieces: list[Piece] = []
+    places: dict[int, int] = {}
+    copied = grown = 0
+    for number in sorted(range(len(entries)), key=lambda number: entries[number].header_at):
+        entry = entries[number]
+        data = find_data(view, entry)
+        places[number] = entry.header_at + grown
+        change = changes.get(number)
+        if change is None:
+            continue
+        _refuse_encrypted(view, entry, change)
+        header = _header(view, entry, change)
+        new: list[Piece] = [header] if change.content is None else [header, change.content.stored]
+        end = data if change.content is None else data + entry.stored_size + _behind(view, entry, data)
+        pieces += [view.slice(copied, entry.header_at - copied), *new]
+        grown += sum(map(len, new)) - (end - entry.header_at)
+        copied = end
+    pieces.append(view.slice(copied, directory.start - copied))
+    listing = [
+        _listed(view, entry, changes.get(number), places[number] - directory.shift)
+        for number, entry in enumerate(entries)
+    ]
+    pieces += [*listing, *_ending(view, directory, directory.start + grown, sum(map(len, listing)), len(entries))]
+    return [piece for piece in pieces if len(piece)]
+
+
+def _refuse(view: View, directory: ZipDirectory) -> None:
+    """Raise HostError for what no change keeps right."""
+    if directory.end < len(view):
+        size = len(view) - directory.end
+        raise HostError(
+            f"{size} bytes are behind the end of the archive: nobody knows what they are, or what they refer to",
+            hint="cut them off first, if they are nothing",
+            chain=view.chain,
+        )
+    gap = directory.behind - directory.directory_end
+    if gap:
+        raise HostError(
+            f"{gap} bytes are between the directory and the record of its end: it may be signed",
+            hint="pack the archive anew from its files",
+            chain=view.chain,
+        )
+
+
+def _refuse_encrypted(view: View, entry: ZipEntry, change: ZipChange) -> None:
+    """Raise HostError for a file whose content or headers are encrypted."""
+    flags = entry.flags | LOCAL.read(view, entry.header_at)[2]
+    if flags & MASKED or (flags & ENCRYPTED and change.content is not None):
+        text = f"file {entry.name} is encrypted, and another content would not be"
+        raise HostError(text, hint="decrypt it first: 7z x -p unpacks it", chain=view.chain)
+
+
+def _header(view: View, entry: ZipEntry, change: ZipChange) -> bytes:
+    """Return the local header of a file that is changed, with name and extra fields."""
+    fields = list(LOCAL.read(view, entry.header_at))
+    name_size, extra_size = fields[-2:]
+    name = view.read(entry.header_at + LOCAL.size, name_size)
+    extra = split_extra(view.read(entry.header_at + LOCAL.size + name_size, extra_size))
+    needed, flags, method = fields[1:4]
+    sizes = fields[7:9]
+    if change.name:
+        name, flags = _name(change.name, flags)
+        extra = with_unicode_name(extra, name)
+    if change.content is not None:
+        new = change.content
+        flags, method, fields[6] = _flags(flags, method, new), new.method, new.crc
+        values = (new.size, len(new.stored))  # in the extra field the larger one comes first
+        is_wide = any(number == EXTRA_64 for number, _ in extra) or max(values) >= FULL
+        extra = with_zip64_field(extra, b"".join(value.to_bytes(8, "little") for value in values) if is_wide else b"")
+        sizes = [FULL, FULL] if is_wide else [values[1], values[0]]
+        needed = max(needed, _NEEDED_64) if is_wide else needed
+    fields[1:4], fields[7:9] = (needed, flags, method), sizes
+    rest = b"".join(part for _, part in extra)
+    fields[-2:] = [len(name), len(rest)]
+    return LOCAL.pack(*fields) + name + rest
+
+
+def _name(name: str, flags: int) -> tuple[bytes, int]:
+    """Return a new name as it is stored, and the flags that say so."""
+    return name.encode(), flags if name.isascii() else flags | UTF_8
+
+
+def _flags(flags: int, method: int, new: PackedFile) -> int:
+    flags &= ~SIZES_BEHIND
+    return flags if method == new.method else flags & ~_EFFORT
+
+
+def _behind(view: View, entry: ZipEntry, data: int) -> int:
+    """Return how many bytes behind the data of a file are its sizes. Raises BadValue if they should be and are not."""
+    if not LOCAL.read(view, entry.header_at)[2] & SIZES_BEHIND:
+        return 0
+    end = data + entry.stored_size
+    found = view.head(end, min(24, entry.ends_before - end))
+    for signature in (magic_numbers.ZIP_DESCRIPTOR, b""):
+        for width in (4, 8):
+            sizes = (entry.stored_size, entry.size)
+            if max(sizes) >> 8 * width:
+                continue
+            values = b"".join(size.to_bytes(width, "little") for size in sizes)
+            expected = signature + entry.crc.to_bytes(4, "little") + values
+            if found.startswith(expected):
+                return len(expected)
+    raise BadValue(
+        "the sizes that are to follow the data do not",
+        format=FORMAT,
+        offset=view.offset(end),
+        field=f"file {entry.name}: data descriptor",
+        expected=f"CRC-32 {entry.crc:08x} and two sizes",
+        found=found.hex(" "),
+        hint="the archive was made or changed by something else than a packer: do not trust it",
+        chain=view.chain,
+    )
+
+
+#: places of fields of an entry of the directory
+_NEEDED, _FLAGS, _METHOD, _CRC, _STORED, _SIZE = (
+    ENTRY.position(name) for name in ("needed", "flags", "method", "crc", "stored_size", "size")
+)
+_NAME_SIZE, _EXTRA_SIZE, _COMMENT_SIZE, _DISK, _OFFSET = (
+    ENTRY.position(name) for name in ("name_size", "extra_size", "comment_size", "disk", "offset")
+)
+
+
+def _listed(view: View, entry: ZipEntry, change: ZipChange | None, offset: int) -> bytes:
+    """Return the entry of a file in the directory, whose local header is at an offset now."""
+    fields = list(ENTRY.read(view, entry.at))
+    name_size, extra_size, comment_size = fields[_NAME_SIZE : _COMMENT_SIZE + 1]
+    tail = view.read(entry.at + ENTRY.size, name_size + extra_size + comment_size)
+    name, comment = tail[:name_size], tail[name_size + extra_size :]
+    extra = split_extra(tail[name_size : name_size + extra_size])
+    values = {_SIZE: entry.size, _STORED: entry.stored_size, _OFFSET: offset}
+    if change is not None and change.name:
+        name, fields[_FLAGS] = _name(change.name, fields[_FLAGS])
+        extra = with_unicode_name(extra, name)
+    if change is not None and change.content is not None:
+        new = change.content
+        fields[_FLAGS] = _flags(fields[_FLAGS], fields[_METHOD], new)
+        fields[_METHOD], fields[_CRC] = new.method, new.crc
+        values |= {_SIZE: new.size, _STORED: len(new.stored)}
+    wide = b""
+    old = next((part[4:] for number, part in extra if number == EXTRA_64), b"")
+    taken = 0
+    for place, value in values.items():  # in the order of APPNOTE 4.5.3
+        was_wide = fields[place] == FULL
+        taken += 8 * was_wide
+        if was_wide or value >= FULL:
+            wide += value.to_bytes(8, "little")
+            fields[place] = FULL
+        else:
+            fields[place] = value
+    if wide:
+        fields[_NEEDED] = max(fields[_NEEDED], _NEEDED_64)
+    if fields[_DISK] == FULL_16:
+        wide += old[taken : taken + 4]
+    extra = with_zip64_field(extra, wide)
+    rest = b"".join(part for _, part in extra)
+    fields[_NAME_SIZE], fields[_EXTRA_SIZE] = len(name), len(rest)
+    return ENTRY.pack(*fields) + name + rest + comment
+
+
+def _ending(view: View, directory: ZipDirectory, start: int, size: int, count: int) -> Sequence[bytes]:
+    """Return what is behind the directory, which starts at a position now: Zip64's records, the end, the comment."""
+    end_at, offset = directory.end_at, start - directory.shift
+    fields = list(END.read(view, end_at))
+    wide = b""
+    if directory.behind < end_at:
+        wide = _ending_64(view, directory, start, size)
+    elif max(offset, size) >= FULL:
+        made = (_UNCOUNTED_64, _MADE_BY_64, _NEEDED_64)
+        wide = END_64.pack(magic_numbers.ZIP64_END, END_64.size - made[0], *made[1:], 0, 0, count, count, size, offset)
+        wide += LOCATOR.pack(magic_numbers.ZIP64_LOCATOR, 0, offset + size, 1)
+    for place, value in ((5, size), (6, offset)):
+        fields[place] = FULL if fields[place] == FULL else min(value, FULL)
+    return wide, END.pack(*fields) + view.read(end_at + END.size, len(view) - end_at - END.size)
+
+
+def _ending_64(view: View, directory: ZipDirectory, start: int, size: int) -> bytes:
+    """Return the record of Zip64 and what leads to it, with what more a writer put there."""
+    at, end_at = directory.behind, directory.end_at
+    record = list(END_64.read(view, at))
+    record[-2:] = size, start - directory.shift
+    locator_at = end_at - LOCATOR.size
+    locator = list(LOCATOR.read(view, locator_at))
+    locator[2] += start + size - at  # counted from the same byte as before
+    between = view.read(at + END_64.size, locator_at - at - END_64.size)
+    return END_64.pack(*record) + between + LOCATOR.pack(*locator)

@@ -1,0 +1,326 @@
+"""Formats and hosts of other people: rooms that installed packages offer, with the doors that our own have.
+
+A package states them as entry points, each of which names a module with the door of ``fatpack.formats`` or
+``fatpack.binary``::
+
+    [project.entry-points."fatpack.formats"]
+    my-container = "my_package.container"     # MAGICS = (b"MYC\\x01",): how its containers begin
+
+    [project.entry-points."fatpack.binary"]
+    my-host = "my_package.host"               # STARTS = (b"MYH\\x01",): how its files begin
+
+They are asked for when bytes are met that none of our rooms knows, or sections whose names say nothing are searched:
+before that they cost nothing. What goes wrong in them is told as damage of the bytes they were given
+(:class:`Guarded`), or, where a module cannot be used at all, as a note (``problems``); no command ends because of them.
+They run with all rights of the user: ``FATPACK_PLUGINS=no`` keeps them out. What they print when they are imported goes
+to stderr: stdout is a command's, and may be JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.errors import FatpackError, FormatError
+from fatpack.record import Record
+from fatpack.results import container_problem, description_problem, label_problem, section_problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from types import ModuleType
+    from typing import Any
+
+FORMATS, HOSTS = "fatpack.formats", "fatpack.binary"
+
+#: The fewest bytes that tell a container or a file from any other.
+MIN_MAGIC = 4
+
+#: What is read of bytes to tell what they are: as many as the longest magic of our own has.
+MAX_MAGIC = 24
+
+#: What is read of the metadata of a package at most, in bytes; those of this project's own are below a hundred.
+_ENTRY_POINTS = 1 << 20
+
+#: LIMIT: characters of a message that code of others wrote.
+_LONGEST = 1000
+
+#: What is let through of what code of others raises: that somebody stops the command, and errors of ours. All else is
+#: a fault of theirs: ``sys.exit`` must not end the command, least of all with exit code 0, and libraries that are
+#: written in Rust raise a BaseException of their own.
+_PASSED = (KeyboardInterrupt, FatpackError)
+
+#: What names are made of: they stand in JSON, in messages and in options.
+_NAMING = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+#: what was wrong with plug-ins so far, each once
+_problems: dict[str, None] = {}
+
+
+class Plugin(Record):
+    """A room that a package offers: its name in JSON, its module as a :class:`Guarded`, how what it reads begins."""
+
+    name: str
+    room: Any
+    begins: tuple[bytes, ...]
+
+
+def problems() -> tuple[str, ...]:
+    """Return what was wrong with plug-ins that were asked for in this process: one line each, with what to do."""
+    return tuple(_problems)
+
+
+def load_plugins(group: str, taken: Collection[str], magics: Collection[bytes]) -> Iterator[Plugin]:
+    """Yield the plug-ins of a group that can be used, by name.
+
+    Those that cannot be are told by :func:`problems`: modules that cannot be imported or have no whole door, names and
+    magics that are ``taken``.
+    """
+    names, begun = set(taken), set(magics)
+    for name, target, package in sorted(_stated(group)):
+        words = f"plug-in {name} of {package}"
+        if not name or not _NAMING.issuperset(name):
+            _tell(f"{words} is not used: names are of letters, digits and _.-; tell the authors of {package}")
+            continue
+        if name in names:
+            _tell(f"{words} is not used: there is a room of that name; remove {package}")
+            continue
+        module = _imported(target, words, package)
+        if module is None:
+            continue
+        try:
+            begins, wrong = _begins(module, group, begun)
+        except _PASSED:
+            raise
+        except BaseException as error:  # noqa: BLE001  (what stands in a module of others may raise anything)
+            begins, wrong = (), f"{target} fails: {_text(error)}"
+        if wrong:
+            _tell(f"{words} is not used: {wrong}; remove {package}, or tell its authors")
+            continue
+        names.add(name)
+        begun.update(begins)
+        yield Plugin(name, CheckedPlugin(name, words, module), begins)
+
+
+def _tell(problem: str) -> None:
+    _problems[problem] = None
+
+
+def _stated(group: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, module and package of the entry points of a group.
+
+    ``importlib.metadata`` takes longer to load than most files to read: it is left to packages that mention the group.
+    It is asked for one package at a time, so that one whose metadata are damaged does not take others with it.
+    """
+    if os.environ.get("FATPACK_PLUGINS", "") == "no":
+        return
+    mention = f"[{group}]".encode()
+    for folder, package, text in _texts():
+        if mention not in text:
+            continue
+        if len(text) > _ENTRY_POINTS:
+            _tell(f"plug-ins of {package} are not used: its entry_points.txt has over 1 MiB; remove {package}")
+            continue
+        from importlib.metadata import Distribution
+
+        try:
+            points = Distribution.at(folder).entry_points.select(group=group)
+            stated = [(point.name, point.value, package) for point in points]
+        except Exception as error:  # noqa: BLE001  (text that is damaged raises what it meets)
+            _tell(f"plug-ins of {package} are not used: {folder} is damaged: {_text(error)}; install {package} anew")
+            continue
+        yield from stated
+
+
+def _texts() -> Iterator[tuple[str, str, bytes]]:
+    """Yield metadata folder, name and entry points of every package that can be imported; of one name, the first."""
+    seen = set()
+    for folder in dict.fromkeys(sys.path):
+        try:
+            with os.scandir(folder or ".") as entries:
+                found = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+        except OSError:  # a zip archive, or a folder that is not there
+            continue
+        for name in sorted(found):
+            package = name.rpartition(".")[0].partition("-")[0]
+            key = package.lower().replace("_", "-").replace(".", "-")
+            if key not in seen:
+                seen.add(key)
+                place = os.path.join(folder, name)
+                yield place, package, _read(os.path.join(place, "entry_points.txt"))
+
+
+def _read(path: str) -> bytes:
+    """Return a file's bytes, one more than the limit at most; none where it is not there, or a pipe."""
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:  # most packages have none
+        return b""
+    try:
+        return os.read(file, _ENTRY_POINTS + 1)
+    except OSError:  # a folder, or a pipe
+        return b""
+    finally:
+        os.close(file)
+
+
+def _imported(target: str, words: str, package: str) -> ModuleType | None:
+    printed, sys.stdout = sys.stdout, sys.stderr
+    try:
+        return __import__(target, fromlist=["DOC"])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (code of others may raise anything when it is imported)
+        _tell(f"{words} is not used: importing {target} failed: {_text(error)}; update or remove {package}")
+        return None
+    finally:
+        sys.stdout = printed
+
+
+#: group → what a door must have, and the name of how its containers or files begin
+_DOORS = {
+    FORMATS: (("DOC", "LAYOUTS", "detect", "extent", "parse", "write", "labels", "describe"), "MAGICS"),
+    HOSTS: (("DOC", "detect", "locate", "labels"), "STARTS"),
+}
+
+
+def _begins(module: ModuleType, group: str, begun: Collection[bytes]) -> tuple[tuple[bytes, ...], str]:
+    """Return how what a module reads begins, and "", or what is wrong with the module."""
+    name = _DOORS[group][1]
+    if wrong := _wrong_module(module, group):
+        return (), wrong
+    begins = getattr(module, name)
+    if not isinstance(begins, tuple) or not begins or not all(isinstance(magic, bytes) for magic in begins):
+        return (), f"{name} of {module.__name__} is {_shortly(begins)}, expected a tuple of bytes"
+    for magic in begins:
+        if not MIN_MAGIC <= len(magic) <= MAX_MAGIC:
+            return (), f"{name} has {_shortly(magic)}, expected {MIN_MAGIC} to {MAX_MAGIC} bytes"
+        if taken := next((other for other in begun if other[:MIN_MAGIC] == magic[:MIN_MAGIC]), None):
+            return (), f"{name} has {magic!r}, which begins as {taken!r} of another room does"
+    return begins, ""
+
+
+def _wrong_module(module: ModuleType, group: str) -> str:
+    """Return what a module lacks to be a door, "" for nothing."""
+    if not isinstance(module, type(sys)):
+        return f"it is a {type(module).__name__} and no module"
+    parts, name = _DOORS[group]
+    if missing := [part for part in (*parts, name) if not hasattr(module, part)]:
+        return f"{module.__name__} lacks {', '.join(missing)}"
+    refusal = getattr(module, "REFUSAL", ("", ""))
+    if not isinstance(refusal, tuple) or list(map(type, refusal)) != [str, str]:
+        return f"REFUSAL of {module.__name__} is {_shortly(refusal)}, expected two texts: the reason, and advice"
+    return ""
+
+
+class CheckedPlugin:
+    """A room of others: its door, of which nothing comes but results and the errors that doors may raise.
+
+    ``detect`` and ``extent`` never raise: what does is told as a problem, and the bytes are not the room's.
+    """
+
+    def __init__(self, name: str, words: str, module: ModuleType) -> None:
+        self.__name__, self.__doc__ = module.__name__, module.__doc__
+        self._name, self._words, self._module = name, words, module
+
+    def __getattr__(self, part: str) -> Any:
+        """Return a part of the door; functions are guarded."""
+        value = getattr(self._module, part)
+        return self._guarded(part, value) if callable(value) else value
+
+    def detect(self, *given: Any) -> bool:
+        """Return what the room says, False where it fails."""
+        return self._asked("detect", given, bool) or False
+
+    def extent(self, *given: Any) -> int | None:
+        """Return what the room says, None where it fails or says no number of bytes."""
+        size = self._asked("extent", given, lambda value: value)
+        return size if isinstance(size, int) and size > 0 else None
+
+    def parse(self, view: Any, at: int = 0) -> Any:
+        """Return the container that the room reads, which lies in the view and is of the room's format."""
+        container = self._guarded("parse", self._module.parse)(view, at)
+        if wrong := self._guarded("parse", container_problem)(container, self._name, view, view.start + at):
+            raise self._error("parse", f"returned {_shortly(container)}: {wrong}", (view, at))
+        return container
+
+    def describe(self, container: Any) -> Any:
+        """Return what the room says of a container, which is plain data."""
+        stored = self._guarded("describe", self._module.describe)(container)
+        if wrong := self._guarded("describe", description_problem)(stored):
+            raise self._error("describe", f"returned {_shortly(stored)}: {wrong}", ())
+        return stored
+
+    def _asked(self, part: str, given: tuple[Any, ...], taken: Callable[[Any], Any]) -> Any:
+        try:
+            return taken(getattr(self._module, part)(*given))
+        except _PASSED:
+            raise
+        except BaseException as error:  # noqa: BLE001  (code of others may raise anything)
+            _tell(f"{self._words} failed in {part}: {_text(error)}; tell its authors")
+            return None
+
+    def _guarded(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **options: Any) -> Any:
+            try:
+                result = function(*given, **options)
+            except _PASSED:
+                raise
+            except BaseException as error:
+                raise self._error(part, f"failed: {_text(error)}", given) from error
+            return self._drawn(part, result, given) if part in _OF_BYTES or hasattr(result, "__next__") else result
+
+        return call
+
+    def _drawn(self, part: str, items: Iterable[Any], given: tuple[Any, ...]) -> Iterator[Any]:
+        """Yield what a generator does. Labels and places are no more than the bytes that they are of."""
+        left = max(1, len(given[0])) if part in _OF_BYTES else None
+        drawn = None
+        while True:
+            try:
+                drawn = iter(items) if drawn is None else drawn
+                item = next(drawn)
+                if left is not None and (wrong := _OF_BYTES[part](item)):
+                    raise TypeError(f"yielded {_shortly(item)}: {wrong}")
+            except StopIteration:
+                return
+            except _PASSED:
+                raise
+            except BaseException as error:
+                raise self._error(part, f"failed: {_text(error)}", given) from error
+            if left is not None:
+                left -= 1
+                if left < 0:
+                    raise self._error(part, "does not end: it yielded more than there are bytes", given)
+            yield item
+
+    def _error(self, part: str, problem: str, given: tuple[Any, ...]) -> FormatError:
+        """Return the error of a part that failed, at the place that it was given."""
+        view: Any = given[0] if given else None
+        at = given[1] if len(given) > 1 and isinstance(given[1], int) else 0
+        return FormatError(
+            f"{part} of {self._words} {problem}",
+            format=self._name,
+            offset=view.offset(at) if hasattr(view, "offset") else None,
+            hint="tell its authors, or read without it: FATPACK_PLUGINS=no",
+            chain=getattr(view, "chain", ()),
+        )
+
+
+#: function of a door → what is wrong with something that it yields, of which each has bytes of its own
+_OF_BYTES: dict[str, Callable[[Any], str]] = {"labels": label_problem, "locate": section_problem}
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}".removesuffix(": ")[:_LONGEST]
+    except BaseException:  # noqa: BLE001  (a text that others make)
+        return type(error).__name__
+
+
+def _shortly(value: object) -> str:
+    try:
+        text = repr(value)
+    except BaseException:  # noqa: BLE001  (a text that others make)
+        return f"a {type(value).__name__}"
+    return text if len(text) < 100 else f"{text[:100]}…"

@@ -1,0 +1,270 @@
+"""The device code of both files: every container reached, every image compared, every byte of its ranges explained."""
+
+from __future__ import annotations
+
+from fatpack.errors import LimitExceeded, format_hex
+from fatpack.proof import containers
+from fatpack.proof.ledger import find_range, merge_ranges, subtract_ranges
+from fatpack.proof.matching import match_images
+from fatpack.proof.proof_records import find_records
+from fatpack.proof.stale import check_dangling_pointers, check_dangling_words
+from fatpack.proof.verdict import ChangedRange, ProvedContainer
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.proof.both import ProgramPair
+    from fatpack.proof.containers.model import ProofContainer
+    from fatpack.proof.ledger import DifferenceLog, Range
+    from fatpack.proof.memory import ProgramMemory
+    from fatpack.proof.proof_records import RecordPointer
+    from fatpack.proof.records import ZeroedImages
+    from fatpack.proof.stale import MovedPair
+    from fatpack.proof.verdict import ProvedImage
+
+#: LIMIT: containers of a program that no record leads to. Device links leave a few, static libraries none.
+_MOST_OTHERS = 1 << 16
+
+#: Containers begin at a multiple of this.
+_ALIGN = 8
+
+
+class DeviceCodeComparison(Record):
+    """What the comparison of device code leaves to the others.
+
+    ``ranges`` held device code, ``words`` may differ in the records and their relocations; both are in order. ``moves``
+    leads from a container's old address and size to its new ones, where these differ.
+    """
+
+    ranges: Sequence[Range]
+    words: Sequence[Range]
+    changed: tuple[ChangedRange, ...]
+    moves: Mapping[int, tuple[int, int, int]]
+    containers: tuple[ProvedContainer, ...]
+    kept: tuple[ProvedImage, ...]
+    dropped: tuple[ProvedImage, ...]
+    erased: Sequence[Range] = ()
+
+    def with_described(self, described: ZeroedImages) -> DeviceCodeComparison:
+        """Return the same with images that records describe one by one; ``erased`` are those that are zeros now."""
+        changed = [ChangedRange(start, end, "image of a record, zeros now") for start, end in described.ranges]
+        return self.replace(
+            changed=(*self.changed, *changed),
+            kept=(*self.kept, *described.kept),
+            dropped=(*self.dropped, *described.dropped),
+            erased=described.ranges,
+        )
+
+
+class _ContainerReader:
+    """Reads the containers of one file once each."""
+
+    def __init__(self, memory: ProgramMemory, ranges: Sequence[Range]) -> None:
+        self.memory = memory
+        self.ranges = ranges
+        self._known: dict[int, ProofContainer | None] = {}
+
+    def at(self, address: int) -> ProofContainer | None:
+        """Return the container at an address, None if none is understood there."""
+        if address not in self._known:
+            where = find_range(address, self.ranges)
+            stretch = self.memory.stretch(address)
+            end = where[1] if where else stretch.end if stretch else address
+            self._known[address] = containers.read_container(self.memory, address, end)
+        return self._known[address]
+
+    def others(self, taken: Sequence[Range]) -> list[ProofContainer]:
+        """Return the containers of the ranges that lie outside what is taken, in order."""
+        found = []
+        for start, end in subtract_ranges(self.ranges, taken):
+            at = self.memory.first_byte(start, end)
+            while at < end:
+                at += -at % _ALIGN
+                container = containers.read_container(self.memory, at, end) if at < end else None
+                if container is None:
+                    break  # other bytes follow: they must stay as they are
+                found.append(container)
+                if len(found) > _MOST_OTHERS:
+                    raise LimitExceeded(
+                        f"more than {_MOST_OTHERS} containers that no record leads to",
+                        expected=f"at most {_MOST_OTHERS}",
+                        chain=self.memory.view.chain,
+                    )
+                at = self.memory.first_byte(container.end, end)
+        return found
+
+
+def compare_device_code(both: ProgramPair, named: Sequence[Range], moved: Sequence[Range]) -> DeviceCodeComparison:
+    """Compare the device code of two files.
+
+    ``named`` are the ranges of the first file's sections of device code, ``moved`` what else may lie in them in the
+    second. Raises LimitExceeded for what inflates to more than may be.
+    """
+    before, after, resolve, leading, ledger = both.before, both.after, both.resolve, both.leading, both.ledger
+    ours = find_records(before, named, resolve)
+    old = _ContainerReader(before, named)
+    led = _followed(old, ours)
+    ranges = merge_ranges([*named, *((item.start, item.end) for item in led.values())])
+    theirs = resolve(after, led.keys())
+    new = _ContainerReader(after, ranges)
+    pairs, records = _pairs(led, theirs, new, ledger)
+
+    lonely = old.others(merge_ranges((item.start, item.end) for item, _ in pairs.values()))
+    reached = merge_ranges((item.start, item.end) for _, item in pairs.values() if item is not None)
+    others = _matched_in_order(lonely, new.others(reached))
+    check_dangling_words(
+        before, ranges, [*others.values(), *(pairs.values() if before.is_fixed else ())], led.keys(), ledger
+    )
+    pairs |= others
+    check_dangling_pointers(before, pairs.values(), led.keys(), ranges, leading, ledger)
+    _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
+
+    facts, kept, dropped, moves = [], [], [], {}
+    for start, (container, other) in sorted(pairs.items()):
+        fact, stay, go = match_images(container, other, records.get(start, ()), ledger)
+        facts.append(fact)
+        kept += stay
+        dropped += go
+        if other is not None:
+            moves[start] = (container.end - start, other.start, other.end - other.start)
+    _check_rest(before, after, ranges, pairs, moved, ledger)
+    words = _words(before, after, led, ours, theirs, ledger)
+    changed = [ChangedRange(start, end, "device code") for start, end in ranges]
+    changed += [ChangedRange(start, end, "pointer to device code") for start, end in words]
+    return DeviceCodeComparison(ranges, words, tuple(changed), moves, tuple(facts), tuple(kept), tuple(dropped))
+
+
+def _followed(reader: _ContainerReader, pointers: Mapping[int, RecordPointer]) -> dict[int, ProofContainer]:
+    """Return the containers that pointers lead to, by the address of the pointer."""
+    led = {}
+    for place, pointer in pointers.items():
+        container = None if pointer.value is None else reader.at(pointer.value)
+        if container is not None:
+            led[place] = container
+    return led
+
+
+def _pairs(
+    led: Mapping[int, ProofContainer], theirs: Mapping[int, RecordPointer], new: _ContainerReader, ledger: DifferenceLog
+) -> tuple[dict[int, MovedPair], dict[int, tuple[int, ...]]]:
+    """Return what became of each registered container, and the records of each, both by its old address."""
+    pairs: dict[int, MovedPair] = {}
+    records: dict[int, list[int]] = {}
+    for place, container in led.items():
+        value = theirs[place].value
+        other = None if value is None or not find_range(value, new.ranges) else new.at(value)
+        known = pairs.get(container.start, (container, None))[1]
+        if other is None:
+            found = "no pointer" if value is None else format_hex(value)
+            expected = f"the address of the {container.kind} that was at {format_hex(container.start)}"
+            ledger.differ("pointer of a record", address=place, expected=expected, found=found)
+        elif known is not None and known.start != other.start:
+            ledger.differ("pointer to a container", address=place, expected=known.start, found=other.start)
+        pairs[container.start] = container, other or known
+        records.setdefault(container.start, []).append(place)
+    return pairs, {start: tuple(places) for start, places in records.items()}
+
+
+def _matched_in_order(old: Sequence[ProofContainer], new: Sequence[ProofContainer]) -> dict[int, MovedPair]:
+    """Return what became of containers that no record leads to, by their old address: images and order tell.
+
+    One of the new ones that is none of the old ones is left over, and its bytes are not explained then.
+    """
+    pairs: dict[int, MovedPair] = {container.start: (container, None) for container in old}
+    contents = [{(image.rest, image.digest) for image in container.images} for container in old]
+    at = 0
+    for container in new:
+        images = {(image.rest, image.digest) for image in container.images}
+        while at < len(old) and not (container.kind == old[at].kind and images <= contents[at]):
+            at += 1
+        if at == len(old):
+            break
+        pairs[old[at].start] = old[at], container
+        at += 1
+    return pairs
+
+
+def _check_overlaps(found: Sequence[ProofContainer], ledger: DifferenceLog) -> None:
+    last = None
+    for container in sorted(found, key=lambda item: item.start):
+        if last is not None and container.start < last.end:
+            ledger.differ("containers overlap", address=container.start, expected=f"from {format_hex(last.end)} on")
+        last = container
+
+
+def _check_rest(
+    before: ProgramMemory,
+    after: ProgramMemory,
+    ranges: Sequence[Range],
+    pairs: Mapping[int, MovedPair],
+    moved: Sequence[Range],
+    ledger: DifferenceLog,
+) -> None:
+    """Check the bytes of device code's ranges that are in no container: those that were none stay, others are zero."""
+    old = merge_ranges((item.start, item.end) for item, _ in pairs.values())
+    new = merge_ranges([*((item.start, item.end) for _, item in pairs.values() if item is not None), *moved])
+    for start, end in subtract_ranges(ranges, new):
+        for low, high in subtract_ranges([(start, end)], old):
+            _same_or_zero(before, after, low, high, ledger)
+        for low, high in _common((start, end), old):
+            at = after.first_byte(low, high)
+            if at < high:
+                ledger.differ("bytes that are in no container", address=at, expected="zeros")
+    for low, high in subtract_ranges(_overlaid(new, ranges), old):
+        if any(any(data) for _, data in before.windows(low, high)) and not _is_same(before, after, low, high):
+            ledger.differ("bytes beside containers are overwritten", address=low, expected="what was there")
+
+
+def _common(part: Range, ranges: Sequence[Range]) -> list[Range]:
+    return subtract_ranges([part], subtract_ranges([part], ranges))
+
+
+def _overlaid(new: Sequence[Range], ranges: Sequence[Range]) -> list[Range]:
+    return [item for part in ranges for item in _common(part, new)]
+
+
+def _is_same(before: ProgramMemory, after: ProgramMemory, start: int, end: int) -> bool:
+    return all(after.read(address, len(data)) == data for address, data in before.windows(start, end))
+
+
+def _same_or_zero(before: ProgramMemory, after: ProgramMemory, start: int, end: int, ledger: DifferenceLog) -> None:
+    """Check bytes that were in no container: they are what they were, and zeros may be gone."""
+    for low, high, stretch in before.parts(start, end):
+        if stretch is None:
+            continue
+        at = before.first_byte(low, high)
+        if at == high:
+            at = after.first_byte(low, high)
+            if at < high:
+                ledger.differ("bytes between containers", address=at, expected="zeros")
+        elif not _is_same(before, after, low, high):
+            ledger.differ("bytes between containers", address=at, expected="what was there")
+
+
+def _words(
+    before: ProgramMemory,
+    after: ProgramMemory,
+    led: Mapping[int, ProofContainer],
+    ours: Mapping[int, RecordPointer],
+    theirs: Mapping[int, RecordPointer],
+    ledger: DifferenceLog,
+) -> list[Range]:
+    """Return the words that may differ: those in place, and addends of relocations; what they hold is checked."""
+    words = []
+    for place in led:
+        old, new = ours[place], theirs[place]
+        words.append((place, place + before.word))
+        if old.addend is None:
+            if new.addend is not None:
+                ledger.differ("relocation of a pointer", address=place, expected="none", found="one")
+            continue
+        ledger.same("place of a relocation", old.addend, new.addend, address=place)
+        words.append((old.addend[0], old.addend[0] + old.addend[1]))
+        # The word in place is overwritten when the program is loaded: it is what it was, or what the pointer holds.
+        allowed = {old.in_place, None if new.value is None else new.value + before.base}
+        if new.in_place not in allowed:
+            expected = format_hex(old.in_place)
+            ledger.differ("word in place of a pointer", address=place, expected=expected, found=new.in_place)
+    return merge_ranges(words)

@@ -1,0 +1,324 @@
+"""The door for those who scan: what is wrong with what a host file registers and launches, and what it registers."""
+
+from __future__ import annotations
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.symbol_tables import STRINGS, symbol_table_strings
+from fatpack.errors import FormatError, pluralize
+from fatpack.registration.analysis import functions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Set
+
+    from fatpack.binary.memory import HostMemory
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Label
+    from fatpack.registration.analysis.compared import KernelsByArch
+    from fatpack.registration.analysis.counts import RegistrationCounts
+    from fatpack.registration.analysis.model import RegistrationEvidence
+    from fatpack.registration.analysis.registers import LinkedProgram
+
+#: e_machine of the processors whose code is read; objects for others may have entries that are read all the same
+_ELF, _ENTRIES = (62, 183), 3
+
+_WITH_DESCRIPTORS = ("openmp", "sycl")
+
+#: what a host is for those who ask what it shows
+_OBJECT, _PROGRAM, _OTHER, NOT_READ, LTO = "object", "program", "other", "not read", "lto"
+
+#: what was read of a program without capstone, which following its code needs
+_NO_CAPSTONE = "no capstone"
+
+#: bytes of a PE image that are searched at once for the names that it imports
+_PIECE = 1 << 22
+
+#: types of sections with relocations that are not read: without them nothing leads anywhere
+_PACKED = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
+
+#: bytes of an address in programs whose code is read
+_WORD = 8
+
+#: bytes of the longest of the words that are searched
+_WORDS = max(map(len, functions.NAME_HINTS))
+
+
+def registration_findings(
+    view: View,
+    host: str,
+    kernels: Callable[[], KernelsByArch | None],
+    variables: Callable[[], Set[str]] = frozenset,
+    *,
+    is_wrapped: bool = False,
+) -> Iterator[Finding | RegistrationCounts]:
+    """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
+    architecture, None if not all of them can be read, and ``variables`` the names of the variables in them.
+
+    Files that name none of the runtimes' functions cost a search of their names. The names in programs with containers
+    that records register (``is_wrapped``) are not looked at: they alone tell nothing of those. The code of programs is
+    not followed: what they register is counted in their tables. What is damaged has been reported.
+    """
+    try:
+        kind, elf = _kind(view, host)
+        if kind == _PROGRAM and elf is not None:
+            yield from _program_judged(elf, is_wrapped=is_wrapped)
+        if kind != _OBJECT or not _may_launch(view, elf):
+            return
+        from fatpack.registration.analysis import counts, reading
+
+        evidence = _whole(reading.object_evidence(reading.read_object(view, host)))
+        names = kernels() if evidence.kernels else None
+    except FormatError:
+        return
+    is_well = True
+    for item in findings_from_evidence(evidence, names, variables):
+        is_well = is_well and item.severity == "note"
+        yield item
+    unit = counts.count_registrations(evidence) if is_well else None
+    if unit is not None:
+        yield unit
+
+
+def read_evidence(view: View, host: str) -> tuple[RegistrationEvidence | None, str]:
+    """Return all that a host file shows, and from what that was read; None where nothing is, with the reason.
+
+    The code of programs for x86-64 is followed with capstone; without it, some is not read. What is damaged has been
+    reported.
+    """
+    try:
+        kind, elf = _kind(view, host)
+        if kind == _PROGRAM and elf is not None:
+            return _of_program(elf)
+        if host == "pe":
+            return _of_image(view)
+        if kind != _OBJECT:
+            return None, kind
+        from fatpack.registration.analysis import reading
+
+        return _whole(reading.object_evidence(reading.read_object(view, host))), "relocations"
+    except FormatError:
+        return None, NOT_READ
+
+
+def may_register(view: View, host: str) -> bool:
+    """Return whether a host file names functions of a runtime, or has sections of records or entries.
+
+    The tables of strings are searched, and nothing is decoded: most files of a folder have nothing to do with it.
+    """
+    try:
+        _, elf = _kind(view, host)
+        if elf is not None:
+            tables = symbol_table_strings(elf, constants.DYNSYM, constants.SYMTAB)
+            return any(map(_is_any_in, tables)) or any(_is_of_runtime(elf.name(each)) for each in elf.sections())
+        if host == "coff":
+            return _may_launch(view, None)
+    except FormatError:
+        return False
+    return host == "pe" and any(
+        _is_any_in(view.head(at, min(_PIECE + _WORDS, len(view) - at))) for at in range(0, len(view), _PIECE)
+    )
+
+
+def _is_of_runtime(section: str) -> bool:
+    """Return whether a section, by its name, holds records, offload entries or images."""
+    from fatpack.registration.analysis import entries, wrappers
+
+    return bool(wrappers.section_model(section)) or entries.entry_kind(section) is not None
+
+
+def has_own_kernels(evidence: RegistrationEvidence) -> bool:
+    """Return whether a file has kernels of its own to register: not where it only calls a runtime, for others."""
+    return bool(
+        evidence.wrappers
+        or evidence.entries
+        or evidence.stubs
+        or evidence.registered
+        or evidence.descriptors
+        or evidence.launches
+        or not functions.POP.keys().isdisjoint(evidence.called)
+    )
+
+
+def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
+    """Return in words why what a file registers cannot be said to agree; "" if all of it was followed."""
+    from fatpack.registration.analysis import counts
+
+    if way == _NO_CAPSTONE:
+        return "following its code needs capstone: pip install capstone"
+    if evidence.unread and not counts.registers_entries(evidence):
+        calls = "1 call that registers" if evidence.unread == 1 else f"{evidence.unread} calls that register"
+        return f"{calls} kernels could not be followed"
+    if evidence.unfollowed:
+        return f"{pluralize(evidence.unfollowed, 'function')} that may launch or register could not be followed"
+    if evidence.reached is None:
+        return "code for its processor is not read"
+    if evidence.is_linked and evidence.wrappers and not (evidence.kernels or evidence.registered or evidence.links):
+        return "the code that registers its kernels could not be followed"
+    return ""
+
+
+def registration_labels(view: View, host: str) -> Iterator[Label]:
+    """Yield what the bytes of records, descriptors, entries and pointers to constructors are, in their order.
+
+    Nothing for files that are not read, and for damaged ones.
+    """
+    from fatpack.registration.analysis import records_labels
+
+    try:
+        file = open_host_memory(view, host)
+        if file is not None:
+            yield from records_labels.label_records(file)
+    except FormatError:
+        return
+
+
+def open_host_memory(view: View, host: str) -> HostMemory | None:
+    """Return a host file as it lies in memory, None for what is not read. Raises FormatError."""
+    kind, elf = _kind(view, host)
+    if kind == _PROGRAM and elf is not None:
+        from fatpack.registration.analysis.elf_program import ElfCodeProgram
+
+        return ElfCodeProgram(elf) if elf.layouts.word == _WORD else None
+    if host == "pe":
+        from fatpack.registration.analysis import pe_program
+
+        program = pe_program.PeCodeProgram(view)
+        return program if program.machine else None
+    if kind != _OBJECT:
+        return None
+    from fatpack.registration.analysis import reading
+
+    return reading.read_object(view, host)
+
+
+def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
+    """Return what a host is for us, with the tables of an ELF file. Raises FormatError."""
+    if host == "elf":
+        elf = ElfFile(view)
+        is_object = not elf.is_linked and elf.header.machine == _ENTRIES
+        if not (is_object or elf.header.machine in _ELF) or elf.layouts.order != "little":
+            return _OTHER, None
+        return _PROGRAM if elf.is_linked else _OBJECT, elf
+    return {"coff": _OBJECT, "pe": NOT_READ, "bitcode": LTO}.get(host, _OTHER), None
+
+
+def _of_program(elf: ElfFile) -> tuple[RegistrationEvidence | None, str]:
+    from fatpack.registration.analysis.elf_program import ElfCodeProgram
+
+    is_packed = any(each.type in _PACKED and each.flags & constants.ALLOC for each in elf.sections())
+    return (None, NOT_READ) if elf.layouts.word != _WORD or is_packed else _followed(ElfCodeProgram(elf))
+
+
+def _of_image(view: View) -> tuple[RegistrationEvidence | None, str]:
+    from fatpack.registration.analysis import pe_program
+
+    program = pe_program.PeCodeProgram(view)
+    return _followed(program) if program.machine else (None, NOT_READ)
+
+
+def _followed(program: LinkedProgram) -> tuple[RegistrationEvidence, str]:
+    """Return what a program shows, and whether that is less than its code has because capstone is not there."""
+    from fatpack.registration.analysis import programs
+
+    evidence, can_follow = programs.program_evidence(program)
+    is_part = not can_follow and (evidence.unfollowed or (evidence.wrappers and not evidence.binaries))
+    return _whole(evidence), _NO_CAPSTONE if is_part else "code"
+
+
+def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
+    """Return evidence with the descriptors of OpenMP and SYCL, which are looked for where such is registered."""
+    models = {each.model for each in evidence.binaries} | {each.kind for each in evidence.entries}
+    has_images = any(section.name.startswith(".llvm.offloading") for section in evidence.memory.sections)
+    if not has_images and models.isdisjoint(_WITH_DESCRIPTORS):
+        return evidence
+    from fatpack.registration.analysis.descriptors import find_descriptors
+
+    return evidence.replace(descriptors=find_descriptors(evidence.memory, evidence.tables))
+
+
+def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[str]:
+    """Return the kernels of a program's images that it likely registers, where its code is not followed: their names
+    stand in its data. None in it are likely not registered.
+    """
+    from fatpack.registration.analysis.elf import LinkedElfMemory
+    from fatpack.registration.analysis.strings import names_in_strings
+
+    try:
+        return names_in_strings(LinkedElfMemory(ElfFile(view)), kernels) if host == "elf" else []
+    except FormatError:
+        return []
+
+
+def findings_from_evidence(
+    evidence: RegistrationEvidence, kernels: KernelsByArch | None, variables: Callable[[], Set[str]] = frozenset
+) -> list[Finding]:
+    """Return what is wrong with what a file shows; ``kernels`` and ``variables`` as for :func:`judged`."""
+    from fatpack.registration.analysis import compared, described, findings
+
+    found = [
+        *findings.registration_problems(evidence),
+        *described.descriptor_findings(evidence),
+        *compared.kernel_findings(evidence, kernels),
+    ]
+    if evidence.registered:
+        found += compared.lost_variables(evidence, variables())
+    # That images have more is worth a note where all is well: else it follows from what is wrong.
+    if any(item.severity != "note" for item in found):
+        return [item for item in found if item.code != compared.UNREGISTERED_KERNELS]
+    return found
+
+
+def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | RegistrationCounts]:
+    found = [] if is_wrapped else list(_linked(elf))
+    yield from found
+    if not found:
+        from fatpack.registration.analysis import counts
+
+        unit = counts.count_from_tables(elf)
+        if unit is not None:
+            yield unit
+
+
+def _linked(elf: ElfFile) -> Iterator[Finding]:
+    if not any(map(_is_any_in, symbol_table_strings(elf, constants.DYNSYM))):
+        return
+    if _is_settled(list(symbol_table_strings(elf, constants.DYNSYM, constants.SYMTAB))):
+        return
+    from fatpack.registration.analysis import elf as programs
+    from fatpack.registration.analysis import verdicts as program_verdicts
+
+    yield from program_verdicts.program_findings(programs.LinkedElfMemory(elf))
+
+
+def _is_settled(tables: list[bytes]) -> bool:
+    """Return whether the names of a program leave nothing to say: what launches is registered, as far as names go.
+
+    Reading all symbols of a large library takes as long as its listing; most are healthy, and this finds it out.
+    """
+
+    def has(word: str) -> bool:
+        needle = b"\0" + word.encode()
+        return any(needle in strings for strings in tables)
+
+    # Each search of the names of a large library takes milliseconds: what is absent is not asked about twice.
+    for model, beginnings in functions.NAME_PREFIXES.items():
+        is_used = any(map(has, beginnings))
+        register = next(name for name, its in functions.REGISTER_BINARY.items() if its == model)
+        if is_used and (not has(f"{register}\0") or (model == "hip" and has(functions.HIP_IMAGE))):
+            return False
+    return not has("__tgt_") or has(f"{functions.REGISTER_OPENMP}\0")
+
+
+def _may_launch(view: View, elf: ElfFile | None) -> bool:
+    """Return whether an object names functions that launch or register. Raises FormatError."""
+    if elf is not None:
+        return any(map(_is_any_in, symbol_table_strings(elf, constants.SYMTAB)))
+    from fatpack.binary.coff.reader import CoffObject
+
+    strings = CoffObject(view).strings()
+    return strings is not None and _is_any_in(strings.head(0, STRINGS))
+
+
+def _is_any_in(strings: bytes) -> bool:
+    return any(word in strings for word in functions.NAME_HINTS)

@@ -1,0 +1,220 @@
+"""Calls of the runtimes' functions in programs, and what they are called with.
+
+::
+
+    code ─► search: calls of stubs and slots ─► what the run of instructions before each makes of its arguments
+                                                     └─ not read that way ─► the function followed from its start
+
+Most calls have their constants right before them, and reading those costs a microsecond or two. What is left is
+followed, as far as the bound on that goes.
+"""
+
+from __future__ import annotations
+
+from fatpack.concurrency.processes import map_in_processes
+from fatpack.record import Record
+from fatpack.registration.analysis import functions, references
+from fatpack.registration.analysis.x86_runs import InstructionRuns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.binary.memory import MemoryFunction, MemorySection
+    from fatpack.registration.analysis.aarch64 import Aarch64Follower
+    from fatpack.registration.analysis.registers import LinkedProgram
+    from fatpack.registration.analysis.state import FollowedCall
+    from fatpack.registration.analysis.x86 import X86Follower
+
+#: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
+#: launch. A large library has a few hundred launches of the latter kind beside ten thousands that are read at once.
+FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 17
+
+#: LIMIT: calls that are read; parts of the code behind them count as functions that were not followed. The largest
+#: library known to us has 134,000.
+_MOST = 1 << 20
+
+#: bytes of code that one worker takes at a time
+_PART = 1 << 22
+
+#: what a call says → the arguments that matter
+_BINARY, _NAMED, _LINK = (0,), (1, 3), (1,)
+_TRACKED = 1, 3, 2
+
+#: address of a call, where it leads to, its arguments by number (None: not read)
+CallSite = tuple[int, int, tuple[int | None, ...] | None]
+
+
+class CallSites(Record):
+    """All calls of a runtime's functions in order; ``unfollowed`` are the functions that nobody followed."""
+
+    sites: list[CallSite]
+    unfollowed: int
+
+
+def wanted_arguments(name: str) -> tuple[int, ...]:
+    """Return which arguments of a function matter, by number."""
+    if name in functions.REGISTER_BINARY:
+        return _BINARY
+    if name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
+        return _NAMED
+    if name in functions.LAUNCH:
+        return (functions.LAUNCH[name],)
+    return _LINK if name.startswith(functions.LINKED_BINARY) else ()
+
+
+class ProgramCalls:
+    """Finds the calls of a program and reads them."""
+
+    def __init__(self, program: LinkedProgram) -> None:
+        self._program = program
+        wanted = {address: wanted_arguments(name) for address, name in program.imports.items()}
+        passed = len(program.arguments)  # in registers: what is on the stack is not read
+        self._wanted = {at: each if all(number < passed for number in each) else () for at, each in wanted.items()}
+        self._runs: dict[tuple[int, tuple[int, ...]], InstructionRuns] = {}
+        self._follower: Aarch64Follower | X86Follower | None = None
+
+    def sites(self) -> CallSites:
+        """Return the calls; without capstone, functions of x86-64 that have to be followed are not."""
+        program = self._program
+        parts = [
+            (section, low, min(low + _PART, len(section.data)))
+            for section in references.code_sections(program)
+            for low in range(0, len(section.data), _PART)
+        ]
+        for section in references.code_sections(program):
+            program.content(section)  # read once, for all workers, as the expressions are made once
+            for wanted in {each for each in self._wanted.values() if each}:
+                self._run(section, wanted)
+        found: list[CallSite] = []
+        whole: set[int] = set()
+        left = 0
+        for part, made in map_in_processes(
+            parts, lambda part: self._part(*part), lambda part: part[2] - part[1], least=_PART
+        ):
+            if len(found) > _MOST:
+                left += 1
+                continue
+            sites, starts = self._part(*part) if made is None else made.value
+            found += sites
+            whole.update(starts)
+        if not any(program.imports[target] in functions.REGISTER_BINARY for _, target, _ in found):
+            whole.update(program.start_of(at) for at in references.find_offsets(program, program.slots))
+        return self._completed(found, whole, left)
+
+    def _part(self, section: MemorySection, low: int, high: int) -> tuple[list[CallSite], list[int]]:
+        """Return the calls in a part of a section, and the functions that call through a register."""
+        program, base = self._program, section.address
+        found: list[CallSite] = []
+        starts: list[int] = []
+        start = stop = before = 0
+        slots = program.slots - program.jumped
+        is_read = program.machine == "x86-64"
+        runs = {to: self._run(section, wanted) for to, wanted in self._wanted.items() if wanted and is_read}
+        for step in range(low, high, references.STEP):
+            end = min(step + references.STEP, high)
+            for at, after, target in references.find_calls(program, section, step, end, program.imports):
+                values = None
+                if target in runs:
+                    if not start <= at < stop:
+                        start, stop = program.bounds(at)
+                    if start >= base:
+                        values = runs[target].values(max(before, start) - base, at - base)
+                found.append((at, target, None if values is None else _agreed(values)))
+                before = after
+            if slots:
+                starts += [program.start_of(at) for at in references.pointer_loads(program, section, step, end, slots)]
+        return found, starts
+
+    def _run(self, section: MemorySection, wanted: tuple[int, ...]) -> InstructionRuns:
+        """Return what reads the runs of a section for some arguments."""
+        program, key = self._program, (section.number, wanted)
+        if key not in self._runs:
+            registers = [program.arguments[number] for number in _tracked(wanted)]
+            self._runs[key] = InstructionRuns(program.content(section), section.address, registers, program.loaded)
+        return self._runs[key]
+
+    def _completed(self, found: list[CallSite], whole: set[int], unfollowed: int) -> CallSites:
+        """Return the calls with those whose arguments were not read followed from the start of their functions."""
+        program = self._program
+        inside = {at for at in program.imports if at not in program.slots and program.function_at(at) is not None}
+        todo: dict[int, int] = {}
+        for start in whole:
+            todo[start] = 0
+        for at, target, values in found:
+            if values is None and self._wanted[target]:
+                start = program.start_of(at)
+                rank = 1 if program.imports[target] in functions.LAUNCH else 0
+                todo[start] = min(rank, todo.get(start, rank))
+        ranges = {start: program.function_at(start) for start in todo if start not in inside}
+        left = [FOLLOWED, FOLLOWED_LAUNCHES] if self.can_follow() else [0, 0]
+        followed: dict[int, list[CallSite]] = {}
+        for start in sorted(ranges, key=lambda start: (todo[start], _size(ranges[start]))):
+            function = ranges[start]
+            if function is None:
+                continue
+            if _size(function) > left[todo[start]]:
+                unfollowed += 1
+                continue
+            left[todo[start]] -= _size(function)
+            followed[start] = list(self.followed(function))
+        if not followed:
+            return CallSites(found, unfollowed)
+        kept = [site for site in found if program.start_of(site[0]) not in followed]
+        for sites in followed.values():
+            kept += sites
+        return CallSites(sorted(kept, key=lambda site: site[0]), unfollowed)
+
+    def followed(self, function: MemoryFunction) -> Iterable[CallSite]:
+        """Yield the calls of a runtime's functions in one function, by following it from its start."""
+        for each in self.calls_of(function):
+            if each.target in self._wanted:
+                wanted = self._wanted[each.target]
+                yield each.at, each.target, tuple(each.arguments[number] for number in wanted)
+
+    def calls_of(self, function: MemoryFunction) -> list[FollowedCall]:
+        """Return all calls and jumps out of a function. Raises ImportError without capstone, where that is needed."""
+        section = self._program.section_at(function.start)
+        if section is None:
+            return []
+        at = function.start - section.address
+        code = self._program.content(section)[at : at + function.end - function.start]
+        return self._follow(code, function.start)
+
+    def can_follow(self) -> bool:
+        """Return whether functions can be followed: those of x86-64 take capstone."""
+        if self._program.machine == "aarch64":
+            return True
+        from fatpack.registration.analysis.x86 import is_available
+
+        return is_available()
+
+    def _follow(self, code: bytes, start: int) -> list[FollowedCall]:
+        if self._follower is None:
+            if self._program.machine == "aarch64":
+                from fatpack.registration.analysis.aarch64 import Aarch64Follower
+
+                self._follower = Aarch64Follower(self._program)
+            else:
+                from fatpack.registration.analysis.x86 import X86Follower
+
+                self._follower = X86Follower(self._program)
+        return self._follower.follow(code, start).calls
+
+
+def _agreed(values: list[int | None]) -> tuple[int | None, ...] | None:
+    """Return the arguments of a call that were read; nothing if one was not, or if a name is not there twice."""
+    if None in values:
+        return None
+    if len(values) == len(_TRACKED):
+        return (values[0], values[1]) if values[1] == values[2] else None
+    return tuple(values)
+
+
+def _tracked(wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """Return which arguments are read: those with a name have it twice, which must be the same."""
+    return _TRACKED if wanted == _NAMED else wanted
+
+
+def _size(function: MemoryFunction | None) -> int:
+    return 0 if function is None else function.end - function.start

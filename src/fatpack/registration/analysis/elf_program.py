@@ -1,0 +1,263 @@
+"""ELF programs and libraries with what their code needs to be followed: pointers, imports, stubs of the PLT, functions.
+
+Pointers are in place, or in RELATIVE relocations where a linker left zeros; a slot of the GOT has the name of what it
+imports in its relocation. (gABI, "Dynamic Linking".)
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from itertools import islice
+
+from fatpack.binary.elf import constants
+from fatpack.binary.elf.symbol_tables import STRINGS, read_symbol_tables, section_budget
+from fatpack.binary.memory import Constructor, MemorySymbol
+from fatpack.registration.analysis import functions, unwinding
+from fatpack.registration.analysis.elf import LINKS, MACHINES, STUBS, find_names, find_symbols, loaded_sections
+from fatpack.registration.analysis.registers import LinkedProgram
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence, Set
+
+    from fatpack.binary.elf.file import ElfFile
+
+#: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; those of the PLT
+_TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
+
+#: LIMIT: bytes of relocations that are read, 24 each
+_RELOCATIONS = 1 << 28
+
+_CONSTRUCTORS = (".init_array", ".ctors", ".preinit_array")
+_OF_CODE = ".ctors"
+
+#: SHT_DYNAMIC; the tags of where an array of constructors is, and of its size: DT_PREINIT_ARRAY, DT_INIT_ARRAY
+_DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
+
+#: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
+_TABLE = 1 << 16
+_FUNCTION_TYPE, _OBJECT, _WEAK = 2, 1, 2
+
+#: LIMIT: names that are looked for in the tables of symbols
+_NAMES = 1024
+
+#: LIMIT: bytes of a function's name
+_LONGEST = 8192
+
+
+class ElfCodeProgram(LinkedProgram):
+    """An ELF program whose code can be followed. Raises FormatError for damaged tables."""
+
+    def __init__(self, elf: ElfFile) -> None:
+        self._elf = elf
+        machine = MACHINES.get(elf.header.machine, "")
+        super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
+        self._found: list[MemorySymbol] | None = None
+        self._titles: dict[int, tuple[bytes, int]] | None = None
+        #: slots of symbols that this program defines, and those of them that stubs of the PLT use
+        self._bound: dict[int, int] = {}
+        self._bound_jumps: set[int] = set()
+        self._relocate()
+        self.dynamic = frozenset(self.imports.values())
+        self._stubs()
+        starts = list(unwinding.function_starts(self))
+        starts += self._symbol_starts()
+        starts += [each.function for each in self.constructors()]
+        self.set_starts(starts)
+        self._defined()
+
+    @property
+    def symbols(self) -> Sequence[MemorySymbol]:
+        """The symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
+        if self._found is None:
+            self._found = list(find_symbols(self._elf))
+        return self._found
+
+    def stubs(self) -> Mapping[int, str]:
+        """Return address → name of the stubs of kernels that have symbols."""
+        found = find_symbols(self._elf, [STUBS], wholes=False)
+        return {each.address: each.name for each in found if each.is_function and each.is_defined}
+
+    def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
+        layout = self._elf.layouts.symbol
+        place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
+        wanted = sorted(names)[:_NAMES]
+        for table, strings in read_symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+            text = self._elf.contents(strings).head(0, STRINGS)
+            places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
+            places.pop(0, None)
+            if not places:
+                continue
+            data = self._elf.contents(table)
+            for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
+                is_one = row[place] in places and row[index] and row[info] & 15 == _OBJECT
+                if is_one and row[info] >> 4 != _WEAK:
+                    yield MemorySymbol(places[row[place]], row[value], 0, False, True, not row[info] >> 4)
+
+    def _relocate(self) -> None:
+        elf = self._elf
+        relative, symbolic, jumping = _TYPES.get(self.machine, (-1, (), -1))
+        names, values = self._dynamic()
+        left = min(_RELOCATIONS, section_budget(elf.view))
+        held = self._values
+        for section in elf.sections():
+            if section.type != constants.RELA or not section.flags & constants.ALLOC or section.size > left:
+                continue
+            left -= section.size
+            data = elf.contents(section).tobytes()
+            words = array("Q", data[: len(data) - len(data) % 24])
+            for place, info, addend in zip(words[::3], words[1::3], words[2::3], strict=True):
+                if info == relative:
+                    held[place] = addend
+                    continue
+                kind, number = info & 0xFFFFFFFF, info >> 32
+                if kind not in symbolic:
+                    continue
+                if number in names:
+                    self.imports[place] = names[number]
+                    self.slots.add(place)
+                    if kind == jumping:
+                        self.jumped.add(place)
+                elif number in values:
+                    held[place] = self._bound[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
+                    if kind == jumping:
+                        self._bound_jumps.add(place)
+
+    def _dynamic(self) -> tuple[dict[int, str], dict[int, int]]:
+        """Return number → name of the dynamic symbols of a runtime, and number → value of those defined here."""
+        elf = self._elf
+        names: dict[int, str] = {}
+        values: dict[int, int] = {}
+        # A program has one such table (gABI, "Sections").
+        for table, strings in islice(read_symbol_tables(elf, constants.DYNSYM), 1):
+            known = find_names(elf.contents(strings).head(0, STRINGS), ())
+            heads, addresses = _columns(elf.contents(table).tobytes())
+            values = {number: address for number, address in enumerate(addresses) if address}
+            if known:
+                for number, head in enumerate(heads):
+                    name = known.get(head & 0xFFFFFFFF)
+                    if name and not head >> 48 and functions.is_runtime_function(name):
+                        names[number] = name
+        return names, values
+
+    def _stubs(self) -> None:
+        """Name the stubs of the PLT that jump through a slot with a name."""
+        for section in self.sections:
+            if not section.is_code or not section.name.startswith((".plt", ".iplt")):
+                continue
+            code = self.content(section)
+            for start, slot in _slots(self.machine, section.address, code):
+                if slot in self.imports:
+                    self.imports[start] = self.imports[slot]
+
+    def _defined(self) -> None:
+        """Name the functions of a runtime that the program has itself, if it does not import them."""
+        is_dynamic = any("Register" in name for name in self.dynamic)
+        for symbol in find_symbols(self._elf, [LINKS], wholes=not is_dynamic):
+            if symbol.is_defined and symbol.is_function and functions.is_runtime_function(symbol.name):
+                self.imports.setdefault(symbol.address, symbol.name)
+        self._own_stubs()
+
+    def _own_stubs(self) -> None:
+        """Name the slots and the stubs of the PLT that lead to functions of a runtime which the program has itself.
+
+        Libraries call what they export as others do, so that another definition may come before their own.
+        """
+        own = {at: name for at, name in self.imports.items() if at not in self.slots}
+        for place, value in self._bound.items():
+            if value in own:
+                self.imports[place] = own[value]
+                self.slots.add(place)
+                if place in self._bound_jumps:
+                    self.jumped.add(place)
+        if self._bound:
+            self._stubs()
+
+    def constructors(self) -> list[Constructor]:
+        """Return the functions that run before main: those that the dynamic table leads to, in programs that have one.
+
+        The loader reads DT_INIT_ARRAY and DT_INIT_ARRAYSZ, and knows no sections (gABI, "Initialization and
+        Termination Functions"). What runs ``.ctors`` is code of the program itself.
+        """
+        found = []
+        ranges = self._arrays()
+        for section in self.sections:
+            if section.name.startswith(_CONSTRUCTORS):
+                start, end = section.address, section.address + len(section.data)
+                for low, high in [(start, end)] if ranges is None or section.name.startswith(_OF_CODE) else ranges:
+                    for place in range(max(low, start), min(high, end) - 7, 8):
+                        value = self.pointer_at(place)
+                        if value and self.section_at(value) is not None:
+                            found.append(Constructor(place, section.name, None, value))
+        return found
+
+    def _arrays(self) -> list[tuple[int, int]] | None:
+        """Return the addresses of the arrays of constructors by the dynamic table, None in a program without one."""
+        table = next((each for each in self._elf.sections() if each.type == _DYNAMIC and each.size), None)
+        if table is None or table.end > len(self._elf.view):
+            return None
+        words = array("Q", self._elf.view.head(table.offset, min(table.size - table.size % 16, _TABLE)))
+        values: dict[int, int] = {}
+        for tag, value in zip(words[::2], words[1::2], strict=True):
+            if not tag:
+                break
+            values[tag] = value
+        found = [(values.get(start, 0), values.get(size, 0)) for start, size in _ARRAYS]
+        return [(start, start + size) for start, size in found if start and size]
+
+    def _symbol_starts(self) -> Iterator[int]:
+        for table, _ in read_symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+            heads, addresses = _columns(self._elf.contents(table).tobytes())
+            for head, address in zip(heads, addresses, strict=True):
+                if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
+                    yield address
+
+    def name_of(self, start: int) -> str:
+        """Return the name of the function that starts at an address, "" if the file has none."""
+        if self._titles is None:
+            self._titles = _titles(self._elf)
+        if start not in self._titles:
+            return ""
+        strings, at = self._titles[start]
+        end = strings.find(b"\0", at, at + _LONGEST)
+        return strings[at : max(end, at)].decode("utf-8", "backslashreplace")
+
+
+def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
+    """Return address → where the name of the function is: a hundred thousand, of which a few are asked for."""
+    found: dict[int, tuple[bytes, int]] = {}
+    last, strings = None, b""
+    for table, names in read_symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
+        if (names.offset, names.size) != last:
+            last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
+        for head, address in zip(*_columns(elf.contents(table).tobytes()), strict=True):
+            if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
+                found.setdefault(address, (strings, head & 0xFFFFFFFF))
+    return found
+
+
+def _columns(table: bytes) -> tuple[array[int], array[int]]:
+    """Return what a table of symbols says in two columns: name, type and section in one word; the address."""
+    words = array("Q", table[: len(table) - len(table) % 24])
+    return words[::3], words[1::3]
+
+
+def _slots(machine: str, base: int, code: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where a stub starts, and the slot that it jumps through."""
+    if machine == "x86-64":
+        at = code.find(b"\xff\x25")
+        while at >= 0 and at + 6 <= len(code):
+            slot = base + at + 6 + int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
+            yield base + at, slot
+            yield base + at - at % 16, slot  # with ENDBR64 and a prefix before it
+            at = code.find(b"\xff\x25", at + 2)
+        return
+    for at in range(0, len(code) - 7, 4):
+        first, second = struct.unpack_from("<II", code, at)
+        if first & 0x9F00001F == 0x90000010 and second & 0xFFC003FF == 0xF9400211:  # adrp x16; ldr x17, [x16, …]
+            page = (first >> 5 & 0x7FFFF) << 2 | first >> 29 & 3
+            page -= 1 << 21 if page >> 20 else 0
+            slot = (base + at & ~0xFFF) + (page << 12) + (second >> 10 & 0xFFF) * 8
+            yield base + at, slot
+            yield base + at - 4, slot  # with BTI before it

@@ -1,0 +1,87 @@
+"""The bundle that an object with one section per target is, put together from its sections and what they record.
+
+QUIRK(every linker): ``ld -r`` joins sections of one name. What is glued together is separated again, by sizes that
+DPC++ of 2019 and 2020 recorded, else by the images' own headers.
+"""
+
+from __future__ import annotations
+
+from fatpack import images, limits
+from fatpack.assembled import CombinedContainer
+from fatpack.findings import finding
+from fatpack.formats.clang_bundle import sections_fat_object
+from fatpack.formats.clang_bundle.fat_object import TargetSymbols
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fatpack.binary import CodeSection
+    from fatpack.io.source import View
+    from fatpack.layout import ByteOrder
+    from fatpack.model import Finding
+
+#: What precedes the bundle ID in the name of a section that is an image, and of one that has the sizes of images.
+_IMAGE, _SIZES = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
+
+
+def read_fat_object(
+    view: View, host: str, sites: Sequence[CodeSection], tables: Sequence[CodeSection]
+) -> Iterator[CombinedContainer | Finding]:
+    """Yield the one container of a fat object and what is wrong with it; ``sites`` are the sections of its images.
+
+    ``tables`` are all sections that say something about device code.
+    """
+    named = [((site.section or ""), site.data) for site in tables]
+    sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
+    order: ByteOrder = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
+    sections = [
+        sections_fat_object.FatObjectImage((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0)
+        for site in sites
+    ]
+    merged = max([1, *(part.merged_count for part in sections)])
+    parts: list[sections_fat_object.FatObjectImage] = []
+    for part in sections:
+        pieces, problem = ([part.data], None) if part.merged_count else _pieces(part, merged, sizes, order)
+        if len(pieces) > 1 and len(parts) + len(pieces) > limits.IMAGES:
+            text = f"with the images for {part.id!r} the object has more than {limits.IMAGES}"
+            hint = f"listed as one image; {limits.advice('IMAGES')}"
+            pieces, problem = [part.data], finding("FP1314", part.data.span(), text, hint)
+        if problem is not None:
+            yield problem
+        parts += [part.replace(data=piece) for piece in pieces]
+    noted = tuple(data for name, data in named if name == ".tgtsym")
+    symbols = TargetSymbols(noted, tuple(part.id for part in sections))
+    yield from symbols.unread()
+    yield CombinedContainer(sections_fat_object.fat_object_container(parts, view, symbols), view)
+
+
+def _pieces(
+    part: sections_fat_object.FatObjectImage, merged: int, sizes: Mapping[str, View], order: ByteOrder
+) -> tuple[list[View], Finding | None]:
+    """Return the images that a section holds, and a finding where they cannot be separated."""
+    if part.id in sizes:
+        pieces = sections_fat_object.split_by_sizes(part.data, sizes[part.id], order)
+        if pieces:
+            return pieces, None
+        text = f"the sizes recorded for {part.id!r} do not add up to the {len(part.data)} bytes there"
+        return [part.data], finding("FP1316", sizes[part.id].span(), text, "listed as one image")
+    pieces = _split_by_headers(part.data, merged) if merged > 1 else [part.data]
+    if pieces:
+        return pieces, None
+    text = f"{merged} fat objects were merged, and the images for {part.id!r} cannot be separated"
+    return [part.data], finding("FP1314", part.data.span(), text, "listed as one image; use the objects before ld -r")
+
+
+def _split_by_headers(data: View, most: int) -> list[View]:
+    """Return the images, ``most`` or fewer, that fill a section by their own headers; none if those do not say."""
+    pieces: list[View] = []
+    at = 0
+    while at < len(data) or not pieces:
+        rest = data.slice(at, len(data) - at)
+        size = images.identify_image(rest).size if len(pieces) < most else None
+        if not size or size > len(rest):
+            return []
+        pieces.append(data.slice(at, size))
+        at += size
+    return pieces

@@ -1,1 +1,0 @@
-"""What :mod:`fatpack.answers` says, as plain data and as text: one module per answer."""

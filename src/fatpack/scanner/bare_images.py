@@ -1,0 +1,159 @@
+"""Device images in no container, among the data of a program: cubins, code objects, SPIR-V and Tile IR.
+
+XLA, Triton's ahead-of-time compiler, ggml and many a script write an image into an array of the program, and hand its
+address to ``cuModuleLoadData``, ``hipModuleLoadData`` or ``clCreateProgramWithIL``. No record leads there, and no name
+of a section tells: only the image itself does. So this is looked for in the data of programs and libraries, in that of
+objects in which nothing else was found, and where everything is to be searched.
+
+Where an image ends, it says itself: an ELF file with its section table and the sections in it, Tile IR with its last
+section, a SPIR-V module with its last function (:func:`fatpack.images.spirv.extent`). What does not end before the
+bytes do is no image here and no damage either: compilers have headers of device images as templates in their data.
+
+An image that is found is listed as a container of the format ``bare-image``, which holds it alone, so that it is
+selected, extracted and counted as all others are. That format exists in listings only.
+"""
+
+from __future__ import annotations
+
+from fatpack import images, magic_numbers
+from fatpack.findings import finding
+from fatpack.model import Container, Image, Label, Target
+from fatpack.scanner.carve import MagicSearcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fatpack.binary.elf.quick_header import QuickHeader
+    from fatpack.images import ImageInfo
+    from fatpack.io.source import Piece, View
+    from fatpack.layout import ByteOrder
+    from fatpack.model import Finding
+
+FORMAT = "bare-image"
+
+_MAGICS = (magic_numbers.ELF, magic_numbers.SPIRV, magic_numbers.BIG_SPIRV, magic_numbers.TILE_IR)
+
+#: LIMIT: places that start as an image does and are none, per file; compilers have some dozens. ELF files for other
+#: machines are not counted: a look at the header is all that they cost.
+_FALSE_HITS = 10_000
+
+#: LIMIT: bytes of tables and instructions that are read for these: so many times the file, and as many more.
+_FALSE_RATIO = 4
+_FALSE_BYTES = 1 << 20
+
+#: sh_type of a table of names
+_STRTAB = 3
+
+#: The fewest bytes that hold an image with anything in it.
+_LEAST = 20
+
+
+def find_bare_images(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Container, View] | Finding]:
+    """Yield the images in some ranges of a view, each as a container of its own, with its bytes.
+
+    The ranges are half open, relative to the view, in order, and do not overlap. A view that is one image from its
+    first byte on is not found in itself, but listed with the others if there are any. Yields a finding when the search
+    is given up.
+    """
+    hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
+    own: tuple[Container, View] | None = None
+    for start, end in ranges:
+        if end - start < _LEAST:
+            continue
+        region = view.slice(start, end - start)
+        following = MagicSearcher(region, _MAGICS)
+        at = following.after(0)
+        while at < len(region):
+            recognised, size = _image_at(region.slice(at, len(region) - at))
+            if recognised is not None:
+                data = region.slice(at, size)
+                if start + at == 0:
+                    own = bare_image_container(data, recognised), data
+                else:
+                    if own is not None:
+                        yield own
+                        own = None
+                    yield bare_image_container(data, recognised), data
+                at = following.after(at + size)
+                continue
+            hits_left -= size > 0
+            bytes_left -= size
+            if hits_left < 0 or bytes_left < 0:
+                many = f"more than {_FALSE_HITS}" if hits_left < 0 else "many large"
+                text = f"{many} places start as a device image does and hold none; the rest is not searched for images"
+                yield finding("FP1005", region.span(at), text)
+                return
+            at = following.after(at + 1)
+
+
+def _image_at(view: View) -> tuple[ImageInfo | None, int]:
+    """Return what image starts with a view, and its bytes; None if there is none, and how many were read to tell.
+
+    They are 0 for what is certainly something else.
+    """
+    head = view.head(0, 64)
+    if head.startswith(magic_numbers.ELF):
+        return _elf_at(view, head)
+    if head.startswith(magic_numbers.TILE_IR):
+        recognised = images.identify_image(view)
+        return (recognised, recognised.size) if recognised.size else (None, len(head))
+    from fatpack.images import spirv
+
+    size, read = spirv.extent(view)
+    return (images.identify_image(view.slice(0, size)), size) if size else (None, read)
+
+
+def _elf_at(view: View, head: bytes) -> tuple[ImageInfo | None, int]:
+    from fatpack.binary.elf.quick_header import AMDGPU, CUDA, FILE_TYPE_WORDS, read_quick_header
+
+    elf = read_quick_header(view, head)
+    if elf is None or elf.machine not in (CUDA, AMDGPU):
+        return None, 0
+    if elf.type not in FILE_TYPE_WORDS or not (elf.shnum or elf.phnum):
+        return None, len(head)
+    recognised = images.identify_image(view)
+    size = recognised.size or 0
+    # Where the tables are missing, the header alone is left: a template.
+    if elf.shape.header.size < size <= len(view) and (not elf.shnum or _has_names(elf, head)):
+        return recognised, size
+    return None, min(elf.section_count() * elf.shape.extent.size + elf.phnum * elf.shape.segment.size, len(view))
+
+
+def _has_names(elf: QuickHeader, head: bytes) -> bool:
+    """Return whether the sections have a table of names, as all have: of what was cut, other bytes are there."""
+    size = elf.shape.extent.size
+    # e_shstrndx is the last field of the header; where it does not fit, section 0 has it.
+    order: ByteOrder = "little" if elf.shape.order == "little" else "big"
+    number = int.from_bytes(head[elf.shape.header.size - 2 : elf.shape.header.size], order)
+    row = elf.view.head(elf.shoff + number * size, size)
+    if number >= elf.section_count() or len(row) < size:
+        return False
+    kind, at, length = elf.shape.extent.unpack(row)
+    if kind != _STRTAB or length < 2 or at + length > len(elf.view):
+        return False
+    return elf.view.read(at, 1) == elf.view.read(at + length - 1, 1) == b"\0"
+
+
+def bare_image_container(data: View, recognised: ImageInfo | None = None, *, offload: str = "none") -> Container:
+    """Return the container that an image is by itself; ``offload`` is the model of what leads to it."""
+    recognised = recognised or images.identify_image(data)
+    target = Target(recognised.triple, recognised.arch, offload=offload)
+    size = len(data)
+    return Container(FORMAT, 0, (Image(target, recognised.form, data, size, size, data.span()),), data.span())
+
+
+def describe(container: Container) -> Mapping[str, object]:
+    """Return nothing: there is no container that could say more than its image."""
+    return {}
+
+
+def labels(view: View, container: Container) -> Iterator[Label]:
+    """Yield the one label of a bare image."""
+    yield Label(container.span, "image", container.images[0].form, "the image, in no container", "data")
+
+
+def write(container: Container, options: None = None) -> Iterator[Piece]:
+    """Yield the bytes of the image."""
+    for image in container.images:
+        yield image.data

@@ -1,0 +1,203 @@
+"""Whether what a file registers agrees with what it launches and holds: one verdict, for all answers that give one.
+
+::
+
+    the scan ─► containers ─┐
+             ─► findings ───┤
+    the host's code ────────┴─► all findings about registration ─► agrees, findings, or not judged: why
+
+``inspect --runtime``, ``check --registered`` and ``doctor`` ask here. Of objects the scan has judged the relocations;
+the code of programs is followed here. What could not be followed is never said to agree.
+"""
+
+from __future__ import annotations
+
+from fatpack import binary, limits
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.registration.analysis import analyze
+from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.scanner.known import defined_variables, kernel_names_by_arch, kernel_names_in_images
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.registration.analysis.compared import KernelsByArch
+    from fatpack.registration.analysis.model import RegistrationEvidence
+
+AGREES, FINDINGS, NOT_JUDGED, NO_VERDICT = "agrees", "findings", "not judged", "nothing registers"
+
+#: beginning of the codes of what files register and launch
+CODES = "FP30"
+
+#: LIMIT: bytes of images that are inflated and read for the names of their kernels. Of more than that the names that a
+#: program registers are not compared with any.
+IMAGES = 64 << 20
+
+
+class RegisteringFile(Record):
+    """An object, a program, or a member of an archive, and what it shows.
+
+    ``way`` says what it was read from, or why it was not; ``evidence`` is None where it was not. ``kernels`` are the
+    names in its images, None where they were not read. ``findings`` are those that the scan has not told already;
+    ``why_not`` says in words why it cannot be said to agree, and ``is_judged`` whether there was anything to judge.
+    """
+
+    member: str | None
+    numbers: tuple[int, ...]
+    view: View
+    host: str
+    way: str
+    evidence: RegistrationEvidence | None
+    kernels: KernelsByArch | None = None
+    findings: tuple[Finding, ...] = ()
+    why_not: str = ""
+    is_judged: bool = False
+
+
+class ScannedContainers:
+    """What a scan has found in a file so far: containers by the member that they lie in, and findings."""
+
+    def __init__(self, items: Iterable[FoundContainer | Finding] = ()) -> None:
+        self.containers: dict[tuple[int, ...], list[FoundContainer]] = {}
+        self.findings: list[Finding] = []
+        for item in items:
+            self.take(item)
+
+    def take(self, item: FoundContainer | Finding) -> None:
+        """Take up an item of the scan."""
+        if isinstance(item, Finding):
+            self.findings.append(item)
+        else:
+            self.containers.setdefault(item.member_numbers, []).append(item)
+
+
+class RegistrationVerdict(Record):
+    """All that is wrong with what a file registers, notes included, and why some of it was not judged.
+
+    ``judged`` is how many objects and programs in it show what they register.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    why_not: str = ""
+    judged: int = 0
+
+    @property
+    def word(self) -> str:
+        """``agrees``, ``findings``, ``not judged`` or ``nothing registers``."""
+        if any(item.severity != "note" for item in self.findings):
+            return FINDINGS
+        if self.why_not:
+            return NOT_JUDGED
+        return AGREES if self.judged else NO_VERDICT
+
+    @property
+    def text(self) -> str:
+        """The word, with the reason after ``not judged``."""
+        return f"{NOT_JUDGED}: {self.why_not}" if self.word == NOT_JUDGED else self.word
+
+
+def judge_file(view: View, scanned: ScannedContainers | None = None) -> RegistrationVerdict:
+    """Return the verdict on a file; ``scanned`` is what a scan of it has found, if one was made already."""
+    scanned = ScannedContainers(scan(view)) if scanned is None else scanned
+    return make_verdict(scanned.findings, read_registering_files(view, scanned))
+
+
+def make_verdict(told: Iterable[Finding], found: Iterable[RegisteringFile]) -> RegistrationVerdict:
+    """Return the verdict that follows from the findings of a scan and the parts of a file."""
+    findings = [item for item in told if item.code.startswith(CODES)]
+    why_not, judged = "", 0
+    for part in found:
+        findings += part.findings
+        why_not = why_not or part.why_not
+        judged += part.is_judged
+    return RegistrationVerdict(tuple(dict.fromkeys(findings)), why_not, judged)
+
+
+def read_registering_files(view: View, scanned: ScannedContainers) -> Iterator[RegisteringFile]:
+    """Yield what the host files in a file show: of those that have to do with a runtime, or hold device code."""
+    told: dict[object, set[str]] = {}
+    for item in scanned.findings:
+        told.setdefault(item.span.source, set()).add(item.code)
+    for member, numbers, inner in _files(view, None, (), limits.NESTING):
+        found = scanned.containers.get(numbers, [])
+        host = detect_host(inner)
+        if not found and not analyze.may_register(inner, host):
+            continue
+        part = _part(inner, host, member, numbers, found, told.get(inner.chain, set()))
+        if part is not None:
+            yield part
+
+
+def _files(
+    view: View, member: str | None, numbers: tuple[int, ...], depth: int
+) -> Iterator[tuple[str | None, tuple[int, ...], View]]:
+    """Yield the host files in a file, with the names of members and the numbers that lead to them."""
+    host = detect_host(view)
+    if host != "archive":
+        yield member, numbers, view
+        return
+    if not depth:
+        return
+    try:
+        for site in binary.get_host("archive").locate(view):
+            if not isinstance(site, Finding) and site.expects == binary.MEMBER:
+                name = site.member if member is None else f"{member}({site.member})"
+                yield from _files(site.data, name, (*numbers, site.number), depth - 1)
+    except (FormatError, HostError, Unsupported):
+        return  # the scan has reported it
+
+
+def _part(
+    view: View, host: str, member: str | None, numbers: tuple[int, ...], found: Sequence[FoundContainer], told: set[str]
+) -> RegisteringFile | None:
+    """Return one object or program, None if it has to do with no runtime; ``told`` are the codes of what is known."""
+    evidence, way = analyze.read_evidence(view, host)
+    if evidence is None:
+        if not found and way != analyze.NOT_READ:
+            return None
+        why_not = _unread(host, way) if found and host != "raw" else ""
+        return RegisteringFile(member, numbers, view, host, way, None, why_not=why_not)
+    if not (evidence.called or evidence.wrappers or evidence.tables or evidence.stubs or evidence.binaries):
+        if not found or not evidence.is_linked:
+            return None
+        return RegisteringFile(
+            member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code"
+        )
+    kernels = _kernels(evidence, found) if evidence.kernels or evidence.binaries else None
+    findings: list[Finding] = []
+    if evidence.is_linked:
+        made = analyze.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES))
+        findings = [item for item in made if item.code not in told]
+    is_own = bool(found) or analyze.has_own_kernels(evidence)
+    why_not = analyze.not_judged_reason(evidence, way) if is_own else ""
+    return RegisteringFile(
+        member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
+    )
+
+
+def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> KernelsByArch | None:
+    """Return the kernels of all images, None where they are not known: those that descriptors lead to, where the scan
+    has found no container.
+    """
+    if found:
+        return kernel_names_by_arch(found, IMAGES)
+    memory, views = evidence.memory, []
+    for image in (image for each in evidence.descriptors for image in each.images):
+        place, size = memory.place(image.begin), image.end - image.begin
+        if not place or not 0 < size <= len(memory.view) - place:
+            return None
+        views.append(memory.view.slice(place, size))
+    return kernel_names_in_images(views) if views else None
+
+
+def _unread(host: str, way: str) -> str:
+    """Return in words why it is not known what a host file registers."""
+    if way == analyze.LTO or host == "bitcode":
+        return "what bitcode registers is known when it is compiled"
+    if way == analyze.NOT_READ:
+        return "its processor or the way in which its relocations are packed is not read"
+    return "what files of this kind register is not read"

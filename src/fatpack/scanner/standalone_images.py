@@ -1,0 +1,163 @@
+"""Device images that are in no container: a file that is one, and members of an archive.
+
+Archives that compilers make for one target hold such members, and so do those that clang-offload-bundler unbundles.
+"""
+
+from __future__ import annotations
+
+from fatpack import images, limits
+from fatpack.errors import FormatError, Unsupported, pluralize
+from fatpack.findings import code_for_error, finding
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
+    from fatpack.images import ImageInfo
+    from fatpack.images.sidecar import SidecarClaims
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: What bitcode is for a device: the start of its triple. Other bitcode is the host's, compiled with -flto.
+_DEVICES = ("amdgcn", "nvptx", "spir", "r600")
+
+#: what metadata beside an image may state of it
+_CLAIMED = ("producer", "triple", "arch", "kernel", "warp_size", "threads", "shared")
+
+_NO_IMAGES = ("", "object", "archive", "empty")
+
+
+def standalone_image(view: View) -> ImageInfo | None:
+    """Return what a file or a member is, if it is a device image itself."""
+    recognised = images.identify_image(view)
+    return None if recognised.form in _NO_IMAGES or recognised.container else recognised
+
+
+def image_claims(recognised: ImageInfo) -> dict[str, Any]:
+    """Return the part of a record that says what an image is, and what it claims to be for."""
+    return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
+
+
+def sidecar_record(view: View, recognised: ImageInfo) -> tuple[dict[str, Any], list[Finding]]:
+    """Return what a compiler wrote beside an image that is a file of its own, and what contradicts the image.
+
+    ``metadata`` with the name of that file, its producer and what it says; nothing if there is no such file. The
+    kernels are read where it says something of them.
+    """
+    from fatpack.images import sidecar
+
+    name, span = "", view.span()
+    try:
+        name, data = _read_beside(view)
+        claimed = None if data is None else sidecar.read_sidecar(data)
+    except (OSError, FormatError, Unsupported) as error:
+        text = error.strerror or str(error) if isinstance(error, OSError) else _described(error)
+        return {}, [finding(code_for_error("FP1114", error), span, f"{name or 'the metadata beside it'}: {text}")]
+    if claimed is None:
+        return {}, []
+    # The launch of an image for another target is another one.
+    problems = list(sidecar.target_problems(claimed, recognised)) or list(_of_kernels(view, recognised, claimed))
+    stated = {field: value for field in _CLAIMED if (value := getattr(claimed, field)) not in ("", None)}
+    return {"metadata": {"file": name, **stated}}, [finding(code, span, f"{name} {text}") for code, text in problems]
+
+
+def _read_beside(view: View) -> tuple[str, bytes | None]:
+    """Return the name and the bytes of the metadata beside an image that is a file of its own; None for none."""
+    from fatpack.images import sidecar
+
+    if len(view.chain) != 1:
+        return "", None
+    *folders, file = getattr(view.chain[0], "names", view.chain)[-1].split("/")
+    name = sidecar.sidecar_name(file)
+    data = view.source.beside(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
+    if data is None and name and folders[-2:-1] == [sidecar.PACKAGE]:
+        name = next(iter(view.source.names_beside(sidecar.OF_PACKAGE)), "")
+        data = view.source.beside(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
+    return name, data
+
+
+def _described(error: FormatError | Unsupported) -> str:
+    return error.describe() if isinstance(error, FormatError) else error.problem
+
+
+def _of_kernels(view: View, recognised: ImageInfo, claimed: SidecarClaims) -> Iterator[tuple[str, str]]:
+    from fatpack.images import sidecar
+
+    if not claimed.kernel:
+        return
+    try:
+        kernels = images.kernel_facts(view, recognised.form)
+    except FormatError:  # whoever lists the kernels has the finding
+        return
+    yield from sidecar.kernel_problems(claimed, recognised, kernels)
+
+
+def plain_cir_modules(view: View) -> dict[str, Any]:
+    """Return the modules of a file that is no container, with the target of the first that names one."""
+    from fatpack.formats import cir
+
+    try:
+        stored: dict[str, Any] = dict(cir.describe_plain_modules(view))
+    except FormatError:  # the scan has the finding
+        return {}
+    first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)
+    return {**({"triple": first["triple"], "arch": first["arch"]} if first else {}), "stored": stored}
+
+
+class MemberImage(Record):
+    """A member that is an image: the numbers that lead to it, its name, its bytes and what they are."""
+
+    numbers: tuple[int, ...]
+    title: str
+    view: View
+    recognised: ImageInfo
+
+
+def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage | Finding]:
+    """Yield the images among an archive's members, those of archives in it too.
+
+    ``searched`` are the numbers of members in which containers were found. The scan reports damage. A finding says
+    from where on images are not listed because of a limit.
+    """
+    for number, found in enumerate(_walk(view, (), "", searched, limits.NESTING)):
+        if number == limits.CONTAINERS:
+            text = f"more than {pluralize(number, 'image')} in members; the others are not listed"
+            yield finding("FP1005", found.view.span(), text, limits.advice("CONTAINERS"))
+            return
+        yield found
+
+
+def _walk(
+    view: View, numbers: tuple[int, ...], title: str, searched: Collection[tuple[int, ...]], depth: int
+) -> Iterator[MemberImage]:
+    from fatpack.binary import CodeSection, archive
+
+    # What a search of a damaged archive finds between its members has no numbers.
+    passed = {place[-1] for place in searched if place and place[:-1] == numbers}
+    for site in archive.locate(view, passed):
+        if not isinstance(site, CodeSection) or site.index is None:
+            continue
+        place = (*numbers, site.index)
+        name = f"{title}({site.member})" if title else site.member or ""
+        if archive.detect(site.data):
+            if depth > 1:
+                yield from _walk(site.data, place, name, searched, depth - 1)
+            continue
+        recognised = _recognise(site.data)
+        if recognised is not None:
+            yield MemberImage(place, name, site.data, recognised)
+
+
+def _recognise(view: View) -> ImageInfo | None:
+    """Return what a member is if it is an image; most members are the host's objects, and read no further."""
+    from fatpack.binary.elf.quick_header import AMDGPU, CUDA, read_quick_header
+
+    head = view.head(0, 64)
+    elf = read_quick_header(view, head)
+    if elf is not None and elf.machine not in (CUDA, AMDGPU):
+        return None
+    recognised = standalone_image(view)
+    is_of_host = recognised and recognised.form == "bitcode" and not recognised.triple.startswith(_DEVICES)
+    return None if is_of_host else recognised

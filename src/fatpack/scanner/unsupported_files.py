@@ -1,0 +1,182 @@
+"""Files that may well have device code, and that no room reads: each is named, so that nobody takes it for empty.
+
+Python's wheels are zip archives, and Blender ships its kernels as ``.cubin.zst``: nothing in them is seen as it is.
+What is not compressed is searched for containers all the same, but a search finds neither bare images nor what a
+member's name would tell.
+
+Compilers write device code into text as well, as strings or numbers: LLVM IR (``.ll``), assembly (``.s``) and the C
+file with which nvcc embeds a fat binary (``.fatbin.c``).
+
+How we know: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack import magic_numbers
+from fatpack.errors import cli_or_api
+from fatpack.findings import finding
+from fatpack.scanner.context import detect_package
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: how files begin that are compressed, most of them as a whole → what they are, and what unpacks them
+_COMPRESSED = {
+    magic_numbers.ZIP: ("a zip archive, as wheels are", "unzip it"),
+    magic_numbers.ZSTD: ("compressed with zstd", "zstd -d unpacks it"),
+    magic_numbers.GZIP: ("compressed with gzip", "gzip -d unpacks it"),
+    magic_numbers.XZ: ("compressed with xz", "xz -d unpacks it"),
+    magic_numbers.BZIP2: ("compressed with bzip2", "bzip2 -d unpacks it"),
+    magic_numbers.LZ4: ("compressed with lz4", "lz4 -d unpacks it"),
+    magic_numbers.SEVEN_ZIP: ("a 7z archive", "7z x unpacks it"),
+    magic_numbers.RPM: ("an RPM package", "rpm2cpio and cpio -id unpack it"),
+    magic_numbers.SQUASHFS: ("a SquashFS image", "unsquashfs unpacks it"),
+}
+
+#: where a magic is, the magic, what the file is, and what to do
+_OTHERS = (
+    (magic_numbers.TAR_AT, magic_numbers.TAR, "a tar archive", "tar -xf unpacks it"),
+    (0, magic_numbers.CPIO, "a cpio archive", "cpio -id unpacks it"),
+    (0, magic_numbers.WASM, "a WebAssembly module", ""),
+    (0, magic_numbers.GOFF, "a GOFF object", ""),
+    (0, magic_numbers.DXIL, "a DXContainer", ""),
+    (0x8001, b"CD001", "an ISO 9660 disk image", "mount it, or bsdtar -xf unpacks it"),
+    (0x200, b"EFI PART", "a disk image with a GPT", "mount its file systems"),
+    (0, b"QFI\xfb", "a qcow2 disk image", "mount its file systems"),
+    (0, b"KDMV", "a VMDK disk image", "mount its file systems"),
+    (0, b"vhdxfile", "a VHDX disk image", "mount its file systems"),
+)
+
+#: the trailer of a disk image of macOS: its magic, and its bytes
+_DMG, _DMG_SIZE = b"koly", 512
+
+#: ext2 to ext4: where the superblock has its magic, behind which is the state (clean, or with errors)
+_EXT_AT, _EXT = 0x438, (b"\x53\xef\x01\0", b"\x53\xef\x02\0")
+
+#: What rocBLAS and hipBLASLt choose kernels by, beside the code objects: a MessagePack map of two or three, "solutions"
+#: and "library" first (``MasterSolutionLibrary.state`` in Tensile/SolutionLibrary.py). No device code is in it.
+_TENSILE = "a table of Tensile, which names kernels of code objects beside it"
+_TENSILE_STARTS = tuple(bytes((0x80 + count,)) + key for count in (2, 3) for key in (b"\xa9solutions", b"\xa7library"))
+
+#: f_opthdr of XCOFF: the sizes of auxiliary headers that exist
+_XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
+
+_HEAD_SIZE = 512
+
+#: how containers and device images begin as strings of LLVM IR, as strings of assembly, and as numbers of both
+_SPELLED = {
+    "LLVM IR with device code in a string": (
+        rb'c"(?:P\\EDU\\BA|__CLANG_OFFLOAD_BUNDLE__|CCOB\\0|\\10\\FF\\10\\AD|\\7FELF\\0)',
+        "compile it with clang -c, and give the object",
+    ),
+    "assembly or C with device code in strings or numbers": (
+        rb'\.(?:ascii|asciz|string)[ \t]+"(?:P\\355U\\272|__CLANG_OFFLOAD_BUNDLE__|CCOB\\00|\\020\\377\\020\\255)'
+        rb"|\.(?:quad|8byte)[ \t]+0x00100001ba55ed50|\.(?:long|4byte)[ \t]+(?:0xba55ed50|3126193488)\b",
+        "compile it to an object, and give that",
+    ),
+}
+
+#: one search for all of them, and the most bytes that it looks at for one
+_IN_TEXT = re.compile(b"|".join(b"(%b)" % pattern for pattern, _ in _SPELLED.values()))
+_LONGEST = 64
+
+#: a line that parts of a file for ``mlir-opt --split-input-file``
+_PARTED = re.compile(rb"^// -----", re.MULTILINE)
+
+
+def unsupported_kind(view: View) -> str:
+    """Return what a file is that no room reads (``a tar archive``); "" for any other.
+
+    Among those is what belongs to device code and holds none.
+    """
+    return _kind(view)[0] or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
+
+
+def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
+    """Return the finding that device code of a file, if it has any, is not read; None if it does not look so.
+
+    ``is_searched`` says that all of its bytes were searched for containers.
+    """
+    kind, remedy = _kind(view)
+    if not kind:
+        return _spelled(view)
+    if detect_package(view):
+        text = f"{kind}: the files in it are not listed where it is read as one file"
+        return finding(
+            "FP1006", view.span(), text, cli_or_api("name it alone, or a folder around it", "fatpack.files opens them")
+        )
+    if is_compressed(view):
+        return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
+    if is_searched:
+        return finding("FP1006", view.span(), f"{kind}: not read, only searched for containers", remedy)
+    search = f"{cli_or_api('--deep', 'deep=True')} searches it for containers"
+    return finding(
+        "FP1006", view.span(), f"{kind}: this version does not read these", f"{remedy}; {search}".lstrip("; ")
+    )
+
+
+def _spelled(view: View) -> Finding | None:
+    """Return the finding that a text has device code as strings or numbers, None if it has not."""
+    hit = _place(view, _IN_TEXT)
+    if hit is None:
+        return None
+    kind, (_, remedy) = list(_SPELLED.items())[hit[1] - 1]
+    return finding("FP1006", view.span(hit[0], 0), f"{kind}: not read", remedy)
+
+
+def split_mlir_finding(view: View) -> Finding | None:
+    """Return the finding that MLIR has several parts, of which each would be a file; None for one without."""
+    at = _place(view, _PARTED)
+    if at is None:
+        return None
+    text = "a line // -----: what mlir-opt --split-input-file takes for several files is read as one"
+    return finding("FP1006", view.span(at[0], 8), text, "write each part to a file of its own")
+
+
+def _place(view: View, pattern: re.Pattern[bytes]) -> tuple[int, int] | None:
+    """Return where a text first has a pattern, and the number of the group that it is; None for what is no text."""
+    if b"\0" in view.head(0, _HEAD_SIZE):
+        return None
+    before, end = b"\n", 0
+    for piece in view.pieces():
+        block = before + bytes(piece)
+        hit = pattern.search(block)
+        if hit is not None:
+            return end - len(before) + hit.start(), hit.lastindex or 0
+        end += len(piece)
+        before = block[-_LONGEST:]
+    return None
+
+
+def is_compressed(view: View) -> bool:
+    """Return whether nothing that is in a file can be seen as it is."""
+    return view.head(0, _HEAD_SIZE).startswith(tuple(_COMPRESSED))
+
+
+def _kind(view: View) -> tuple[str, str]:
+    """Return what a file is that no room reads, and what to do; "" and "" for any other."""
+    head = view.head(0, _HEAD_SIZE)
+    for magic, found in _COMPRESSED.items():
+        if head.startswith(magic):
+            return found
+    for at, magic, kind, remedy in _OTHERS:
+        if head.startswith(magic, at) if at < len(head) else view.head(at, len(magic)) == magic:
+            return kind, remedy
+    return _disk(view) or (_xcoff(head), "")
+
+
+def _disk(view: View) -> tuple[str, str] | None:
+    if view.head(_EXT_AT, 4) in _EXT:
+        return "an image of an ext file system", "mount it"
+    if view.head(len(view) - _DMG_SIZE, len(_DMG)) == _DMG:
+        return "a disk image of macOS", "mount it, or 7z x unpacks it"
+    return None
+
+
+def _xcoff(head: bytes) -> str:
+    is_xcoff = head.startswith((magic_numbers.XCOFF_32, magic_numbers.XCOFF_64)) and len(head) >= 20
+    return "an XCOFF file of AIX" if is_xcoff and int.from_bytes(head[16:18], "big") in _XCOFF_OPTIONAL else ""

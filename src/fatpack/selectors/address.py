@@ -1,0 +1,270 @@
+"""Addresses: which bytes of which file a command means. One syntax for every command.
+
+=====================  ==========================================================================================
+``PATH``               a file
+``PATH(MEMBER)``       a member of an archive; ``PATH(INNER)(MEMBER)`` of an archive in an archive, also written
+                       ``PATH(INNER(MEMBER))``, as reports name such members
+``PATH!NAME``          a file in a package, and ``PATH!NAME!NAME`` one in a package in it; ``!#3`` is the file of number
+                       3. Then ``(MEMBER)``, if that is an archive
+``PATH#offset=N``      the bytes of a file from N on, ``PATH#offset=N&size=N`` so many of them; with a member between,
+                       as ``inspect -v`` prints it, N still counts from the start of the file
+=====================  ==========================================================================================
+
+A ``PATH`` is also a URL; parentheses and ``!`` of its own are percent-encoded. A ``MEMBER`` is a name; ``NAME:2``, the
+second of several members with that name; or ``#3``, the member of number 3, counted from 0 as all positions are. What
+exists comes first: a file of exactly the whole text is a path, a member of exactly that name is a name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack import binary
+from fatpack.errors import UsageError
+from fatpack.io.open import open_source, resolve_url
+from fatpack.io.source import Source
+from fatpack.record import Record
+from fatpack.scanner import detect_host
+from fatpack.scanner.context import detect_package
+from fatpack.selectors.members import find_member, path_candidates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.inputs.nested import NestedFile
+    from fatpack.io.source import Piece, View
+
+
+class Address(Record):
+    """The parts of an address. ``members`` is what is in parentheses, "" for the file itself; ``offset`` and ``size``
+    are None where no bytes are named. ``inside`` is what follows the ``!`` of a package: only that knows where the
+    names in it end, so the parentheses behind them are in there too.
+    """
+
+    path: str
+    members: str = ""
+    offset: int | None = None
+    size: int | None = None
+    inside: str = ""
+
+    @property
+    def file(self) -> str:
+        """The address without the bytes that it names."""
+        inside = f"!{self.inside}" if self.inside else ""
+        return f"{self.path}{inside}({self.members})" if self.members else f"{self.path}{inside}"
+
+
+class Location(Record):
+    """Where an address leads: the bytes, what they are called, and the archives around them, outermost first.
+
+    Universal files are archives here. Each archive comes with the number of the member that leads on.
+    """
+
+    view: View
+    name: str
+    archives: tuple[tuple[View, int], ...] = ()
+
+    def around(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
+        """Return the whole file with these pieces in the place of the bytes. Raises HostError, FormatError."""
+        for outer, number in reversed(self.archives):
+            pieces = binary.get_rewriter(detect_host(outer)).rewrite(outer, {number: list(pieces)})
+        return pieces
+
+
+def parse_address(text: str, *, ranges: bool = False, packages: bool = False) -> Address:
+    """Return the parts of an address; the file is looked for, and not opened. Raises UsageError.
+
+    Without ``packages`` a file in a package is refused: what is read out of one cannot be put back. With ``ranges`` an
+    offset is understood, decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm's addresses of code objects; ``file://``
+    in front and percent-encoding in the path are understood then.
+    """
+    if os.path.lexists(text):
+        return Address(text)
+    address = _parsed(text, ranges=ranges)
+    if address.inside and not packages:
+        hint = "unpack it, edit that file, and pack it again"
+        raise UsageError(f"{address.file} is in a package, and packages are only read", hint=hint)
+    return address
+
+
+def _parsed(text: str, *, ranges: bool) -> Address:
+    if "://" in text:
+        url = resolve_url(text)
+        if hasattr(url, "given"):
+            return _in_url(url, url.given, ranges=ranges)
+        text = url
+    offset = size = None
+    place = _offset_at(text) if ranges else -1
+    if place >= 0:
+        offset, size = _range(text, text[place + 1 :])
+        text = _unquoted(text[:place])
+    path = text
+    if text.endswith(")") and not os.path.lexists(text):
+        path = next((start for start in path_candidates(text) if start == "-" or os.path.lexists(start)), text)
+    members = text[len(path) + 1 : -1]
+    if path != text and not members:
+        raise UsageError(f"address {text!r}: the member has no name", hint=f"write {path} for the whole file")
+    inside = ""
+    if path == text and "!" in text and not os.path.lexists(text):
+        path, inside = _package(text)
+    return Address(path, members, offset, size, inside)
+
+
+def _package(text: str) -> tuple[str, str]:
+    """Return the path of a package and what follows behind its ``!``: the longest path that there is."""
+    at = text.rfind("!")
+    while at > 0:
+        if text[:at] == "-" or os.path.isfile(text[:at]):
+            return text[:at], text[at + 1 :]
+        at = text.rfind("!", 0, at)
+    return text, ""
+
+
+def _in_url(url: str, given: str, *, ranges: bool) -> Address:
+    """Return the parts of an address in a URL, of which ``given`` is the whole."""
+    from fatpack.io.url import split_address
+
+    path, inside, members, place = split_address(given)
+    offset = size = None
+    if place and ranges:
+        offset, size = _range(url, f"offset={place}")
+    return Address(resolve_url(path), members, offset, size, inside)
+
+
+def _offset_at(text: str) -> int:
+    """Return where the part with the offset starts, -1 if there is none."""
+    return max(text.rfind(f"{sign}offset=") for sign in "#?")
+
+
+def _unquoted(path: str) -> str:
+    if not path.startswith("file://"):
+        return path
+    from urllib.parse import unquote_to_bytes
+
+    return os.fsdecode(unquote_to_bytes(os.fsencode(path[len("file://") :])))
+
+
+def format_range(path: str, offset: int, size: int) -> str:
+    """Return the address of bytes in a file, as :func:`parse_address` reads it.
+
+    A path that is such an address itself gives way to its file, in which offsets count. One that could be misread, by
+    us, a shell or a terminal, is percent-encoded behind ``file://``, which is how ROCm writes all addresses of code
+    objects.
+    """
+    if _offset_at(path) >= 0 and not hasattr(path, "names"):
+        address = parse_address(path, ranges=True, packages=True)
+        path = address.file
+        is_inside = bool(address.inside)
+    else:
+        is_inside = hasattr(path, "names")  # a fatpack.inputs.files.MemberPath
+    if _is_remote(path) and not (is_inside and "#" in path):
+        return f"{path}#offset={offset:#x}&size={size:#x}"  # percent-encoded as it is
+    special = " #?%&\"'$`\\*;|<>" if is_inside else " #?%&\"'$`\\*;|<>!"
+    if not path.isprintable() or any(char in special for char in path) or path.startswith("file:"):
+        from urllib.parse import quote_from_bytes
+
+        path = "file://" + quote_from_bytes(os.fsencode(path), safe="/!" if is_inside else "/")
+    return f"{path}#offset={offset:#x}&size={size:#x}"
+
+
+def _is_remote(path: str) -> bool:
+    if "://" not in path:
+        return False
+    from fatpack.io.url import REMOTE, find_scheme
+
+    return find_scheme(path) in REMOTE
+
+
+def _range(text: str, query: str) -> tuple[int, int | None]:
+    values: dict[str, int] = {}
+    for part in query.split("&"):
+        key, _, value = part.partition("=")
+        if key not in ("offset", "size"):
+            raise UsageError(f"address {text!r}: unknown part {part!r}", hint="write PATH#offset=N&size=N")
+        if key in values:
+            raise UsageError(f"address {text!r}: {key} is given twice", hint="write PATH#offset=N&size=N")
+        values[key] = _number(text, value)
+    return values["offset"], values.get("size")
+
+
+def _number(text: str, value: str) -> int:
+    if not (value.isascii() and value.isalnum()):
+        value = ""
+    base = 16 if value[:2].lower() == "0x" else 8 if value[:1] == "0" and len(value) > 1 else 10
+    try:
+        number = int(value, base)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"address {text!r}: {value!r} is no number", hint="write PATH#offset=N&size=N")
+    return number
+
+
+def open_file(address: Address) -> tuple[Source | NestedFile, Address]:
+    """Open the file of an address, out of the packages around it, and return the address in that file.
+
+    What is returned closes the packages too. Raises UsageError, FormatError, Unsupported and ``OSError``.
+    """
+    source = open_source(address.path)
+    if not address.inside:
+        return source, address
+    from fatpack.inputs.nested import open_nested
+
+    file = open_nested(source, address.inside)
+    return file, Address(file.name, file.rest[1:-1], address.offset, address.size)
+
+
+def outermost_view(file: Source | NestedFile) -> View:
+    """Return the bytes of the file that was opened: of one in packages, those of the package around them all."""
+    return (file if isinstance(file, Source) else file.package).view()
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text may name a place in a file, and not a file alone: ``x.whl!libx.so``, ``libx.a(m.o)``."""
+    return text.endswith(")") or "offset=" in text or "!" in text
+
+
+def open_location(text: str, *, ranges: bool = False) -> tuple[Source | NestedFile, Location]:
+    """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
+
+    Bytes that are named by their offset are called by the whole address.
+    """
+    source, address = open_file(parse_address(text, ranges=ranges, packages=True))
+    try:
+        place = find_location(source.view(), address)
+        if address.offset is not None:
+            view = named_bytes(place.view, address).replace(chain=(text,))
+            place = Location(view, text)
+        return source, place
+    except BaseException:
+        source.close()
+        raise
+
+
+def refuse_package(view: View, hint: str = "unpack it, edit the files in it, and pack it again") -> None:
+    """Raise UsageError for a package: files in it cannot be edited where they are. ``hint`` is what to do."""
+    if detect_package(view):
+        raise UsageError("this is a package, and packages are only read", hint=hint, chain=view.chain)
+
+
+def find_location(view: View, address: Address) -> Location:
+    """Return the place that an address names in its file. Raises UsageError, with what is there."""
+    archives: list[tuple[View, int]] = []
+    # A file in a package is called by its own name, without the path that leads there.
+    name, rest = getattr(view.source.name, "names", (view.source.name,))[-1], address.members
+    while rest:
+        site, rest = find_member(view, rest)
+        archives.append((view, site.number))
+        view, name = site.data, site.member or name
+    return Location(view, name, tuple(archives))
+
+
+def named_bytes(view: View, address: Address) -> View:
+    """Return the bytes at the offset of an address, in the file or member it names. Raises UsageError if outside."""
+    offset = address.offset or 0
+    end = view.end if address.size is None else offset + address.size
+    if not view.start <= offset <= end <= view.end:
+        whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
+        raise UsageError(f"{view.chain[0]}: {offset:#x} to {end:#x} is outside the file ({whole})")
+    return view.slice(offset - view.start, end - offset)

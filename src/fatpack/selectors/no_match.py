@@ -1,0 +1,153 @@
+"""What there is instead, for a selection that means nothing: of the key that was asked for, the values that exist."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
+from fatpack.model import Finding
+from fatpack.selectors.select import PATTERNS, Selector, id_choices, select_images, with_positions
+from fatpack.targets.triple import as_llvm22
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.scanner import FoundContainer, FoundImage
+
+#: values that are listed; the rest is counted
+_SHOWN = 12
+
+#: condition → what its values are called; containers and images are positions, which are counted
+_KEYS = {
+    "arch": "architectures",
+    "triple": "triples",
+    "offload": "offload models",
+    "form": "forms",
+    "container": "containers",
+    "index": "images",
+    "kernel": "kernels",
+    "id": "bundle IDs",
+}
+
+
+#: forms that hold kernels, whose names are not read
+_NAMELESS = frozenset(("bitcode", "ltoir", "llvm-ir", "assembly"))
+
+#: findings that say that something was not looked at, so that there may be more images
+_UNSEEN = ("FP1006", "FP1008", "FP2104", "FP2105", "FP2106")
+
+
+class NothingSelected(UsageError):
+    """The file is fine, but no image of it was meant; the message says what is there."""
+
+    exit_code = 1
+
+
+#: What every command says of a file without bytes, beside what it needs one for.
+EMPTY = "the file is empty"
+
+
+def refuse_empty(file: View) -> None:
+    """Raise NothingSelected for a file without bytes."""
+    if not len(file):
+        raise NothingSelected(EMPTY, chain=file.chain)
+
+
+def unread_findings(items: Iterable[FoundContainer | Finding]) -> list[Finding]:
+    """Return the findings that there may be images which were not read; errors are not among them."""
+    return [item for item in items if isinstance(item, Finding) and item.code in _UNSEEN]
+
+
+def available_values(items: Sequence[FoundContainer | Finding], selector: Selector) -> str:
+    """Return what images there are, in the terms of the condition that none fulfils; "" if there are none at all.
+
+    Conditions are tried one after the other. Where all can be fulfilled, but not by the same image, the values of the
+    first one are listed that does not hold for those left.
+    """
+    left = [(position, image) for position, _, image in with_positions(items)]
+    if not left:
+        return ""
+    before = Selector()
+    for key, title in _KEYS.items():
+        value = getattr(selector, key)
+        if value in ((), None):
+            continue
+        tried = before.replace(**{key: value, "hip_openmp": selector.hip_openmp and key == "id"})
+        meant = {id(image) for _, _, image in select_images(items, tried)}
+        if not meant:
+            context = "" if before.is_empty() else f" with {before.describe()}"
+            nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
+            but = f" (kernels in {' and '.join(nameless)} have no names here)" if nameless else ""
+            return f"{title} present{context}: {_listed(_values(key, left))}{but}"
+        before = tried
+        left = [(position, image) for position, image in left if id(image) in meant]
+    return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
+
+
+def unmatched_patterns(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[str]:
+    """Return the patterns that match no image beside others that do, in words: a slip that a selection would hide."""
+    texts = []
+    for key in PATTERNS:
+        patterns = [pattern for pattern in getattr(selector, key) if not pattern.startswith("!")]
+        if len(patterns) < 2:
+            continue
+        images = [image for _, _, image in with_positions(items)]
+        idle = [
+            pattern for pattern in patterns if not any(Selector(**{key: pattern}).matches(image) for image in images)
+        ]
+        if len(idle) < len(patterns):
+            texts += [f"--{key}={pattern} matches nothing" for pattern in idle]
+    return texts
+
+
+def missing_ids_reason(items: Sequence[FoundContainer | Finding], selector: Selector, ids: Sequence[str]) -> str:
+    """Return why no image serves bundle IDs, in words that go behind them: other conditions, or the images there."""
+    from fatpack.selectors.bundle_id_match import no_match_reason
+
+    alone = Selector(id=tuple(ids), hip_openmp=selector.hip_openmp)
+    there = {choice.request for choice in id_choices(items, alone)}
+    others = selector.replace(id=(), hip_openmp=False)
+    if there:
+        names = " and ".join(request for request in ids if request in there)
+        return f" ({names} {'is' if len(there) == 1 else 'are'} there, but {others.describe()} excludes it)"
+    return no_match_reason(ids, [image for _, _, image in with_positions(items)])
+
+
+def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
+    """Yield the values of a condition that would have meant images, as they come."""
+    for position, image in rows:
+        target = image.target
+        if key in ("container", "index"):
+            # Images inside images are not meant by position.
+            if "/" not in position:
+                container, _, index = position.partition(".")
+                yield container if key == "container" else index
+        elif key == "kernel":
+            yield from _kernels(image)
+        elif key == "form":
+            yield image.form or "unknown"
+        elif key == "id":
+            from fatpack.selectors.bundle_id_match import image_id
+
+            yield from filter(None, [image_id(image.as_stored)])
+        else:
+            arch = as_llvm22(target.triple, target.arch)[1]
+            yield {"arch": arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
+
+
+def _kernels(image: FoundImage) -> Iterator[str]:
+    try:
+        yield from image.kernel_names
+    except (FormatError, Unsupported):
+        return
+
+
+def _listed(values: Iterable[str]) -> str:
+    """Return the different values in words: the first ones, and how many more there are."""
+    known = list(dict.fromkeys(values))
+    if not known:
+        return "none"
+    if len(known) > _SHOWN and all(value.isdigit() for value in known):
+        return f"{known[0]} to {known[-1]}"
+    more = [f"… {len(known) - _SHOWN} more"] if len(known) > _SHOWN else []
+    return ", ".join([*map(truncate_words, known[:_SHOWN]), *more])

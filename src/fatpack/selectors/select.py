@@ -1,0 +1,273 @@
+"""The one selector: which images a command means. The same flags, with the same meaning, in every command."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
+from fatpack.record import Record
+from fatpack.scanner import FoundContainer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fatpack.model import Finding
+    from fatpack.scanner import FoundImage
+    from fatpack.selectors.bundle_id_match import BundleIdChoice
+
+#: programming model → its names in bundle IDs: clang-offload-bundler has a second one for code objects of HIP
+_MODEL_NAMES = {"hip": ("hip", "hipv4")}
+
+#: conditions that are patterns, and may have several in one text, separated by commas
+PATTERNS = ("arch", "triple", "offload", "form")
+
+
+class Selector(Record):
+    """Conditions on an image; empty ones hold for every image, several values of one are alternatives.
+
+    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``), or several: ``sm_80,sm_90``. An
+    ``arch`` pattern without a colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern
+    behind ``!`` is an exception, and exceptions alone mean all other values; what has none, as a host no arch, is not
+    meant then. AMD's targets may be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is
+    ``amdgcn-amd-amdhsa`` with gfx90a. Features may come in any order, ``unknown`` at the end of a triple is as good as
+    nothing, and ``hipv4`` is ``hip``. PTX for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one
+    for each of them.
+    ``kernel`` is a regular expression that one of the image's kernel names must contain; in the main thread, one that
+    takes more than 5 s of processor time for an image raises UsageError. ``container`` and ``index`` are positions as
+    ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
+    container the image of that very ID is meant, else the compatible one (:mod:`fatpack.selectors.bundle_id_match`);
+    ``hip_openmp`` lets HIP and OpenMP stand for each other there.
+    """
+
+    arch: str | tuple[str, ...] = ()
+    triple: str | tuple[str, ...] = ()
+    offload: str | tuple[str, ...] = ()
+    form: str | tuple[str, ...] = ()
+    kernel: str | None = None
+    container: int | None = None
+    index: int | None = None
+    id: str | tuple[str, ...] = ()
+    hip_openmp: bool = False
+
+    if not TYPE_CHECKING:  # type checkers take the signature from the fields
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            """Take the fields; raise TypeError for a value of another type, UsageError for an empty pattern."""
+            super().__init__(*args, **kwargs)
+            for name, put in zip(type(self)._fields, type(self)._setters, strict=True):
+                put(self, _checked(name, getattr(self, name)))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The bundle IDs, also of a selector that was made with a single one."""
+        return (self.id,) if isinstance(self.id, str) else self.id
+
+    def is_empty(self) -> bool:
+        """Return whether every image is meant."""
+        return self == Selector()
+
+    def describe(self) -> str:
+        """Return the conditions as the command line spells them."""
+        words = []
+        for name in type(self)._fields:
+            value = getattr(self, name)
+            option = f"--{name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [option] if value else []
+                continue
+            words += [
+                f"{option}={item}" for item in (value if isinstance(value, tuple) else [value]) if item is not None
+            ]
+        return " ".join(words)
+
+    def matches(self, found: FoundImage) -> bool:
+        """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
+        target = found.target
+        if self.form and not _one_of(_alternatives(self.form), (found.form,)):
+            return False
+        if self.offload and not _one_of(
+            _alternatives(self.offload), _MODEL_NAMES.get(target.offload, (target.offload,))
+        ):
+            return False
+        if self.arch or self.triple:
+            from fatpack.targets.triple import as_llvm22, triple_spellings
+
+            arch = as_llvm22(target.triple, target.arch)[1]
+            spelled = (arch, *_also(target.arch, found.form), _in_order(arch))
+            if self.arch and not _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled):
+                return False
+            if self.triple:
+                triples = triple_spellings(target.triple, target.arch)
+                patterns = tuple(map(_without_unknown, _alternatives(self.triple)))
+                if not _one_of(patterns, (*triples, *map(_without_unknown, triples))):
+                    return False
+        return self.kernel is None or self._has_kernel(found)
+
+    def _has_kernel(self, found: FoundImage) -> bool:
+        from fatpack.selectors.kernel_pattern import KernelPattern
+
+        pattern = KernelPattern(self.kernel or "")
+        try:
+            names = found.kernel_names
+        except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
+            return False
+        return pattern.finds(names)
+
+
+def _alternatives(patterns: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (patterns,) if isinstance(patterns, str) else patterns
+
+
+def _checked(name: str, value: object) -> object:
+    """Return the value of a condition, patterns one by one, as the selector keeps it."""
+    if name in ("container", "index"):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+        return value
+    if name == "kernel":
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"kernel must be a regular expression, got {type(value).__name__}")
+        return value
+    if name == "hip_openmp":
+        if not isinstance(value, bool):
+            raise TypeError(f"hip_openmp must be True or False, got {type(value).__name__}")
+        return value
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, (tuple, list)) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} is a text or a tuple of texts, not {value!r:.80}")
+    if name not in PATTERNS:
+        return tuple(texts)
+    # No architecture, triple, offload model or form has a comma or a blank.
+    patterns = tuple(pattern.strip() for text in texts for pattern in text.split(","))
+    if "" in patterns:
+        raise UsageError(f"{name}: a pattern is empty", hint="write PATTERN or PATTERN,PATTERN")
+    return patterns
+
+
+def _also(arch: str, form: str) -> Iterator[str]:
+    """Yield the spellings of an architecture: as stored, each of several in one string, and that of PTX."""
+    if arch:
+        yield arch
+    if "," in arch:
+        yield from arch.split(",")
+    if form == "ptx" and arch.startswith("sm_"):
+        yield f"compute_{arch.removeprefix('sm_')}"
+
+
+def _in_order(arch: str) -> str:
+    """Return an architecture, or a pattern of it, with its features as clang orders them: by name."""
+    processor, *features = arch.split(":")
+    return ":".join((processor, *sorted(features)))
+
+
+def _without_unknown(triple: str) -> str:
+    """Return a triple, or a pattern of it, without what says nothing at its end.
+
+    clang's driver writes ``nvptx64-nvidia-cuda-unknown`` into the IDs of CIR containers, and ``nvptx64-nvidia-cuda``
+    into offload binaries; clang-offload-bundler stores ``nvptx64-nvidia-cuda-``.
+    """
+    parts = triple.split("-")
+    while len(parts) > 1 and parts[-1] in ("", "unknown"):
+        parts.pop()
+    return "-".join(parts)
+
+
+def _one_of(patterns: Sequence[str], values: Sequence[str]) -> bool:
+    """Return whether a value matches one of the patterns, and none of the exceptions among them.
+
+    ``values`` are the spellings of that one value.
+    """
+    exceptions = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    if exceptions and (not values[0] or any(_matches(pattern, value) for pattern in exceptions for value in values)):
+        return False
+    return len(exceptions) == len(patterns) or any(_matches(pattern, value) for pattern in patterns for value in values)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    if pattern == value:
+        return True
+    if not any(char in pattern for char in "*?["):
+        return ":" not in pattern and value.partition(":")[0] == pattern
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(value, pattern) or (":" not in pattern and fnmatchcase(value.partition(":")[0], pattern))
+
+
+def select_images(
+    items: Sequence[FoundContainer | Finding], selector: Selector
+) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
+    """Yield (position, container, image) for every image the selector means.
+
+    The position is as ``inspect`` prints it: ``2.0`` is image 0 of container 2 of the file, ``2.0/0.1`` image 1 of
+    container 0 inside that image. Images inside images are only meant when they match themselves, and not by
+    container and index, which count from the outside.
+    """
+    matching = _matching(items, selector)
+    if not selector.id:
+        yield from matching
+        return
+    rows = list(matching)
+    chosen = {id(choice.image) for choice in _choices(rows, selector)}
+    yield from (row for row in rows if id(row[2]) in chosen)
+
+
+def id_choices(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[BundleIdChoice]:
+    """Return what the bundle IDs of a selector mean in every container, with the reasons, in file order."""
+    return list(_choices(list(_matching(items, selector)), selector))
+
+
+def _choices(rows: Sequence[tuple[str, FoundContainer, FoundImage]], selector: Selector) -> Iterator[BundleIdChoice]:
+    from fatpack.selectors.bundle_id_match import choose_by_id
+
+    containers: dict[int, list[FoundImage]] = {}
+    for _, found, image in rows:
+        containers.setdefault(id(found), []).append(image)
+    for images_of in containers.values():
+        for request in dict.fromkeys(selector.ids):
+            yield from choose_by_id(images_of, request, hip_openmp=selector.hip_openmp)
+
+
+def _matching(
+    items: Sequence[FoundContainer | Finding], selector: Selector
+) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
+    """Yield the images that fulfil all conditions but the bundle IDs."""
+    by_place = selector.container is not None or selector.index is not None
+    for position, found, image in with_positions(items):
+        outer, _, inner = position.partition("/")
+        container, _, index = outer.partition(".")
+        if by_place and inner:
+            continue
+        if selector.container is not None and int(container) != selector.container:
+            continue
+        if selector.index is not None and int(index) != selector.index:
+            continue
+        if selector.matches(image):
+            yield position, found, image
+
+
+def with_positions(
+    items: Sequence[FoundContainer | Finding], prefix: str = ""
+) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
+    """Yield (position, container, image) for every image, those inside an image right after it."""
+    containers = (item for item in items if isinstance(item, FoundContainer))
+    for number, found in enumerate(containers):
+        for index, image in enumerate(found.images):
+            position = f"{prefix}{number}.{index}"
+            yield position, found, image
+            yield from with_positions(image.inside, f"{position}/")
+
+
+def describe_image(position: str, found: FoundImage) -> str:
+    """Return an image in a few words: position, offload model, triple, arch and form, as far as they are known."""
+    target = found.target
+    offload = "" if target.offload == "none" else target.offload
+    return truncate_words(
+        " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+    )
+
+
+def ids_in_file(items: Sequence[FoundContainer | Finding]) -> list[str]:
+    """Return the IDs of all images that can have one, each once, in order."""
+    from fatpack.selectors.bundle_id_match import image_id
+
+    return list(dict.fromkeys(filter(None, (image_id(image.as_stored) for _, _, image in with_positions(items)))))

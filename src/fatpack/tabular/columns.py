@@ -1,0 +1,243 @@
+"""The columns of rows: their types are the annotations of two records, their meaning is the table below.
+
+The page ``docs/rows.md``, the JSON schema and the Arrow schema are made from here. Columns may be added within a
+version, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypeAlias
+
+#: The version of the columns, which stands in the metadata of Parquet files.
+SCHEMA = "fatpack.rows/1"
+
+#: What rows are written as.
+FORMATS = ("jsonl", "csv", "parquet")
+
+
+class Row(Record):
+    """What all rows have; :data:`MEANING` says what each column means. None where there is no such thing."""
+
+    row: str
+    path: str
+    file_size: int | None = None
+    host: str | None = None
+    chain: tuple[str, ...] = ()
+    position: str | None = None
+    container: int | None = None
+    image: int | None = None
+    container_format: str | None = None
+    container_version: int | None = None
+    section: str | None = None
+    section_index: int | None = None
+    member: str | None = None
+    offset: int | None = None
+    offload: str | None = None
+    triple: str | None = None
+    arch: str | None = None
+    processor: str | None = None
+    features: tuple[str, ...] = ()
+    form: str | None = None
+    findings: tuple[str, ...] = ()
+    error: str | None = None
+    exit_code: int | None = None
+    count: int | None = None
+    searched: str | None = None
+    not_searched: int | None = None
+    messages: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain data: column → text, number, boolean, list of texts, or None."""
+        values = zip(type(self)._fields, self._values(), strict=True)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+    def values(self) -> tuple[Any, ...]:
+        """Return the values of the columns, in their order."""
+        return self._values()
+
+
+class ImageRow(Row):
+    """The row of an image, or of a file (``row`` is ``file``) that ends the rows of its images."""
+
+    stored_form: str | None = None
+    stored_size: int | None = None
+    size: int | None = None
+    compression: str | None = None
+    containers: int | None = None
+    sha256: str | None = None
+    kernel_count: int | None = None
+    registers_max: int | None = None
+    data_sha256: str | None = None
+    stored_kind: str | None = None
+    ptx_version: str | None = None
+    binary: str | None = None
+    has_kernel: bool | None = None
+    container_size: int | None = None
+    claimed: str | None = None
+    code_object: int | None = None
+    cuda_runtime: int | None = None
+    module: str | None = None
+
+
+class KernelRow(Row):
+    """The row of a kernel, or of a file (``row`` is ``file``) that ends the rows of its kernels."""
+
+    kernel: str | None = None
+    kernel_index: int | None = None
+    registers: int | None = None
+    sgprs: int | None = None
+    agprs: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    shared: int | None = None
+    local: int | None = None
+    has_dynamic_stack: bool | None = None
+    params: int | None = None
+    constants: str | None = None
+    max_threads: int | None = None
+    required_threads: str | None = None
+    min_blocks: int | None = None
+    cluster: str | None = None
+    wavefront: int | None = None
+    barriers: int | None = None
+    code_size: int | None = None
+    code_sha256: str | None = None
+
+
+if TYPE_CHECKING:
+    AnyRow: TypeAlias = "ImageRow | KernelRow"
+
+#: what rows are of → their record, and the word for one of them in ``row``
+TABLES: Mapping[str, tuple[type[ImageRow] | type[KernelRow], str]] = {
+    "images": (ImageRow, "image"),
+    "kernels": (KernelRow, "kernel"),
+}
+
+#: column → what it means
+MEANING = {
+    "row": "`image`, `kernel` or `file`. Each file ends with one row `file`, also if nothing is in it",
+    "path": "the file, as it was named; in a survey its absolute path",
+    "file_size": "bytes of the file",
+    "host": "what kind of file it is to fatpack: `elf`, `archive`, …; `raw`: a container itself, or nothing known",
+    "chain": "the names inside the file that lead to the image, outermost first: members, sections, containers",
+    "position": "where `inspect` lists the image: `2.0` is image 0 of container 2, `2.0/0.1` lies inside that image",
+    "container": "the number of the container, from 0, in the file or in the image around it",
+    "image": "the number of the image in its container, from 0",
+    "container_format": "`llvm-offload-binary`, `clang-offload-bundle`, `cuda-fatbin`, `cir-offload-container`, "
+    "`rocm-kpack`, `syclbin`; nothing for an image in no container",
+    "container_version": "the format's version, as its producer numbers it",
+    "section": "the section of the host that holds the container",
+    "section_index": "its number in the host",
+    "member": "the member of an archive that holds it",
+    "offset": "where the stored bytes start in the file; nothing for what lies inside something compressed",
+    "offload": "the programming model: `cuda`, `hip`, `openmp`, `sycl`, `host`, `none`",
+    "triple": "the target triple as stored",
+    "arch": "the architecture as stored, with features: `sm_90a`, `gfx90a:xnack+`",
+    "processor": "the architecture without features",
+    "features": "the features, each with its sign: `xnack+`",
+    "form": "what the bytes are: `cubin`, `ptx`, `code-object`, `bitcode`, …; as stored where they were not read",
+    "findings": "codes of findings ([findings.md](findings.md)), each once: of the image; on a row `file`, those that "
+    "no other row has",
+    "messages": "what these findings say, with offset and place: `FP1401 at 0x18: entry[0].padded_size: …`; of many "
+    "with one code the first three, and how many more there are",
+    "error": "of a file: why it could not be read, or not to its end",
+    "exit_code": "of a file: what `fatpack inspect` exits with for what was read of it",
+    "count": "of a file: how many rows of images (or kernels) come before this one",
+    "searched": "of a file: `everything`, or `places`: only where device code is kept",
+    "not_searched": "of a file: bytes in which no container was looked for",
+    "stored_form": "what the container says the bytes are",
+    "stored_size": "bytes of the file that the image takes; nothing where a whole container is compressed",
+    "size": "bytes after decompression, as stated by the container where they were not read",
+    "compression": "`zlib`, `zstd`, `lz4`, or nothing",
+    "containers": "how many containers lie inside the image; their images have rows of their own",
+    "sha256": "SHA-256 of the bytes after decompression, in hexadecimal; with digests alone",
+    "kernel_count": "how many kernels the image has; with kernels alone, and only for forms that show them",
+    "registers_max": "the most registers of a thread that one of them takes; with kernels alone",
+    "stored_kind": "what a CUDA fat binary calls the entry where its form does not say it: `relocatable-ptx`, …",
+    "ptx_version": "of PTX in a CUDA fat binary: its version as the entry states it, `8.7`",
+    "binary": "of an image in a kpack archive: the program or library that asks for it, and its number",
+    "data_sha256": "SHA-256 of the variables that its functions share, with their initial values; with digests where "
+    "rows of kernels follow",
+    "has_kernel": "whether one of its kernels is meant by the pattern that was asked for (`fatpack explain --kernel`); "
+    "nothing without one, and for forms that show no kernels",
+    "container_size": "bytes of the file that its container takes; nothing where that lies inside something compressed",
+    "claimed": "the architecture that the bytes name themselves where that is not the stored one (FP1102)",
+    "code_object": "of a code object that was recognised: its version",
+    "cuda_runtime": "of an ELF file with CUDA fat binaries: the major version of the CUDA runtime library it loads, "
+    "13 of `libcudart.so.13`",
+    "module": "of an image in a SYCLBIN file: the number of its abstract module",
+    "kernel": "the kernel's name as stored (mangled)",
+    "kernel_index": "its number in the image, from 0",
+    "registers": "registers of a thread; of AMD's processors, vector registers",
+    "sgprs": "scalar registers (AMD)",
+    "agprs": "accumulation registers (AMD)",
+    "vgpr_spills": "vector registers spilled (AMD)",
+    "sgpr_spills": "scalar registers spilled (AMD)",
+    "shared": "bytes of static shared memory (LDS) of a block",
+    "local": "bytes of local memory (scratch) of a thread",
+    "has_dynamic_stack": "whether `local` is not all that a thread may take",
+    "params": "bytes of parameters",
+    "constants": "bytes of constant banks: `0:352,3:16`",
+    "max_threads": "the most threads of a block",
+    "required_threads": "the threads of a block that it must have: `32x4x1`",
+    "min_blocks": "the fewest blocks of a multiprocessor (PTX)",
+    "cluster": "the blocks of a cluster that it must have: `2x1x1`",
+    "wavefront": "threads of a wavefront (AMD)",
+    "barriers": "barriers of a block",
+    "code_size": "bytes of its machine code",
+    "code_sha256": "SHA-256 of what it does: its code, what it calls and what it needs, without lines and times, so "
+    "that the same code has it in any build; with digests alone, for cubins, PTX and code objects",
+}
+
+#: annotation → the type of the column in words, and in JSON's schema language
+_TYPES: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "str": ("text", {"type": "string"}),
+    "int": ("integer", {"type": "integer"}),
+    "bool": ("boolean", {"type": "boolean"}),
+    "tuple[str, ...]": ("list of texts", {"type": "array", "items": {"type": "string"}}),
+}
+
+
+def list_columns(kind: type[Row]) -> list[tuple[str, str, bool]]:
+    """Return (column, annotation without None, whether it may be None) of a kind of rows, in order."""
+    annotations = {name: text for base in reversed(kind.__mro__) for name, text in _annotations(base).items()}
+    return [
+        (name, annotations[name].removesuffix(" | None"), annotations[name].endswith(" | None"))
+        for name in kind._fields
+    ]
+
+
+def _annotations(kind: type) -> dict[str, str]:
+    found: dict[str, str] = vars(kind).get("__annotations__", {})
+    return found
+
+
+def describe_columns(kind: type[Row]) -> list[list[str]]:
+    """Return the columns of a kind of rows as a table for people: name, type, meaning."""
+    return [[f"`{name}`", _TYPES[annotation][0], MEANING[name]] for name, annotation, _ in list_columns(kind)]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of one line of ``--rows jsonl``."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        "description": "One line of `fatpack inspect --rows jsonl`, or of `fatpack survey --format jsonl`.",
+        "oneOf": [_object_schema(kind, word) for kind, word in TABLES.values()],
+    }
+
+
+def _object_schema(kind: type[Row], word: str) -> dict[str, Any]:
+    properties = {}
+    for name, annotation, may_be_none in list_columns(kind):
+        schema = dict(_TYPES[annotation][1])
+        if may_be_none:
+            schema["type"] = [schema["type"], "null"]
+        properties[name] = {**schema, "description": MEANING[name]}
+    properties["row"] = {"enum": [word, "file"], "description": MEANING["row"]}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

@@ -1,0 +1,314 @@
+"""Rows of images → units: the images among which a runtime chooses, as it sees them. All answers ask these.
+
+A container is a unit. Offload binaries that lie side by side in a section are one, since a linker or runtime takes them
+together, and so is what kpack archives hold for one program, in whatever archive. Each abstract module of a SYCLBIN
+file is one, with kernels of its own. Images of one container that are for different programming models or vendors are
+chosen from apart.
+
+What a program or library has among its data is registered by nothing: its own code chooses a container, as cuFFT does
+among 24,453. All of that is one unit.
+"""
+
+from __future__ import annotations
+
+from fatpack.binary.known_sections import is_host_data_section, section_name_stem
+from fatpack.binary.macho.names import is_host_data_section as is_macho_data
+from fatpack.record import Record
+from fatpack.targets.selection.cuda import LINKED
+from fatpack.targets.selection.model import CandidateImage
+from fatpack.targets.selection.select_image import CandidateSet
+from fatpack.targets.selection.vendors import image_vendor
+from fatpack.targets.triple import is_amdgpu, is_nvptx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.tabular.columns import ImageRow
+
+#: formats whose containers of one section are chosen from together
+_SIDE_BY_SIDE = ("llvm-offload-binary",)
+
+#: the section in which images without a container lie side by side that a runtime is given
+_IMAGES = ".llvm.offloading"
+
+#: formats of which the position of an image decides, and not what it is for
+_BY_POSITION = ("cuda-fatbin",)
+
+#: forms of files that are images themselves which a runtime loads
+_LOADED = ("cubin", "ptx", "code-object", "spirv")
+
+#: forms of what labels of AMD's devices may stand for by mistake: files for the host
+_FOR_HOSTS = ("object", "archive")
+
+#: forms of files that are images for a linker
+_FOR_LINKERS = ("ltoir", "bitcode")
+
+#: the sections in which objects keep code for the device link, whose result is what counts; PE images cut names.
+#: A section of clang's bundler is none of these: what a fat object has in its sections lies in no single one, and what
+#: DPC++ leaves in such a section of a program is what its link made.
+_FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
+
+#: Bytes below which no cubin has a kernel: its header, a dozen sections, the constants of the parameters (352 bytes)
+#: and one group of instructions take more. nvcc's device link leaves such a one where there was nothing to link.
+_EMPTY_CUBIN = 1024
+
+
+class ImageSetLocation(Record):
+    """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
+
+    ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
+    compressed. ``binary`` is the program that an archive of kpack holds it for.
+    """
+
+    path: str
+    chain: tuple[str, ...] = ()
+    container: int | None = None
+    offset: int | None = None
+    section: str | None = None
+    member: str | None = None
+    binary: str | None = None
+
+
+class ImageSetMember(Record):
+    """An image, or several that are alike to a runtime: what it looks at, and where ``inspect`` lists the first."""
+
+    candidate: CandidateImage
+    position: str
+    name: str
+    form: str
+    count: int = 1
+    has_kernel: bool | None = None
+    ptx_version: str | None = None
+
+
+class ImageSet(Record):
+    """The images among which a runtime chooses; ``runtime`` is cuda, hip, openmp, sycl or kpack.
+
+    ``waits`` is true for relocatable device code, of which a device link makes what counts. ``own`` is in how many
+    containers it is of which a library chooses one by itself, 0 for what a runtime is given.
+    """
+
+    place: ImageSetLocation
+    format: str | None
+    vendor: str
+    runtime: str
+    images: tuple[ImageSetMember, ...]
+    bundle_version: int | None = None
+    waits: bool = False
+    own: int = 0
+
+    @property
+    def asked(self) -> CandidateSet:
+        """The images as the rules take them."""
+        return CandidateSet(
+            tuple(image.candidate for image in self.images),
+            self.runtime,
+            self.bundle_version,
+            self.runtime == "kpack",
+            self.place.container is None,
+            self.format == "syclbin",
+        )
+
+
+def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
+    """Yield the units of files, and each row ``file`` behind those of the file; of kpack archives units come last."""
+    archives: dict[object, list[ImageRow]] = {}
+    groups: dict[object, list[ImageRow]] = {}
+    for row in rows:
+        if row.row == "file":
+            yield from _made(groups)
+            groups = {}
+            yield row
+        elif _is_chosen_from(row):
+            key = _key(row)
+            (archives if row.container_format == "rocm-kpack" else groups).setdefault(key, []).append(row)
+    yield from _made(groups)
+    yield from _made(archives)
+
+
+def _is_chosen_from(row: ImageRow) -> bool:
+    if row.offload == "host" or row.container_format == "cir-offload-container" or row.containers:
+        return False  # containers inside an image are chosen from in its place
+    if row.container is not None or row.form in _LOADED:
+        return True
+    return row.form == "ltoir" or (
+        row.form == "bitcode" and (is_nvptx(row.triple or "") or is_amdgpu(row.triple or ""))
+    )
+
+
+def _key(row: ImageRow) -> tuple[object, ...]:
+    vendor = image_vendor(row.triple or "", row.arch or "")
+    if row.container_format == "rocm-kpack":
+        return row.binary, vendor
+    around = (row.position or "").rpartition("/")[0]
+    if row.container is None:
+        return row.chain, row.member, row.position, row.offset
+    if is_host_data(row):
+        return "own", around, row.member, choosing_runtime(row, vendor), vendor
+    if is_side_by_side(row):
+        return around, row.member, row.section_index, row.section, row.offload, vendor
+    return around, row.container, row.module, row.offload, vendor
+
+
+def _made(groups: dict[object, list[ImageRow]]) -> Iterator[ImageSet]:
+    owners = {
+        image_vendor(rows[0].triple or "", rows[0].arch or "") for rows in groups.values() if is_host_data(rows[0])
+    }
+    for rows in groups.values():
+        if not (owners and is_left_by_link(rows) and image_vendor(rows[0].triple or "", rows[0].arch or "") in owners):
+            yield make_image_set(rows)
+
+
+def is_host_data(row: ImageRow) -> bool:
+    """Return whether an image is among the data of a host, of which the host's own code chooses."""
+    return is_in_data(row.section or "", row.container_format)
+
+
+def is_in_data(section: str, format: str | None) -> bool:
+    """Return whether a container of a format lies in a section where no runtime looks for it."""
+    segment, comma, name = section.partition(",")
+    if segment and comma:
+        return is_macho_data(name.encode())
+    is_led_to = section.startswith(_IMAGES)
+    return is_host_data_section(section_name_stem(section)) or (
+        format == "bare-image" and bool(section) and not is_led_to
+    )
+
+
+def is_side_by_side(row: ImageRow) -> bool:
+    """Return whether an image is chosen from with those of other containers in its section."""
+    is_led_to = row.container_format == "bare-image" and (row.section or "").startswith(_IMAGES)
+    return is_led_to or row.container_format in _SIDE_BY_SIDE
+
+
+def is_left_by_link(rows: Sequence[ImageRow]) -> bool:
+    """Return whether the images of a container are what a device link leaves that had nothing to link."""
+    return all(not is_host_data(row) and row.form == "cubin" and 0 < (row.size or 0) < _EMPTY_CUBIN for row in rows)
+
+
+def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
+    """Return the unit of images that are chosen from together: of one vendor and programming model, at least one."""
+    first = rows[0]
+    vendor = image_vendor(first.triple or "", first.arch or "")
+    is_bundle = first.container_format == "clang-offload-bundle"
+    return ImageSet(
+        ImageSetLocation(
+            first.path,
+            first.chain,
+            first.container,
+            first.offset,
+            first.section,
+            first.member,
+            first.binary,
+        ),
+        first.container_format,
+        vendor,
+        choosing_runtime(first, vendor),
+        tuple(_images(rows, vendor)),
+        first.container_version if is_bundle and first.container_version else None,
+        all(map(needs_device_link, rows)) if is_host_data(first) else needs_device_link(first),
+        len({(row.position or "").rpartition(".")[0] for row in rows}) if is_host_data(first) else 0,
+    )
+
+
+def needs_device_link(row: ImageRow) -> bool:
+    """Return whether an image is for the device link, whose result is what counts (C14, H15).
+
+    It lies where objects keep such code, it is bitcode for HIP, which no runtime loads, or a file of linkers' code.
+    """
+    if row.section in _FOR_LINKS:
+        return True
+    if row.container is None:
+        return row.form in _FOR_LINKERS
+    return row.form == "bitcode" and choosing_runtime(row, image_vendor(row.triple or "", row.arch or "")) == "hip"
+
+
+def make_candidate(row: ImageRow, arch: str, vendor: str) -> CandidateImage:
+    """Return an image as the rules take it; ``arch`` is one of those that it is stored for."""
+    version, claimed = _version(row.ptx_version), row.claimed or ""
+    return CandidateImage(
+        _form(row, vendor),
+        arch,
+        row.triple or "",
+        version,
+        row.compression,
+        claimed,
+        row.code_object,
+        _bytes_are(row, vendor),
+    )
+
+
+def _bytes_are(row: ImageRow, vendor: str) -> str:
+    """Return what the bytes of an image are, where they are not its stored form, or not code for a device of AMD."""
+    if "FP1104" in row.findings:
+        return "damaged"
+    if "FP1101" in row.findings:
+        return row.form or "unknown"
+    if "FP1105" in row.findings:
+        return "unknown"
+    if vendor != "amd" or not row.size:
+        return ""
+    # Bundles state no form. What has none was looked at, and is nothing that is known.
+    return row.form or "unknown" if row.form in ("", None, *_FOR_HOSTS) else ""
+
+
+def choosing_runtime(row: ImageRow, vendor: str) -> str:
+    """Return which runtime chooses among the images of a container: cuda, hip, openmp, sycl or kpack."""
+    if row.container_format == "rocm-kpack":
+        return "kpack"
+    if row.offload in ("openmp", "sycl"):
+        return row.offload
+    return {"nvidia": "cuda", "amd": "hip"}.get(vendor, "sycl")
+
+
+def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[ImageSetMember]:
+    alike: dict[object, list[tuple[ImageRow, CandidateImage]]] = {}
+    for number, row in enumerate(rows):
+        for arch in (row.arch or "").split(","):
+            candidate = make_candidate(row, arch, vendor)
+            key: object = (candidate.form, candidate.triple, arch, candidate.holds, candidate.bytes_are)
+            if is_host_data(row):
+                key = (key, candidate.ptx_version, candidate.compression)
+            by_position = row.container_format in _BY_POSITION and not is_host_data(row)
+            alike.setdefault((number, arch) if by_position else key, []).append((row, candidate))
+    for group in alike.values():
+        row, candidate = group[0]
+        known = {one.has_kernel for one, _ in group}
+        yield ImageSetMember(
+            candidate,
+            row.position or "",
+            _name(candidate),
+            row.form or row.stored_form or "",
+            len(group),
+            True if True in known else None if None in known else False,
+            row.ptx_version,
+        )
+
+
+def _form(row: ImageRow, vendor: str) -> str:
+    """Return the form as the rules take it: other forms of CUDA hold a cubin in turn, whose architecture is theirs."""
+    form = row.form or row.stored_form or ""
+    if vendor != "nvidia":
+        return form
+    if (row.stored_form or form) in LINKED:
+        return row.stored_form or form
+    if form == "bitcode":
+        return form
+    if row.stored_kind and (form != "cubin" or row.container_format in _BY_POSITION):
+        return row.stored_kind  # no driver takes an entry of another kind, whatever its bytes are (C11)
+    return "ptx" if form == "ptx" else "cubin"
+
+
+def _name(candidate: CandidateImage) -> str:
+    """Return what an image is for in the words of patterns: ``compute_80`` for PTX."""
+    number = candidate.arch.removeprefix("sm_")
+    if number != candidate.arch:
+        prefix = {"ptx": "compute_", "relocatable-ptx": "compute_", **dict.fromkeys(LINKED, "lto_")}
+        return f"{prefix.get(candidate.form, 'sm_')}{number}"
+    return candidate.arch or candidate.triple or candidate.form
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    major, _, minor = (text or "").partition(".")
+    return (int(major), int(minor)) if major else None

@@ -1,0 +1,109 @@
+"""The vocabulary of targets: triples, architecture names, target IDs, and when two of them match.
+
+One word per idea: a *target* is a triple with an arch string (:class:`fatpack.model.Target`), an AMD arch string
+with its features is a *target ID*, and what stands in the arch string without features is the *processor*.
+
+Parsing and equality read nothing but the text. What is known about names lies in ``data/*.toml`` with its sources and
+is loaded by the first question about it. Unknown names are legal everywhere in containers; only questions about what
+a person typed raise :class:`~fatpack.errors.TargetError`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.targets.compatibility import (
+        Compatibility,
+        Conflict,
+        can_serve,
+        effective_processor,
+        find_conflicts,
+        is_compatible_llvm22,
+        is_same_target,
+        target_identity,
+    )
+    from fatpack.targets.coverage import Coverage, run_coverage
+    from fatpack.targets.nvidia import NvidiaArch, can_load, parse_nvidia
+    from fatpack.targets.target_id import TargetId, canonical_target_id, feature_signs, parse_target_id
+    from fatpack.targets.triple import (
+        Triple,
+        is_amdgpu,
+        is_nvptx,
+        same_triple,
+        split_triple,
+        sub_architecture,
+        triple_processor,
+    )
+    from fatpack.targets.vocabulary import check_target_id, default_triple, nearest_names, resolve_target
+
+__all__ = [
+    "Compatibility",
+    "Conflict",
+    "Coverage",
+    "NvidiaArch",
+    "TargetId",
+    "Triple",
+    "can_load",
+    "can_serve",
+    "canonical_target_id",
+    "check_target_id",
+    "default_triple",
+    "effective_processor",
+    "feature_signs",
+    "find_conflicts",
+    "is_amdgpu",
+    "is_compatible_llvm22",
+    "is_nvptx",
+    "is_same_target",
+    "nearest_names",
+    "parse_nvidia",
+    "parse_target_id",
+    "resolve_target",
+    "run_coverage",
+    "same_triple",
+    "split_triple",
+    "sub_architecture",
+    "target_identity",
+    "triple_processor",
+]
+
+#: name → module: imported when it is first used, so that parsing a triple costs no more than that.
+_HOMES = {
+    name: module
+    for module, names in {
+        "compatibility": "Conflict Compatibility is_compatible_llvm22 find_conflicts effective_processor is_same_target can_serve target_identity",
+        "coverage": "Coverage run_coverage",
+        "nvidia": "NvidiaArch can_load parse_nvidia",
+        "target_id": "TargetId canonical_target_id parse_target_id feature_signs",
+        "triple": "Triple is_amdgpu is_nvptx same_triple split_triple sub_architecture triple_processor",
+        "vocabulary": "check_target_id default_triple nearest_names resolve_target",
+    }.items()
+    for name in names.split()
+}
+
+
+def all_names() -> list[str]:
+    """Return every name of the vocabulary, for shells, which ask at each press of a key.
+
+    `make docs` writes ``data/names.list`` from the tables beside it: to read these takes several times as long as the
+    interpreter takes to start.
+    """
+    import os
+
+    with open(os.path.join(os.path.dirname(__file__), "data", "names.list"), encoding="utf-8") as file:
+        return file.read().split()
+
+
+def device_arch_names() -> list[str]:
+    """Return the names of the vocabulary that a device has, from ``data/devices.list``, as :func:`listed_names`."""
+    import os
+
+    with open(os.path.join(os.path.dirname(__file__), "data", "devices.list"), encoding="utf-8") as file:
+        return file.read().split()
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # importlib would take longer to load than any module here.
+    return getattr(__import__(f"{__name__}.{_HOMES[name]}", fromlist=[name]), name)

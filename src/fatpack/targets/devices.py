@@ -1,0 +1,247 @@
+"""What devices are called: architectures, the names that vendors sell them by, and ``this-machine``.
+
+::
+
+    sm_86  gfx942:xnack-  8.9  pvc      as every other command takes it
+    'RTX 4090'  'MI300X'  'Arc A770'    a name of ``data/devices.toml``, or the words that it ends in; also RTX4090
+    this-machine                        what drivers show in files (:mod:`fatpack.targets.local_devices`)
+
+A name that stands for several architectures is refused: *GeForce GTX TITAN X* is 5.2, *NVIDIA TITAN X* is 6.1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from importlib import import_module
+
+from fatpack.errors import TargetError
+from fatpack.record import Record
+from fatpack.targets.nvidia import NvidiaArch, parse_nvidia
+from fatpack.targets.target_id import feature_signs
+from fatpack.targets.vocabulary import check_target_id, load_vocabulary, nearest_names, unknown_name, without_prefix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+#: vendors in the order of the table
+VENDORS = ("nvidia", "amd", "intel")
+
+#: what helps where a device is in no table
+OTHERWISE = "Or give the compute capability: nvidia-smi --query-gpu=compute_cap --format=csv prints it, as 8.6"
+
+#: what helps where LLVM's name of an Intel device is none that DPC++ compiles for
+_INTEL = "name the device as DPC++ does: fatpack targets lists the names"
+
+#: architectures that are named where a name means several
+_SHOWN = 6
+
+
+class Device(Record):
+    """A device that images are to serve: its ``vendor``, and ``arch`` as containers spell it.
+
+    ``arch`` is ``sm_89``, a target ID (``gfx942:xnack-``) or an Intel name; ``given`` is what was typed, and ``title``
+    the name that it is sold by, "" where none was given.
+    """
+
+    vendor: str
+    arch: str
+    given: str = ""
+    title: str = ""
+
+    @property
+    def nvidia(self) -> NvidiaArch | None:
+        """The architecture of an NVIDIA device, without a suffix: a device has none; None for others."""
+        arch = parse_nvidia(self.arch) if self.vendor == "nvidia" else None
+        return NvidiaArch(arch.number) if arch else None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The target IDs that an AMD device may report, with every feature that it has: one for each setting of those
+        that were not given.
+        """
+        processor = self.arch.partition(":")[0]
+        line = load_vocabulary().amd.get(processor) if self.vendor == "amd" else None
+        if line is None:
+            return ()
+        given = feature_signs(self.arch)
+        settings = [[given[name]] if name in given else ["+", "-"] for name in sorted(line.features)]
+        names = sorted(line.features)
+        return tuple(
+            ":".join((processor, *(f"{name}{sign}" for name, sign in zip(names, chosen, strict=True))))
+            for chosen in itertools.product(*settings)
+        )
+
+    @property
+    def words(self) -> str:
+        """The device as messages call it: ``GeForce RTX 4090 (sm_89)``."""
+        return f"{self.title} ({self.arch})" if self.title else self.arch
+
+
+class DeviceName(Record):
+    """A line of ``devices.toml``."""
+
+    vendor: str
+    name: str
+    arch: str
+    source: str
+    pci: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name in lower case, without what stands in brackets behind it."""
+        return _words(self.name.partition(" (")[0])
+
+
+_loaded: list[tuple[DeviceName, ...]] = []
+_sources: dict[str, str] = {}
+
+
+def device_names() -> tuple[DeviceName, ...]:
+    """Return all lines of ``devices.toml``; it is read by the first call."""
+    if not _loaded:
+        path = os.path.join(os.path.dirname(__file__), "data", "devices.toml")
+        with open(path, "rb") as file:
+            data: Mapping[str, Any] = import_module("tomllib").load(file)
+        _loaded.append(tuple(DeviceName(vendor, **row) for vendor in VENDORS for row in data[vendor]))
+        _sources.update(data["sources"])
+    return _loaded[0]
+
+
+def name_sources() -> Mapping[str, str]:
+    """Return where the lines are from: ``source`` of a line → what that is, in full."""
+    device_names()
+    return _sources
+
+
+def parse_device(name: str) -> Device:
+    """Return the device of a name: an architecture, a compute capability, or what it is sold by. Raises TargetError."""
+    words = load_vocabulary()
+    short = without_prefix(name)
+    digits = name.replace(".", "", 1)
+    if name[:1].isdigit() and f"sm_{digits}" in words.nvidia:
+        short = f"sm_{digits}"
+    if short in words.nvidia:
+        arch = parse_nvidia(words.nvidia[short].renamed or short)
+        if arch is None or arch.is_virtual:
+            raise TargetError(f"{name} is what PTX is made for, and no device", hint=f"write sm_{short[8:]}")
+        return Device("nvidia", f"sm_{arch.number}", name)
+    if short.partition(":")[0] in words.amd:
+        line = words.amd[short.partition(":")[0]]
+        if line.kind in ("generic", "portable"):
+            raise TargetError(
+                f"{name} is what images are made for, and no device", hint=f"name one, as {line.serves[0]}"
+            )
+        return Device("amd", str(check_target_id(short)), name)
+    if short in words.intel and words.intel[short].kind in ("gpu", "cpu"):
+        return Device("intel", short, name)
+    if short in words.intel:
+        other = words.relative(short)
+        if other:
+            return Device("intel", other, name)
+        what = "is the name of a group of devices" if words.intel[short].kind == "xe-group" else "is LLVM's name alone"
+        raise TargetError(f"{name} {what}, and what runtimes load there is not known", hint=_INTEL)
+    return _sold(name)
+
+
+def _sold(name: str) -> Device:
+    """Return the device that is sold by a name."""
+    asked = _words(name)
+    rows = [row for row in device_names() if asked and row.words[-len(asked) :] == asked]
+    if asked and (not rows or not any(char.isdigit() for char in name)):
+        # A series (RTX, TITAN, RTX PRO 6000): all that are called so, and the words behind it say which.
+        rows = [row for row in device_names() if _is_run(asked, row.words)]
+    exact = [row for row in rows if row.name == name]
+    archs = {row.arch: row for row in exact or rows}
+    if not archs:
+        printed = device_by_driver_name(name)
+        if printed is not None:
+            return printed
+        if len(asked) > 1 and asked[0] in ("amd", "intel"):
+            return _sold(name.split(maxsplit=1)[1])
+        spaced = _spaced("".join(asked))
+        if spaced:
+            return _sold(spaced).replace(given=name)
+        is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
+        near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
+        if not near:
+            raise unknown_name(name)
+        hint = f"did you mean {', '.join(near)}? {OTHERWISE}"
+        raise TargetError(f"unknown device {name[:80]!r}", nearest=near, hint=hint)
+    if len(archs) > 1 or "" in archs:
+        choices = [f"{row.arch or 'unknown'} is {row.name}" for row in list(archs.values())[:_SHOWN]]
+        raise TargetError(
+            f"{name[:80]!r} is the name of several devices: {', '.join(choices)}", hint="name the architecture"
+        )
+    row = next(iter(archs.values()))
+    return Device(row.vendor, row.arch, name, row.name if len(rows) == 1 or exact else name)
+
+
+def _is_run(asked: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Return whether some words stand together in a name."""
+    return any(words[at : at + len(asked)] == asked for at in range(len(words) - len(asked) + 1))
+
+
+def _nearest(name: str, count: int) -> tuple[str, ...]:
+    """Return names of devices that look like one of so many words: whole, or the words that a name ends in."""
+    known: dict[str, str] = {}
+    for row in device_names():
+        words = row.name.partition(" (")[0].split()
+        known.setdefault(row.name.lower(), row.name)
+        known.setdefault(" ".join(words[-count:]).lower(), " ".join(words[-count:]))
+    series = _series(name)
+    return tuple(known[near] for near in nearest_names(name, known) if not series or _series(near) == series)
+
+
+def _series(name: str) -> str:
+    """Return the first digits of a name's number of three digits or more: 30 for RTX 3070; "" without one."""
+    numbers = ("".join(filter(str.isdigit, word)) for word in _words(name))
+    return next((number[:-2] for number in numbers if len(number) > 2), "")
+
+
+def _spaced(joined: str) -> str:
+    """Return the name of a device that was typed with other spaces, or none, as the table has it; "" if it is none."""
+    for row in device_names() if joined else ():
+        words = row.name.partition(" (")[0].split()
+        for start in range(len(words)):
+            if "".join(_words(" ".join(words[start:]))) == joined:
+                return " ".join(words[start:])
+    return ""
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(name.lower().replace("-", " ").replace("_", " ").split())
+
+
+#: What drivers put behind the name of a device: how it is built in, its memory, and Super: more of the same generation.
+_FORMS = frozenset(
+    "pcie sxm sxm2 sxm3 sxm4 sxm5 nvl laptop gpu max q with design hbm2 hbm2e hbm3 hbm3e mig super".split()
+)
+
+
+def device_by_driver_name(name: str) -> Device | None:
+    """Return the NVIDIA device that a driver shows by a name, None if it is none that is known.
+
+    ``NVIDIA H100 80GB HBM3`` is an H100; words that say neither form nor memory make it another device.
+    """
+    asked = _bare(_words(name))
+    best: DeviceName | None = None
+    for row in device_names():
+        words = _bare(row.words)
+        rest = asked[len(words) :]
+        is_named = row.vendor == "nvidia" and asked[: len(words)] == words and all(map(_is_form, rest))
+        if is_named and (best is None or len(words) > len(_bare(best.words))):
+            best = row
+    return Device(best.vendor, best.arch, name, name) if best and best.arch else None
+
+
+def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
+    while words[:1] in (("nvidia",), ("tesla",), ("geforce",)):
+        words = words[1:]
+    return words
+
+
+def _is_form(word: str) -> bool:
+    return word in _FORMS or word.removesuffix("gb").isdigit()

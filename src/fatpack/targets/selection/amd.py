@@ -1,0 +1,131 @@
+"""Which entry of a bundle the HIP runtime takes.
+
+====  =====================================================================================================
+H1-H2  names are asked for in order: the device's target ID, its generic processor, SPIR-V
+H3     of each name the first entry in file order that fits; an exact ID further back is not preferred
+H5     the header of what was taken must be for the device too, whatever its entry says
+H7     none fits: hipErrorInvalidImage today, hipErrorNoBinaryForGpu in runtimes of 2024 and older
+H8     several devices are served in order, until one has no image; without one for the first, none is served
+H11    SPIR-V is compiled when it is loaded
+H13    generic processors need code object version 6, which ROCm reads since 6.3; other processors may have it too
+====  =====================================================================================================
+
+Source: clr/hipamd/src/hip_fatbin.cpp of ROCm/rocm-systems, amd/comgr/src/comgr-metadata.cpp of ROCm/llvm-project, both
+of 2026. H13: "Code Object V6" in LLVM's AMDGPUUsage, and reports for ROCm 6.2.
+"""
+
+from __future__ import annotations
+
+from fatpack.targets.compatibility import HIP_SPIRV, can_serve_hip, hip_target_ids
+from fatpack.targets.selection.model import Fit, SelectionResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.targets.selection.model import CandidateImage
+
+#: the runtime's message where no entry fits
+HIP_ERROR = "hipErrorInvalidImage: no compatible code objects found"
+
+#: what the runtime says where the header of a code object is for another processor, and where it cannot be read
+_NO_BINARY, _INVALID = "hipErrorNoBinaryForGpu", "HSA_STATUS_ERROR_INVALID_CODE_OBJECT"
+
+#: what is known of bytes without such a header
+_NOT_LOADED = "the code object is not loaded; which error that gives is not known"
+
+#: the version of code objects that older runtimes do not read
+_NEWEST = 6
+
+#: the first ROCm that reads code object version 6
+GENERICS_SINCE = (6, 3)
+
+
+def select_hip_image(
+    images: Sequence[CandidateImage], device: str, rocm: tuple[int, int] | None = None, *, forces_spirv: bool = False
+) -> SelectionResult:
+    """Return what the HIP runtime takes from one bundle for a device.
+
+    ``device`` is the target ID that the device reports, with every feature it has; ``rocm`` the version, (6, 3), if it
+    is known. ``forces_spirv`` is the variable ``HIP_FORCE_SPIRV_CODEOBJECT``.
+    """
+    for name in (HIP_SPIRV,) if forces_spirv else hip_target_ids(device):
+        for number, image in enumerate(images):
+            verdict = can_serve_hip(image.arch, name)
+            if verdict.answer:
+                return load_result(image, _taken(number, name, device, verdict.reason, rocm), device, rocm)
+    return SelectionResult("fails", None, "H3", f"no entry fits {device}", HIP_ERROR)
+
+
+def hip_fit(image: CandidateImage, device: str, *, forces_spirv: bool = False) -> Fit:
+    """Return whether one entry fits a device; the arguments are those of :func:`choose`."""
+    names = hip_target_ids(device)
+    for name in (HIP_SPIRV,) if forces_spirv else names:
+        verdict = can_serve_hip(image.arch, name)
+        if verdict.answer:
+            rule = "H11" if name == HIP_SPIRV else "H3" if name == device else "H4"
+            return Fit(True, rule, "is compiled when it is loaded" if name == HIP_SPIRV else verdict.reason)
+    if forces_spirv:
+        return Fit(False, "H2", "HIP_FORCE_SPIRV_CODEOBJECT leaves only SPIR-V")
+    if image.arch.partition(":")[0].endswith("-generic"):
+        return _judge_generic(image, device)
+    return Fit(False, "H3", can_serve_hip(image.arch, device).reason)
+
+
+def _judge_generic(image: CandidateImage, device: str) -> Fit:
+    """Return why an entry for a generic processor does not fit."""
+    asked = [name for name in hip_target_ids(device)[1:] if name != HIP_SPIRV]
+    processor = device.partition(":")[0]
+    if asked and asked[0].partition(":")[0] == image.arch.partition(":")[0]:
+        return Fit(False, "H3", can_serve_hip(image.arch, asked[0]).reason)
+    name = asked[0].partition(":")[0] if asked else "no generic processor"
+    return Fit(False, "H4", f"for {processor} HIP asks for {name}")
+
+
+def select_hip_images(
+    images: Sequence[CandidateImage], devices: Sequence[str], rocm: tuple[int, int] | None = None
+) -> list[SelectionResult]:
+    """Return what the runtime takes for several devices that a program sees, in their order."""
+    answers: list[SelectionResult] = []
+    for device in devices:
+        if answers and answers[-1].image is None:
+            answers.append(answers[-1].replace(rule="H8", reason="a device before it has no image"))
+        else:
+            answers.append(select_hip_image(images, device, rocm))
+    return answers
+
+
+def load_result(
+    image: CandidateImage, answer: SelectionResult, device: str, rocm: tuple[int, int] | None
+) -> SelectionResult:
+    """Return what comes of an image that was taken: its header is read when it is loaded."""
+    if answer.outcome != "runs":
+        return answer
+    if image.bytes_are and image.bytes_are != "damaged":
+        reason = f"what is stored for {image.arch} {not_code_object_words(image)}"
+        return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NOT_LOADED)
+    if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
+        reason = f"the code object labelled {image.arch} is for {image.holds}"
+        return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NO_BINARY, code=209)
+    if image.code_object == _NEWEST and rocm is not None and rocm < GENERICS_SINCE:
+        reason = f"{image.arch} is of code object version 6, which needs ROCm 6.3 or newer"
+        return answer.replace(outcome="fails", rule="H13", reason=reason, error=_INVALID)
+    return answer
+
+
+def not_code_object_words(image: CandidateImage) -> str:
+    """Return what bytes are that are no code object, in words: ``is an object, and no code object``."""
+    if image.bytes_are == "unknown":
+        return "is nothing that is known, and no code object"
+    return f"has the form {image.bytes_are}, and is no code object"
+
+
+def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, int] | None) -> SelectionResult:
+    if name == HIP_SPIRV:
+        return SelectionResult("compiles", number, "H11", "SPIR-V is compiled for the device")
+    if name == device:
+        return SelectionResult("runs", number, "H3", reason)
+    if rocm is not None and rocm < GENERICS_SINCE:
+        reason = f"{name} needs ROCm {GENERICS_SINCE[0]}.{GENERICS_SINCE[1]} or newer"
+        return SelectionResult("fails", number, "H13", reason, _INVALID)
+    return SelectionResult("runs", number, "H4", f"the runtime asks for {name} after {device}")

@@ -1,0 +1,125 @@
+"""Which image of a descriptor LLVM's offload plugins take: the first in stored order that the plugin accepts.
+
+====  =====================================================================================================
+M1     the first that fits, whatever follows
+M2     NVIDIA: the same major version and no higher minor one; ``a``, ``f`` and Tegra are not looked at
+M3     AMD: the same processor, and all features of the image are those of the device; other files than ELF and bitcode
+       are passed over (``isPluginCompatible`` of ``common/src/PluginInterface.cpp``)
+M4     bitcode is compiled for the device where the plugin was built with a compiler, whatever it is for
+M5     Intel: Level Zero's plugin accepts every image, and does not compare the device
+M6     none: the region runs on the host without a word
+====  =====================================================================================================
+
+Source: libomptarget/PluginManager.cpp, plugins-nextgen/cuda/src/rtl.cpp and plugins-nextgen/amdgpu of llvm-project's
+offload, 2026. What the driver then says of a taken image is CUDA's business.
+"""
+
+from __future__ import annotations
+
+from fatpack.targets.compatibility import can_serve_hip, hip_target_ids
+from fatpack.targets.nvidia import parse_nvidia
+from fatpack.targets.selection import amd, cuda
+from fatpack.targets.selection.model import Fit, SelectionResult
+from fatpack.targets.target_id import feature_signs
+from fatpack.targets.triple import is_nvptx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.targets.selection.model import CandidateImage
+
+#: what programs print if they must not fall back to the host
+OPENMP_ERROR = "No images found compatible with the installed hardware"
+
+
+_BITCODE = (
+    "it is bitcode: the device link of an object makes an image of it, and in a linked program the plugin compiles it "
+    "only if it was built with a compiler"
+)
+
+
+def select_openmp_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
+    """Return what happens to a target region: ``device`` is ``sm_89``, or a target ID with every feature."""
+    for number, image in enumerate(images):
+        if image.form == "bitcode" and is_nvptx(image.triple) == (parse_nvidia(device) is not None):
+            return SelectionResult("compiles", number, "M4", _BITCODE, is_certain=False)
+        if is_nvptx(image.triple):
+            if _nvidia_accepts(image.arch, device):
+                return _loaded(number, image, device)
+        elif _amd_accepts(image, device):
+            if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
+                reason = f"the plugin takes {image.arch}, and the code object in it is for {image.holds}"
+                return SelectionResult("fails", number, "H5", reason)
+            return SelectionResult("runs", number, "M3", f"the plugin takes {image.arch}, the first that fits")
+    return SelectionResult("fails", None, "M6", f"no image fits {device}; the region runs on the host", OPENMP_ERROR)
+
+
+def select_openmp_intel_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
+    """Return what happens to a target region on an Intel device: the first image is taken, whatever it is for.
+
+    SPIR-V is compiled for the device; whether anything else runs nobody knows before it is loaded.
+    """
+    if not images:
+        return SelectionResult(
+            "fails", None, "M6", f"no image is for {device}; the region runs on the host", OPENMP_ERROR
+        )
+    if _is_portable(images[0]):
+        return SelectionResult("compiles", 0, "M5", "SPIR-V is compiled for the device")
+    name = images[0].arch or images[0].triple or "the first image"
+    return SelectionResult("runs", 0, "M5", f"the plugin takes {name} without a look at the device", is_certain=False)
+
+
+def openmp_intel_fit(image: CandidateImage) -> Fit:
+    """Return that the plugin accepts an image: it accepts all, and of SPIR-V it is known that it runs."""
+    return Fit(True, "M5", "the plugin does not compare the device", _is_portable(image))
+
+
+def _is_portable(image: CandidateImage) -> bool:
+    return image.triple.partition("-")[0] in ("spir64", "spirv64", "spirv")
+
+
+def openmp_fit(image: CandidateImage, device: str) -> Fit:
+    """Return whether the plugin accepts one image for a device; the arguments are those of :func:`choose`."""
+    if image.form == "bitcode" and is_nvptx(image.triple) == (parse_nvidia(device) is not None):
+        return Fit(True, "M4", "compiled where the plugin has a compiler", is_certain=False)
+    if is_nvptx(image.triple):
+        fits = _nvidia_accepts(image.arch, device)
+        return Fit(fits, "M2", f"{image.arch} is {'' if fits else 'not '}of its major version and no newer")
+    processor, own = image.arch.partition(":")[0], device.partition(":")[0]
+    if processor != own:
+        return Fit(False, "M3", f"the processors differ: {processor or 'none'} and {own}")
+    if _is_none(image):
+        return Fit(False, "M3", f"what is stored for {image.arch} {amd.not_code_object_words(image)}")
+    fits = _has_features(image.arch, device)
+    return Fit(fits, "M3", f"both are for {own}" if fits else f"the device has not all features of {image.arch}")
+
+
+def _amd_accepts(image: CandidateImage, device: str) -> bool:
+    """Return whether the plugin takes an image: an ELF file, or bitcode, for the processor; anything else it passes."""
+    is_for = image.arch.partition(":")[0] == device.partition(":")[0] and _has_features(image.arch, device)
+    return is_for and not _is_none(image)
+
+
+def _is_none(image: CandidateImage) -> bool:
+    return image.bytes_are not in ("", "damaged")
+
+
+def _nvidia_accepts(image: str, device: str) -> bool:
+    have, want = parse_nvidia(image), parse_nvidia(device)
+    return have is not None and want is not None and have.major == want.major and have.minor <= want.minor
+
+
+def _has_features(image: str, device: str) -> bool:
+    return feature_signs(image).items() <= feature_signs(device).items()
+
+
+def _loaded(number: int, image: CandidateImage, device: str) -> SelectionResult:
+    arch = parse_nvidia(device)
+    answer = cuda.select_cuda_image([image], arch) if arch else None
+    if answer is None or answer.outcome == "fails":
+        error = answer.error if answer else ""
+        return SelectionResult(
+            "fails", number, "M2", f"the plugin takes {image.arch}, and the driver refuses it", error
+        )
+    return SelectionResult(answer.outcome, number, "M1", f"the plugin takes {image.arch}, the first that fits")

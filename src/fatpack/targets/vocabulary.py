@@ -1,0 +1,323 @@
+"""The names in containers and what is known of them, read from ``data/*.toml`` when first asked for.
+
+Unknown names are legal in every container. This vocabulary is for showing, for checking what a person typed, and
+for the compatibility rules; no reader refuses a file because of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import TargetError
+from fatpack.model import Target
+from fatpack.record import Record
+from fatpack.targets.nvidia import parse_nvidia
+from fatpack.targets.target_id import TargetId, parse_target_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, TypeVar
+
+    RecordKind = TypeVar("RecordKind", bound=Record)
+
+#: Vendors in the order of listings; each has a table in ``data``.
+VENDORS = ("nvidia", "amd", "intel")
+
+#: What DPC++ puts before a name in -fsycl-targets, by vendor (intel/llvm, sycl/doc/UsersManual.md).
+SYCL_PREFIXES = {"nvidia": "nvidia_gpu_", "amd": "amd_gpu_", "intel": "intel_gpu_"}
+
+
+class NvidiaName(Record):
+    """A line of ``nvidia.toml``: an architecture, or a virtual one (``virtual`` is then its own name)."""
+
+    name: str
+    since: str
+    sources: tuple[str, ...]
+    virtual: str = ""
+    until: str = ""
+    generation: str = ""
+    clang22: bool = False
+    backend22: bool = False
+    embedded: bool = False
+    renamed: str = ""
+
+
+class AmdName(Record):
+    """A line of ``amd.toml``; ``kind`` is processor, generic, portable or removed.
+
+    ``triple`` is what follows ``amdgpu`` in a triple, ``family`` the same for the family, ``covers`` the processors
+    of a generic one, ``covers_main`` those that LLVM main adds.
+    """
+
+    name: str
+    clang22: bool
+    sources: tuple[str, ...]
+    kind: str = "processor"
+    triple: str = ""
+    family: str = ""
+    features: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+    covers_main: tuple[str, ...] = ()
+    text: str = ""
+
+    @property
+    def serves(self) -> tuple[str, ...]:
+        """All processors that a generic one covers; the name itself for another."""
+        return (*self.covers, *self.covers_main) or (self.name,)
+
+
+class AmdFamily(Record):
+    """A family of AMD instruction sets as triples spell it; ``generic`` is "" where no processor stands for it."""
+
+    triple: str
+    sources: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    generic: str = ""
+
+
+class IntelName(Record):
+    """A device of ``intel.toml``; ``kind`` is gpu, cpu, xe or xe-group, and decides which fields are filled.
+
+    ``compiler`` is the value for ``ocloc -device`` (gpu) or ``opencl-aot -march`` (cpu), ``ip`` the GPU IP version.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    sources: tuple[str, ...]
+    device: str = ""
+    compiler: str = ""
+    ip: str = ""
+    covers: tuple[str, ...] = ()
+    clang22: bool = False
+
+
+class TripleName(Record):
+    """A line of ``triples.toml``."""
+
+    triple: str
+    producer: str
+    arch: str
+    vendor: str
+    sources: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    note: str = ""
+
+
+class Vocabulary:
+    """Everything in ``data/*.toml``, indexed by name.
+
+    ``nvidia``, ``amd`` and ``intel`` map every name to its line, aliases included; ``citations`` maps table and key
+    to the source in full.
+    """
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
+        nvidia, amd, intel, triples = (tables[name] for name in (*VENDORS, "triples"))
+        self.citations: dict[str, dict[str, str]] = {name: dict(table["sources"]) for name, table in tables.items()}
+        self.nvidia: dict[str, NvidiaName] = {
+            line.name: line
+            for line in (
+                *(_line(NvidiaName, row) for row in nvidia["architectures"]),
+                *(_line(NvidiaName, row, virtual=row["name"]) for row in nvidia["virtuals"]),
+            )
+        }
+        lines = [
+            *(_line(AmdName, row) for row in amd["processors"]),
+            *(_line(AmdName, row, kind="generic", family=row["triple"]) for row in amd["generics"]),
+            *(_line(AmdName, row) for row in amd["others"]),
+        ]
+        self.amd: dict[str, AmdName] = {name: line for line in lines for name in (line.name, *line.aliases)}
+        self.families: dict[str, AmdFamily] = {
+            spelling: family
+            for family in (_line(AmdFamily, row) for row in amd["families"])
+            for spelling in (family.triple, *family.also)
+        }
+        devices = [
+            *(_intel("gpu", row, "ocloc") for row in intel["gpus"]),
+            *(_intel("cpu", row, "opencl_aot") for row in intel["cpus"]),
+            *(_intel("xe", row) for row in intel["xe"]),
+            *(_intel("xe-group", row) for row in intel["xe_groups"]),
+        ]
+        self.intel: dict[str, IntelName] = {name: line for line in devices for name in line.names}
+        self.triples: list[TripleName] = [_line(TripleName, row) for row in triples["triples"]]
+        self.hosts: tuple[str, ...] = tuple(triples["hosts"])
+
+    def names(self) -> list[str]:
+        """Return every name, vendor by vendor in the order of the data."""
+        return [*self.nvidia, *self.amd, *self.intel]
+
+    def vendor(self, name: str) -> str:
+        """Return nvidia, amd or intel for a known name, else ""."""
+        return next((vendor for vendor in VENDORS if name in getattr(self, vendor)), "")
+
+    def is_gpu(self, name: str) -> bool:
+        """Return whether a known name is that of a GPU that DPC++ compiles for, and not of a CPU or of LLVM main."""
+        return name not in self.intel or self.intel[name].kind == "gpu"
+
+    def relative(self, name: str) -> str:
+        """Return the name in LLVM main of Intel's name in DPC++, or the other way round; "" if there is none."""
+        other = name.removeprefix("xe-").replace("-", "_") if name.startswith("xe-") else f"xe-{name.replace('_', '-')}"
+        return other if other in self.intel else ""
+
+    def family_of(self, processor: str) -> str:
+        """Return how the triple spells the family of an AMD processor, a generic one or a family; "" if unknown."""
+        if processor in self.amd:
+            return self.amd[processor].family
+        family = self.families.get(processor.removeprefix("amdgpu")) if processor.startswith("amdgpu") else None
+        return family.triple if family else ""
+
+    def members(self, processor: str) -> tuple[str, ...]:
+        """Return the processors for which code for ``processor`` is made; only itself for a specific or unknown one."""
+        if processor in self.amd:
+            return self.amd[processor].serves
+        family = self.family_of(processor)
+        found = (line.name for line in self.amd.values() if line.kind == "processor" and line.family == family)
+        return tuple(dict.fromkeys(found)) if family else (processor,)
+
+    def generics_of(self, processor: str) -> tuple[str, ...]:
+        """Return the generic processors that cover an AMD processor."""
+        return tuple(line.name for line in self.amd.values() if line.kind == "generic" and processor in line.serves)
+
+
+def _line(record: Callable[..., RecordKind], row: Mapping[str, Any], /, **more: object) -> RecordKind:
+    """Return a row of a table as its record; lists become tuples, an unknown column is a TypeError."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return record(**{**more, **values})
+
+
+def _intel(kind: str, row: Mapping[str, Any], compiler: str = "") -> IntelName:
+    row = dict(row)
+    if compiler:
+        row["compiler"] = row.pop(compiler)
+    if "name" in row:
+        row["names"] = [row.pop("name")]
+    return _line(IntelName, row, kind=kind)
+
+
+_loaded: list[Vocabulary] = []
+
+
+def load_vocabulary() -> Vocabulary:
+    """Return the vocabulary; the data is read by the first call."""
+    if not _loaded:
+        toml = __import__("tomllib")
+        folder = os.path.join(os.path.dirname(__file__), "data")
+        tables = {}
+        for name in (*VENDORS, "triples"):
+            with open(os.path.join(folder, f"{name}.toml"), "rb") as file:
+                tables[name] = toml.load(file)
+        _loaded.append(Vocabulary(tables))
+    return _loaded[0]
+
+
+def primary_processor(name: str) -> str:
+    """Return the name that clang writes for an AMD processor: ``gfx600`` for ``tahiti``. Others come back as given."""
+    if not name or name.startswith(("gfx", "amd", "sm_")):
+        return name  # the common names need no data
+    line = load_vocabulary().amd.get(name)
+    return line.name if line else name
+
+
+def without_prefix(name: str) -> str:
+    """Return a name without what DPC++ puts before it: ``pvc`` of ``intel_gpu_pvc``. Others come back as given."""
+    words = load_vocabulary()
+    for vendor, prefix in SYCL_PREFIXES.items():
+        short = name.removeprefix(prefix)
+        if short != name and words.vendor(short) == vendor and words.is_gpu(short):
+            return short
+    return name
+
+
+def nearest_names(name: str, names: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return up to three known names that look like ``name``, the most similar first.
+
+    ``names`` are the names to choose from; by default the whole vocabulary.
+    """
+    import difflib
+
+    known = list(names) or load_vocabulary().names()
+    # LIMIT: the matcher takes time with the square of the length, and no name is longer than 20 characters.
+    typed = name[:64].lower()
+    arch = parse_nvidia(typed)
+    if arch is not None and typed not in known:
+        numbers = {other: parse_nvidia(other) for other in known}
+        kin = [other for other in numbers.values() if other and other.is_virtual == arch.is_virtual]
+        kin.sort(key=lambda other: (abs(other.number - arch.number), other.suffix != arch.suffix))
+        return tuple(other.name for other in kin[:3])
+    spelled = {known_name.replace("-", "_"): known_name for known_name in known}
+    matches = difflib.get_close_matches(typed.replace("-", "_"), spelled, n=3, cutoff=0.6)
+    return tuple(spelled[match] for match in matches)
+
+
+#: letters before the number of a board: H100, MI300X, RTX 4090
+_BOARDS = ("a", "b", "gb", "gh", "gtx", "h", "k", "l", "mi", "p", "rtx", "t", "v")
+
+
+def _is_board(name: str) -> bool:
+    """Return whether a name looks like that of a board that is sold, whose number says nothing of its architecture."""
+    letters = name.lower().rstrip("abcdefghijklmnopqrstuvwxyz").rstrip("0123456789").rstrip(" -_")
+    return letters in _BOARDS
+
+
+def unknown_name(name: str) -> TargetError:
+    """Return the error for a name that is not in the vocabulary, with the nearest that are."""
+    if _is_board(name[:64]):
+        hint = "give its architecture: nvidia-smi --query-gpu=compute_cap --format=csv prints it, rocminfo for AMD"
+        return TargetError(f"unknown target {name[:80]!r}, which looks like the name of a board", hint=hint)
+    nearest = nearest_names(name)
+    hint = "" if nearest else "fatpack targets lists all names"
+    return TargetError(f"unknown target {name[:80]!r}", nearest=nearest, hint=hint)
+
+
+def check_target_id(text: str) -> TargetId:
+    """Return a target ID with its processor's primary name, checked as clang 22 checks it.
+
+    Raises TargetError for what :func:`parse_target_id` refuses, an unknown processor, and a feature that the
+    processor does not have. Names that only LLVM main or no LLVM any more accepts are known names.
+    """
+    given = parse_target_id(text)
+    words = load_vocabulary()
+    line = words.amd.get(given.processor)
+    if line is None and given.processor in words.nvidia:
+        raise TargetError(f"{given.processor!r} is a target of NVIDIA's, and AMD's are asked for", hint="as gfx90a")
+    if line is None:
+        raise unknown_name(given.processor)
+    for feature in given.features:
+        if feature[:-1] not in line.features:
+            raise TargetError(
+                f"{line.name} has no feature {feature[:-1]!r} that a target ID could set",
+                hint=f"it has {' and '.join(line.features) or 'none'}",
+            )
+    return TargetId(line.name, given.features)
+
+
+def default_triple(arch: str) -> str:
+    """Return the triple that goes with an arch string with clang 22 or DPC++; "" for an unknown name."""
+    name = arch.partition(":")[0]
+    if parse_nvidia(name):
+        return "nvptx64-nvidia-cuda"
+    if name.startswith("gfx"):
+        return "amdgcn-amd-amdhsa"
+    words = load_vocabulary()
+    if name in words.amd:
+        return "spirv64-amd-amdhsa" if words.amd[name].kind == "portable" else "amdgcn-amd-amdhsa"
+    if name in words.intel:
+        kinds = {"gpu": "spir64_gen-unknown-unknown", "cpu": "spir64_x86_64-unknown-unknown"}
+        return kinds.get(words.intel[name].kind, "spirv64-unknown-unknown")
+    return ""
+
+
+def resolve_target(name: str) -> Target:
+    """Return the target that a person means by a name or target ID, spelled as clang writes it.
+
+    ``tahiti`` gives gfx600 with the triple for AMD, ``intel_gpu_pvc`` gives pvc with the one for Intel GPUs. Raises
+    TargetError for an unknown name and for a target ID that clang 22 would not accept.
+    """
+    words = load_vocabulary()
+    arch = without_prefix(name)
+    if arch.partition(":")[0] in words.amd:
+        arch = str(check_target_id(arch))
+    elif arch not in words.nvidia and arch not in words.intel:
+        raise unknown_name(name)
+    return Target(default_triple(arch), arch)

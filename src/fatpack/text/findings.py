@@ -1,0 +1,92 @@
+"""Findings as lines of text: those of one kind in one place once, with their number.
+
+::
+
+    warning FP1102 at 0x3300: stored as sm_90, but the image is for sm_80
+    note FP1408, 5572 times, first at 0x1a40: obfuscated by NVIDIA's tools
+"""
+
+from __future__ import annotations
+
+from fatpack.findings import location_words, without_offset
+from fatpack.words_printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    TextKind: TypeAlias = tuple[str, tuple[str, ...]]
+
+#: different messages of one kind in one place that are shown without ``-v``
+_SHOWN = 3
+
+
+def finding_lines(
+    findings: Sequence[Mapping[str, Any]],
+    indent: str = "",
+    *,
+    unlisted: Sequence[Mapping[str, Any]] = (),
+    title: str = "",
+    path: str = "",
+    verbose: int = 0,
+) -> Iterator[str]:
+    """Yield a line per kind, place and message: severity, code, number, place, message, hint.
+
+    ``unlisted`` says how many more there are of a kind. ``title`` is the name of the file, where the lines do not stand
+    below it; ``path`` is that of the file they stand below, in whose members they may be. Without ``verbose`` only the
+    first few messages of a kind and place are shown, and the others counted.
+    """
+    groups: dict[TextKind, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    for item in findings:
+        group = groups.setdefault(_kind(item), {})
+        group.setdefault((_message(item), item["hint"]), []).append(item)
+    places: dict[str, int] = {}
+    for code, _ in groups:
+        places[code] = places.get(code, 0) + 1
+    more: dict[TextKind, int] = {}
+    for item in unlisted:
+        more[_kind(item)] = more.get(_kind(item), 0) + item["count"]
+    for kind, group in groups.items():
+        rest = more.pop(kind, 0) + (more.pop((kind[0], ()), 0) if places[kind[0]] == 1 else 0)
+        same = list(group.values())
+        if len(same) == 1:
+            yield indent + _line(same[0][0], len(same[0]) + rest, title, path)
+            continue
+        shown = same if verbose or len(same) <= _SHOWN + 1 else same[:_SHOWN]
+        for items in shown:
+            yield indent + _line(items[0], len(items), title, path)
+        hidden = sum(map(len, same[len(shown) :]))
+        if hidden + rest:
+            advice = "; -v shows them" if hidden and not rest else ""
+            where = _where(same[0][0], title, path)
+            yield indent + printable(
+                f"{same[0][0]['severity']} {kind[0]}{where}: {hidden + rest} more with other messages{advice}"
+            )
+    for item in unlisted:
+        number = more.pop(_kind(item), 0)
+        if number:
+            yield indent + printable(f"{item['severity']} {item['code']}{_where(item, title, path)}: {number} more")
+
+
+def _kind(item: Mapping[str, Any]) -> TextKind:
+    return item["code"], tuple(item["where"])
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    """Return the message without the offset of the finding itself, which stands in front of it."""
+    return without_offset(item["message"], item["offset"])
+
+
+def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
+    times = f", {number} times" if number > 1 else ""
+    at = f" at {item['offset']:#x}" if item["offset"] is not None else ""
+    first = ", first" if times and at else ""
+    place = f": {title}{first}{at}" if title else f"{first}{at}{_where(item, title, path)}"
+    hint = f"; {item['hint']}" if item["hint"] else ""
+    return printable(f"{item['severity']} {item['code']}{times}{place}: {_message(item)}{hint}")
+
+
+def _where(item: Mapping[str, Any], title: str, path: str) -> str:
+    """Return the place of a finding in its file: a member, a section, a container that was inflated."""
+    return f": {title}" if title else location_words(item["where"], path)

@@ -1,0 +1,188 @@
+"""How text looks on a terminal: colour for a few words, and tables that fit. Files and pipes get plain text.
+
+A command decides once (``fatpack.command_line.terminal.get_style``) and hands the :class:`Style` to what renders.
+Colour comes last, over words that stand in their columns already: whatever measures text sees none of it.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.text.text import column_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+#: role → SGR parameters (ECMA-48, 8.3.117). Few: what is wrong, what is missing, what is good, and headings.
+_CODES = {
+    "error": "31",
+    "warning": "33",
+    "note": "36",
+    "missing": "31",
+    "good": "32",
+    "heading": "1",
+    "faint": "2",
+}
+
+_SEVERITIES = ("error", "warning", "note")
+
+#: what cells say of what is missing, alone or behind a number; and titles that have another role than headings
+_MISSING = ("missing", "lost")
+_TITLES = {"lost": "missing", "could not be read": "error"}
+
+#: LIMIT: columns that a name which is shortened keeps at least.
+NARROWEST = 16
+
+
+class Style(Record):
+    """Whether words get colour, and how many columns there are; 0 where lines may be of any length."""
+
+    is_coloured: bool = False
+    width: int = 0
+
+    def painted(self, text: str, role: str) -> str:
+        """Return text in the colour of a role; as it is without colour, and if it has no role."""
+        code = _CODES.get(role) if self.is_coloured and text else None
+        return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+#: What files and pipes get.
+PLAIN = Style()
+
+
+def colorize(lines: Iterable[str], style: Style) -> Iterable[str]:
+    """Return finished lines as a terminal shows them: few words in colour, and long words without their middle.
+
+    Severities have colour, and what stands before the colon of a heading, which is a line that is not indented. Of the
+    lines below a heading those that are too wide lose the middle of long words at their end; findings stay.
+    """
+    return (_shown(line, style) for line in lines) if style.is_coloured or style.width else lines
+
+
+def _shown(line: str, style: Style) -> str:
+    bare = line.lstrip(" ")
+    indent = line[: len(line) - len(bare)]
+    before = "fatpack: " if bare.startswith("fatpack: ") else ""
+    word, blank, rest = bare[len(before) :].partition(" ")
+    severity = word.rstrip(":")
+    if severity in _SEVERITIES:
+        return f"{indent}{before}{style.painted(word, severity)}{blank}{rest}"
+    if not indent:
+        title, colon, rest = bare.partition(": ")
+        role = _TITLES.get(title, "heading")
+        return f"{style.painted(title, role)}{colon}{rest}" if colon and not before else line
+    line = _narrowed(line, style.width) if style.width else line
+    return _with_missing(line, style) if style.is_coloured else line
+
+
+def _with_missing(line: str, style: Style) -> str:
+    """Return a line of a table whose cells that say that something is missing have their colour: ``2 lost``."""
+    if not any(word in line for word in _MISSING):
+        return line
+    cells = line.split("  ")
+    for at, cell in enumerate(cells):
+        words = [style.painted(word, "missing") if _is_missing(word) else word for word in cell.split(", ")]
+        cells[at] = ", ".join(words)
+    return "  ".join(cells)
+
+
+def _is_missing(text: str) -> bool:
+    count, _, word = text.strip(" ").rpartition(" ")
+    return word in _MISSING and (not count or count.isdecimal())
+
+
+def _narrowed(line: str, width: int) -> str:
+    """Return a line in whose last column the longest words lose their middle, until it fits or none is long.
+
+    The columns before it stand below each other, and what is in them stays.
+    """
+    over = len(line) - width
+    if over <= 0:
+        return line
+    before, gap, last = line.rpartition("  ")
+    words = last.split(" ")
+    while over > 0:
+        at = max(range(len(words)), key=lambda number: len(words[number]))
+        length = len(words[at])
+        if length <= NARROWEST:
+            break
+        words[at] = ellipsize(words[at], max(NARROWEST, length - over))
+        over -= length - len(words[at])
+    return before + gap + " ".join(words)
+
+
+def wrap_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Yield lines, those wider than ``width`` (0: any) in pieces cut at blanks: what is to be typed stays whole.
+
+    What follows stands below the last column where that begins in the left half, else a little further in.
+    """
+    for line in lines:
+        yield from _wrapped(line, width) if 0 < width < len(line) else (line,)
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    indent = len(line) - len(line.lstrip(" "))
+    gap = line.rfind("  ", indent)
+    margin = " " * (gap + 2 if 0 <= gap <= width // 2 - 2 else min(indent, width // 4) + 2)
+    while len(line) > width:
+        cut = line.rfind(" ", len(margin), width + 1)
+        if cut < 0:
+            cut = line.find(" ", width)
+        if cut < 0 or not line[:cut].strip():
+            break
+        yield line[:cut].rstrip()
+        line = margin + line[cut:].lstrip(" ")
+    yield line
+
+
+def ellipsize(text: str, width: int) -> str:
+    """Return text in at most ``width`` columns: a longer one loses its middle, for names differ at their ends."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def table_lines(
+    rows: Sequence[Sequence[str]],
+    style: Style = PLAIN,
+    *,
+    right: Collection[int] = (),
+    indent: str = "",
+    names: Collection[int] = (),
+    role: Callable[[int, int], str] | None = None,
+) -> Iterator[str]:
+    """Yield rows as lines with aligned columns two blanks apart; ``right`` are the columns aligned to the right.
+
+    ``names`` are the columns whose cells may lose their middle where a line would be wider than the terminal.
+    ``role`` returns that of a cell by its row and column, or ``""``: see :meth:`Style.painted`.
+    """
+    if not style.is_coloured and not style.width:
+        yield from column_lines(rows, tuple(right), indent)
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    if style.width:
+        _narrow(widths, names, style.width - len(indent))
+    for at, row in enumerate(rows):
+        cells = []
+        for column, (text, width) in enumerate(zip(row, widths, strict=True)):
+            if not width:
+                continue  # a column in which nothing is takes no place
+            cell = ellipsize(text, width) if column in names else text
+            padding = " " * (width - len(cell))
+            cell = style.painted(cell, role(at, column)) if role else cell
+            cells.append(padding + cell if column in right else cell + padding)
+        yield (indent + "  ".join(cells)).rstrip()
+
+
+def _narrow(widths: list[int], names: Collection[int], room: int) -> None:
+    """Take columns away from the widest names until the lines fit, or no name can give any more."""
+    over = sum(widths) + 2 * (sum(map(bool, widths)) - 1) - room
+    while over > 0:
+        widest = max((column for column in names if widths[column] > NARROWEST), key=widths.__getitem__, default=None)
+        if widest is None:
+            return
+        next_one = max([NARROWEST, *(widths[column] for column in names if widths[column] < widths[widest])])
+        less = min(over, max(1, widths[widest] - next_one))
+        widths[widest] -= less
+        over -= less

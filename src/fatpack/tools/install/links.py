@@ -1,0 +1,213 @@
+"""Links by which other programs call a stand-in: a file of its name, which is the command ``fatpack``.
+
+On POSIX a symbolic link. The interpreter starts once, as for ``fatpack tool NAME`` (a script of the shell would start a
+shell before it), spaces and long paths need no care, and a command that is installed anew or upgraded is found where it
+was. The link leads to the path by which ``fatpack`` was called and not to where that leads in turn: pipx, uv and
+Homebrew keep such a path and change what is behind it.
+
+On Windows a copy of the launcher that packaging tools make for ``fatpack``, an ``.exe``. It calls
+:func:`fatpack.main.main` under whatever name it has, and clang and nvcc start it as any program, which a ``.cmd`` file
+is not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+from fatpack.errors import UsageError
+from fatpack.record import Record
+from fatpack.tools import TOOLS, find_stand_in, name_hint
+from fatpack.tools.install.changes import FolderTransaction
+from fatpack.tools.ours import is_command, program_stem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+#: files that are named in one message
+_LISTED = 4
+
+_IS_WINDOWS = os.name == "nt"
+
+
+class PlacedStandIn(Record):
+    """A file of a stand-in's name: where it is, and what was done: ``made``, ``changed``, ``kept`` or ``removed``."""
+
+    path: str
+    done: str
+
+
+def fatpack_program(called: str | None = None) -> str:
+    """Return the absolute path of the command ``fatpack``: as it was called, else as it was installed.
+
+    Raises UsageError if there is none.
+    """
+    import sysconfig
+
+    called = sys.argv[0] if called is None else called
+    name = "fatpack.exe" if _IS_WINDOWS else "fatpack"
+    ways = [os.path.abspath(called)] if called else []
+    if _IS_WINDOWS and ways and not ways[0].lower().endswith(".exe"):
+        ways = [f"{ways[0]}.exe"]  # launchers take it off
+    ways = [way for way in ways if os.path.basename(way).lower() == name]
+    ways += [os.path.join(sysconfig.get_path("scripts"), name)]
+    for way in ways:
+        if os.path.isfile(way):
+            return way
+    raise UsageError(
+        f"there is no command {name} to link to: {ways[-1]} is not there",
+        hint="install fatpack with pip, pipx or uv, and call that",
+    )
+
+
+def place_stand_ins(folder: str, names: Iterable[str], target: str) -> list[PlacedStandIn]:
+    """Place stand-ins in a folder, which is made if need be; without names all that there are.
+
+    All is checked before anything is changed, and what fails or is stopped then leaves everything as it was. Raises
+    UsageError for an unknown name, for files that were not placed by this, and for what is no folder; ``OSError``.
+    """
+    _check(folder, names)
+    paths = [_path(folder, name) for name in _known(names)]
+    others = [path for path in paths if os.path.lexists(path) and not _is_placed(path)]
+    if others:
+        raise UsageError(
+            f"{_listed(others)}: {_is(others)} there, and {_is(others)} not fatpack; nothing was placed",
+            hint=f"choose another folder, or move {'it' if len(others) == 1 else 'them'} away",
+        )
+    _check_permission(folder, "placed")
+    plan = [PlacedStandIn(path, _what_to_do(path, target)) for path in paths]
+    with FolderTransaction("placed") as changes:
+        changes.make_folder(folder)
+        for at, each in enumerate(plan):
+            if each.done == "made":
+                try:
+                    changes.make(each.path, lambda to: _make(to, target))
+                except FileExistsError:
+                    if not _is_same(each.path, target):
+                        raise
+                    plan[at] = each.replace(done="kept")  # another run made it meanwhile
+            elif each.done == "changed":
+                changes.replace(each.path, lambda to: _make(to, target), _copier(each.path))
+    return plan
+
+
+def remove_stand_ins(folder: str, names: Iterable[str]) -> list[PlacedStandIn]:
+    """Remove stand-ins from a folder: those that are named, else all that are there. Nothing else is touched.
+
+    All of them go, or none. Raises UsageError if some that are named are not there, or are not ours; ``OSError``.
+    """
+    names = list(names)
+    _check(folder, names)
+    if names:
+        paths = [_path(folder, name) for name in _known(names)]
+        for others, what in (
+            ([path for path in paths if not os.path.lexists(path)], "not there"),
+            ([path for path in paths if not _is_placed(path)], "not placed by fatpack"),
+        ):
+            if others:
+                raise UsageError(f"{_listed(others)}: {what}; nothing was removed")
+    else:
+        paths = [_path(folder, name) for name in list_placed(folder)]
+    if paths:
+        _check_permission(folder, "removed")
+    with FolderTransaction("removed") as changes:
+        for path in paths:
+            changes.remove(path)
+    return [PlacedStandIn(path, "removed") for path in paths]
+
+
+def list_placed(folder: str) -> list[str]:
+    """Return the names of the stand-ins that were placed in a folder, sorted; none where there is no such folder."""
+    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    names = [program_stem(name) for name in there if find_stand_in(program_stem(name))]
+    return [name for name in names if _is_placed(_path(folder, name))]
+
+
+def _is_placed(path: str) -> bool:
+    """Return whether a path is what is placed here. On POSIX a file that calls fatpack is somebody's script."""
+    return is_command(path) and (_IS_WINDOWS or os.path.islink(path))
+
+
+def _check(folder: str, names: Iterable[str]) -> None:
+    """Raise UsageError for what cannot be a folder; an empty name is a variable that was not set."""
+    if not folder:
+        raise UsageError("the name of the folder is empty", hint="for this folder give .")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"{folder}: is no folder", hint="give a folder for the stand-ins")
+    if not os.path.lexists(folder) and (folder.startswith("-") or find_stand_in(folder)):
+        words = " ".join((*([folder] if find_stand_in(folder) else ()), *names))
+        raise UsageError(
+            f"{folder} stands where the folder does",
+            hint=f"fatpack tool --install stand-ins {words}".rstrip() + f"; a folder of that name is ./{folder}",
+        )
+
+
+def _check_permission(folder: str, done: str) -> None:
+    """Raise ``OSError`` if nothing can be made in a folder, or in the one that it would be made in."""
+    at = os.path.abspath(folder)
+    while not os.path.lexists(at):
+        at = os.path.dirname(at)
+    if not os.path.isdir(at):
+        raise NotADirectoryError(errno.ENOTDIR, f"{os.strerror(errno.ENOTDIR)}; nothing was {done}", at)
+    if not os.access(at, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"{os.strerror(errno.EACCES)}; nothing was {done}", at)
+
+
+def _known(names: Iterable[str]) -> list[str]:
+    """Return the names, or those of all stand-ins. Raises UsageError for one that is none."""
+    names = list(dict.fromkeys(names)) or list(TOOLS)
+    for name in names:
+        if find_stand_in(name) is None or name != os.path.basename(name):
+            raise UsageError(f"no stand-in for {name!r}", hint=name_hint(os.path.basename(name)))
+    return names
+
+
+def _is(paths: Sequence[str]) -> str:
+    return "is" if len(paths) == 1 else "are"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """Return paths in one line: the first few, and how many more there are."""
+    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
+    return f"{', '.join(paths[:_LISTED])}{more}"
+
+
+def _path(folder: str, name: str) -> str:
+    return os.path.join(folder, f"{name}.exe" if _IS_WINDOWS else name)
+
+
+def _what_to_do(path: str, target: str) -> str:
+    """Return what has to be done so that a stand-in is in its place: ``made``, ``changed``, or ``kept`` for nothing."""
+    if not os.path.lexists(path):
+        return "made"
+    return "kept" if _is_same(path, target) else "changed"
+
+
+def _copier(path: str) -> Callable[[str], None]:
+    """Return what makes a copy of a stand-in under another name."""
+    if os.path.islink(path):
+        target = os.readlink(path)
+        return lambda to: os.symlink(target, to)
+    return lambda to: _make(to, path)
+
+
+def _make(path: str, target: str) -> None:
+    """Make a link, or a copy, that was not there. Raises FileExistsError if it is there meanwhile."""
+    if not _IS_WINDOWS:
+        os.symlink(target, path)
+        return
+    from fatpack.io.atomic_write import write_file
+
+    with open(target, "rb") as file:
+        write_file(path, [file.read()])
+
+
+def _is_same(path: str, target: str) -> bool:
+    if os.path.islink(path):
+        return os.readlink(path) == target
+    if not _IS_WINDOWS:
+        return False
+    with open(path, "rb") as one, open(target, "rb") as other:
+        return one.read() == other.read()

@@ -1,0 +1,240 @@
+"""The entries of a bundle in the order in which the original walks them, by the reader that ``-type`` names.
+
+Binary bundles are walked in the order of LLVM's hash map, where of equal IDs the last counts; text and object bundles
+in file order, where the first counts. A file that is no bundle of the type has no entries, and that is no error.
+Bundles that follow each other, as ``cat`` leaves them, are walked one after the other.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, LimitExceeded, Unsupported
+from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS, COMPRESSED_MAGIC, MAGIC, METHODS
+from fatpack.record import Record
+from fatpack.tools.llvm.clang_offload_bundler import objects
+from fatpack.tools.llvm.clang_offload_bundler.settings import ArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import TypeIs
+
+    from fatpack.formats.clang_bundle.compressed import InflatedBundle
+    from fatpack.io.source import View
+    from fatpack.literals import BundleType
+    from fatpack.model import Finding
+    from fatpack.tools.llvm.clang_offload_bundler.settings import BundlerSettings
+
+#: type → comment token of its text bundles
+TEXT = {type: comment for comment, types in COMMENTS.items() for type in types}
+
+#: Types whose bundles are binary whatever is in them, and those where that depends on what the input is.
+BINARY, OBJECT = ("bc", "gch", "ast"), ("o", "a")
+
+
+class BundlerEntry(Record):
+    """An entry: its ID and image.
+
+    ``merged_count`` is not 0 for a mark that the object itself is the host's image; ``is_cut`` says that the end of the
+    image is not known.
+    """
+
+    id: str
+    data: View
+    merged_count: int = 0
+    is_cut: bool = False
+
+
+class BundlerEntries(Record):
+    """The entries of one bundle in the original's order; ``damage`` is what could not be read.
+
+    ``carrier`` is what kind of object it is, "" for none (:func:`objects.carrier`).
+    """
+
+    entries: tuple[BundlerEntry, ...]
+    damage: tuple[Finding, ...] = ()
+    carrier: str = ""
+
+    @property
+    def merged_count(self) -> int:
+        """The number of fat objects that ``ld -r`` merged into this one, 1 for any other bundle."""
+        return max([1, *(entry.merged_count for entry in self.entries)])
+
+
+def is_known_type(type: str) -> TypeIs[BundleType]:
+    """Return whether the original knows a type."""
+    return type in TEXT or type in BINARY or type in OBJECT
+
+
+def read_inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, BundlerEntries]:
+    """Return what a file holds once it is inflated, and the entries of its bundles; ``what`` names it in errors.
+
+    Of a file with several bundles, the view is that of the first. Raises Refusal for an unknown type or a damaged file.
+    """
+    first, reached = _inflated(view, settings, what)
+    found = read_bundler_entries(first, settings)
+    if settings.type in TEXT or found.carrier:
+        return first, found
+    bundles = [found]
+    # LLVM 23 finds the first bundle behind anything, such as the headers of an archive.
+    is_bundle = reached is not None or view.head(0, len(MAGIC)) == MAGIC
+    is_walked = is_bundle or settings.llvm == "23"
+    at = _next_bundle(view, _end(view, reached), compressed=reached is not None) if is_walked else None
+    while at is not None:
+        rest = view.slice(at, len(view) - at)
+        inner, reached = _inflated(rest, settings, what)
+        bundle = read_bundler_entries(inner, settings)
+        if bundle.entries or reached is not None:  # else the magic is part of something else, such as a marker line
+            bundles.append(bundle)
+        at = _next_bundle(view, at + max(_end(rest, reached), len(MAGIC)), compressed=reached is not None)
+    return first, BundlerEntries(
+        tuple(entry for bundle in bundles for entry in bundle.entries),
+        tuple(item for bundle in bundles for item in bundle.damage),
+    )
+
+
+def _end(view: View, reached: int | None) -> int:
+    """Return where the bundle at the start of a view ends, 0 for none; ``reached`` is where a compressed one does."""
+    if reached is not None:
+        return reached
+    if view.head(0, len(MAGIC)) != MAGIC:
+        return 0
+    from fatpack.formats.clang_bundle.binary import binary_extent
+
+    try:
+        return binary_extent(view, 0)
+    except FormatError:
+        return len(view)
+
+
+def _next_bundle(view: View, at: int, *, compressed: bool) -> int | None:
+    """Return where the next bundle starts: behind zeros, or one of the same kind behind anything. None for no more."""
+    at = view.skip_zeros(at, len(view))
+    if view.head(at, len(MAGIC)) == MAGIC:
+        return at
+    magic = COMPRESSED_MAGIC if compressed else MAGIC
+    found = view.find(magic, at)
+    # Four letters are met by chance too.
+    while compressed and found >= 0 and not _is_header(view.head(found, 8)):
+        found = view.find(magic, found + 1)
+    return found if found >= 0 else None
+
+
+def _is_header(head: bytes) -> bool:
+    version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
+    return version in COMPRESSED_HEADERS and method in METHODS
+
+
+def read_bundler_entries(view: View, settings: BundlerSettings) -> BundlerEntries:
+    """Return the entries of one bundle that is not compressed. Raises Refusal for an unknown type or a damaged file."""
+    type = settings.type
+    if not is_known_type(type):
+        raise ArgumentError(f"'{type}': invalid file type specified")
+    try:
+        if type in TEXT:
+            return _text(view, TEXT[type])
+        carrier = objects.object_format(view) if type in OBJECT else ""
+        return _sections(view, carrier) if carrier else _binary(view, settings.llvm)
+    except FormatError as error:
+        raise ArgumentError(str(error)) from error
+
+
+def _text(view: View, comment: str) -> BundlerEntries:
+    from fatpack.formats.clang_bundle.text_reader import read_text_entries as text_entries
+    from fatpack.formats.diagnostics import FindingCollector
+
+    faults = FindingCollector()
+    found = [
+        BundlerEntry(_text_of(entry.id), view.slice(entry.offset, end - entry.offset), is_cut=entry.end == end)
+        for entry, end in text_entries(view, comment, faults)
+    ]
+    return BundlerEntries(tuple(found), _damage(faults.findings))
+
+
+def _binary(view: View, llvm: str) -> BundlerEntries:
+    if view.head(0, len(MAGIC)) != MAGIC:
+        return BundlerEntries(())
+    from fatpack.formats.clang_bundle.binary import parse_binary
+    from fatpack.formats.clang_bundle.hash_order import positions_in_llvm_order
+    from fatpack.formats.diagnostics import FindingCollector
+
+    container = parse_binary(view, 0, FindingCollector(), is_inflated=view.source.is_streamed)
+    found = [BundlerEntry(image.attrs["id"], image.data) for image in container.images]
+    order = positions_in_llvm_order([entry.id.encode("utf-8", "surrogateescape") for entry in found], llvm)
+    return BundlerEntries(tuple(found[at] for at in order), _damage(container.findings))
+
+
+def _sections(view: View, carrier: str) -> BundlerEntries:
+    parts, findings = objects.bundle_sections(view, carrier)
+    entries = tuple(BundlerEntry(part.id, part.data, part.merged_count) for part in parts)
+    return BundlerEntries(entries, _damage(findings), carrier)
+
+
+def _text_of(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def _damage(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(item for item in findings if item.severity == "error")
+
+
+def _inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, int | None]:
+    """Return what is in the compressed bundle at the start of a view and where that ends; or the view itself, and None.
+
+    Raises Refusal, where ``what`` names the file.
+    """
+    head = view.head(0, 8)
+    if len(head) < 8:
+        return view, None
+    if not head.startswith(COMPRESSED_MAGIC):
+        if settings.is_verbose:
+            from fatpack.tools.llvm.clang_offload_bundler import verbose
+
+            verbose.print_not_compressed(settings.llvm)
+        return view, None
+    version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
+    if version not in COMPRESSED_HEADERS or len(view) < COMPRESSED_HEADERS[version].size:
+        raise ArgumentError(_not_inflated(settings, what, "Compressed bundle header size too small"))
+    if method not in METHODS:
+        raise ArgumentError(_not_inflated(settings, what, "Unknown compressing method"))
+    try:
+        found = _inflate(view, settings)
+    except (FormatError, Unsupported) as error:
+        raise ArgumentError(inflation_error(settings, what, error)) from error
+    return found.body, len(found.stored)
+
+
+def inflation_error(settings: BundlerSettings, what: str, error: FormatError | Unsupported) -> str:
+    """Return what the original says of a stream that is damaged; ``what`` names it."""
+    reason = error.describe() if isinstance(error, FormatError) else str(error)
+    hint = f"; {error.hint}" if isinstance(error, LimitExceeded) else ""
+    return _not_inflated(settings, what, f"Could not decompress embedded file contents: {reason}{hint}")
+
+
+def _not_inflated(settings: BundlerSettings, what: str, reason: str) -> str:
+    if settings.llvm == "23":  # whose messages start small
+        reason = reason[0].lower() + reason[1:]
+    return f"Failed to decompress {what}: {reason}"
+
+
+def _inflate(view: View, settings: BundlerSettings) -> InflatedBundle:
+    from time import perf_counter
+
+    from fatpack.formats.clang_bundle.compressed import inflate_bundle
+    from fatpack.formats.diagnostics import FindingCollector
+
+    start = perf_counter()
+    found = inflate_bundle(view, FindingCollector())
+    seconds = perf_counter() - start
+    if settings.is_verbose:
+        from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
+        from fatpack.tools.llvm.clang_offload_bundler import verbose
+
+        digest = new_digest(len(found.body))
+        for piece in found.body.pieces():
+            digest.update(piece)
+        measures = verbose.CompressionMeasures(
+            found.version, found.method, found.size, len(found.stream), found.inflated_size, found.hash, seconds
+        )
+        verbose.print_inflated(measures, digest.digest()[:HASH_SIZE])
+    return found

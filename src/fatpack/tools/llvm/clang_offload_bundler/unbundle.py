@@ -1,0 +1,145 @@
+"""Unbundling and listing: one file, the entries for the requested targets into a file each."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.budget import output_budget
+from fatpack.errors import FormatError
+from fatpack.io.open import open_source
+from fatpack.tools.llvm.clang_offload_bundler import entries, objects
+from fatpack.tools.llvm.clang_offload_bundler.arguments import TargetMatcher, is_host, stored_ids
+from fatpack.tools.llvm.clang_offload_bundler.settings import ArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
+    from fatpack.tools.llvm.clang_offload_bundler.entries import BundlerEntries, BundlerEntry
+    from fatpack.tools.llvm.clang_offload_bundler.settings import BundlerSettings
+
+
+def list_ids(settings: BundlerSettings) -> None:
+    """Print the IDs of a bundle. Raises Refusal, after those that can be read, for a damaged one."""
+    from fatpack.words_printable import printable
+
+    with open_source(settings.inputs[0]) as source:
+        _, found = entries.read_inflated(source.view(), settings, "input")
+        sys.stdout.write("".join(f"{printable(entry.id)}\n" for entry in found.entries))
+        if found.damage:
+            sys.stdout.flush()
+            raise ArgumentError(_words(found.damage))
+
+
+def unbundle(settings: BundlerSettings) -> None:
+    """Write the entries for the targets of a command line. Raises Refusal and OSError; nothing is written then."""
+    from fatpack.io.atomic_write import OutputBatch
+
+    ids = stored_ids(settings)
+    with open_source(settings.inputs[0]) as source, OutputBatch() as batch:
+        view, found = entries.read_inflated(source.view(), settings, "input")
+        chosen, missing = _chosen(settings, found, ids)
+        if missing and not settings.allows_missing:
+            damage = f"; the bundle is damaged: {_words(found.damage)}" if found.damage else ""
+            raise ArgumentError(f"Can't find bundles for {_joined(sorted(missing))}{damage}")
+        if any(entry.is_cut for _, entry in chosen):
+            raise ArgumentError(_words(found.damage))
+        if found.damage:
+            from fatpack.words_printable import printable
+
+            sys.stderr.write(printable(f"{settings.program}: warning: {_words(found.damage)}") + "\n")
+        if len({output for output, _ in chosen}) == len(chosen):
+            # The order of the outputs shows nowhere; forwards through a compressed bundle inflates it once.
+            chosen.sort(key=lambda pair: pair[1].data.start)
+        output_budget().check_output(sum(len(entry.data) for _, entry in chosen))
+        try:
+            for output, entry in chosen:
+                batch.add(output, entry_image(settings, found, entry, view))
+        except FormatError as error:
+            raise ArgumentError(entries.inflation_error(settings, "input", error)) from error
+        for target, output in missing.items():
+            # Where nothing was found at all the file is taken for the host's own; LLVM 22 inflates it first.
+            whole = view if settings.llvm == "22" else source.view()
+            batch.add(output, [whole] if not chosen and is_host(target) else [])
+        batch.publish()
+
+
+def _words(damage: Sequence[Finding]) -> str:
+    more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
+    return f"{damage[0].text}{more}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: ``A``, ``A and B``, ``A, B, and C``."""
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{', '.join(names[:-1])}, and {names[-1]}"
+
+
+def _chosen(
+    settings: BundlerSettings, found: BundlerEntries, ids: Sequence[str]
+) -> tuple[list[tuple[str, BundlerEntry]], dict[str, str]]:
+    """Return output and entry of the targets that have one, in the order of the entries; and target → output of others.
+
+    Every entry goes to the first target that it serves, in the order of LLVM's hash map, and a target takes the first.
+    """
+    waiting = dict(zip(ids, settings.outputs, strict=True))
+    order: dict[str, int] = {}
+    stored = [entry.id for entry in found.entries]
+    matcher = TargetMatcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
+    chosen = []
+    for entry in found.entries:
+        served = [target for target in waiting if matcher.serves(entry.id, target)]
+        if served:
+            if len(served) > 1:
+                order = order or _order(ids, settings.llvm)
+                served.sort(key=order.__getitem__)
+            target = served[0]
+            chosen.append((waiting.pop(target), entry))
+        if not waiting:
+            break
+    return chosen, waiting
+
+
+def _order(ids: Sequence[str], llvm: str) -> dict[str, int]:
+    """Return the place of each target in a hash map of them."""
+    from fatpack.formats.clang_bundle.hash_order import llvm_order
+
+    keys = llvm_order((spelling.encode("utf-8", "surrogateescape") for spelling in ids), llvm)
+    return {key.decode("utf-8", "surrogateescape"): place for place, key in enumerate(keys)}
+
+
+def entry_image(settings: BundlerSettings, found: BundlerEntries, entry: BundlerEntry, whole: View) -> Iterable[Piece]:
+    """Return the bytes of an entry: for the host's mark in a fat object, the object without its bundle.
+
+    Raises Refusal for images that ``ld -r`` has glued together.
+    """
+    if entry.merged_count:
+        if settings.prints_commands:
+            _print_command(settings)
+            return []
+        return objects.without_sections(whole, found.carrier)
+    if found.merged_count > 1:
+        # The original hands out all of them as one.
+        raise ArgumentError(
+            f"{found.merged_count} fat objects were merged by a partial link, and '{entry.id}' has an image of each; "
+            "unbundle them before the link, or use fatpack extract"
+        )
+    return [entry.data]
+
+
+def _print_command(settings: BundlerSettings) -> None:
+    from fatpack.tools.llvm.clang_offload_bundler.settings import TEMPORARY_DIRECTORY, find_objcopy
+
+    name = TEMPORARY_DIRECTORY if settings.type == "a" else settings.inputs[0]
+    words = [
+        find_objcopy(settings.program),
+        "--regex",
+        f"--remove-section={objects.PREFIX}.*",
+        "--",
+        name,
+        TEMPORARY_DIRECTORY,
+    ]
+    sys.stderr.write(" ".join(f'"{word}"' for word in words) + "\n")

@@ -1,0 +1,142 @@
+"""The options of cuobjdump 13.5, what they ask for, and the help."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.tools.nvidia.command_line import NvidiaArguments, NvidiaCommandLineError, NvidiaOption
+
+_NAMES = "<partial file name>,..."
+
+
+def is_arch(text: str) -> bool:
+    """Return whether a word is an architecture: ``sm_90``, ``sm_90a``. The original knows a list of them."""
+    number = text[3:-1] if text.endswith(("a", "f")) else text[3:]
+    return text.startswith("sm_") and number.isascii() and number.isdecimal() and len(number) < 9
+
+
+#: In the order of the help.
+OPTIONS = (
+    NvidiaOption(
+        "all-fatbin",
+        "all",
+        "flag",
+        "Look at __nv_relfatbin, too, where an object has .nv_fatbin.",
+    ),
+    NvidiaOption("dump-elf", "elf", "flag", "Not offered here: the toolkit's cuobjdump shows the sections of cubins."),
+    NvidiaOption("dump-elf-symbols", "symbols", "flag", "Print the symbols of every cubin."),
+    NvidiaOption("dump-ptx", "ptx", "flag", "Print every PTX text."),
+    NvidiaOption("dump-resource-usage", "res-usage", "flag", "Print what the functions of every cubin need."),
+    NvidiaOption("dump-sass", "sass", "flag", "Print the code of every cubin, which nvdisasm disassembles."),
+    NvidiaOption("extract-elf", "xelf", "list", "Write the cubins with one of these in their names, or all.", _NAMES),
+    NvidiaOption(
+        "extract-ptx", "xptx", "list", "Write the PTX texts with one of these in their names, or all.", _NAMES
+    ),
+    NvidiaOption("extract-text", "xtext", "list", "Write the code of functions, named as -ltext does, or all.", _NAMES),
+    NvidiaOption("function", "fun", "list", "Only these functions, with -res-usage and -sass.", "<function name>,..."),
+    NvidiaOption(
+        "function-index", "findex", "number", "Only the function of this symbol, with -res-usage and -sass.", "<index>"
+    ),
+    NvidiaOption(
+        "gpu-architecture",
+        "arch",
+        "string",
+        "Only what is for this architecture.",
+        "<architecture>",
+        is_allowed=is_arch,
+    ),
+    NvidiaOption("help", "h", "flag", "Print this help."),
+    NvidiaOption("list-elf", "lelf", "flag", "List the cubins by the names that -xelf gives them."),
+    NvidiaOption("list-ptx", "lptx", "flag", "List the PTX texts by the names that -xptx gives them."),
+    NvidiaOption("list-text", "ltext", "flag", "List the functions of the cubins by the names that -xtext gives them."),
+    NvidiaOption("options-file", "optf", "list", "Read more options from these files.", "<file>,..."),
+    NvidiaOption("sort-functions", "sort", "flag", "Order functions by name, with -res-usage and -sass."),
+    NvidiaOption("version", "V", "flag", "Print the version."),
+)
+
+#: Where short names begin in the help.
+HELP_WIDTH = 44
+
+#: option → what does it
+_REFUSED = {"dump-elf": "the toolkit's cuobjdump"}
+
+
+class CuobjdumpRequest(Record):
+    """What is asked for: names to extract (None: nothing of the kind), lists, and what a dump shows besides headings.
+
+    ``arch`` is the number of the architecture: of entries, sm_90, sm_90a and sm_90f are the same.
+    """
+
+    path: str
+    extract_elf: tuple[str, ...] | None
+    extract_ptx: tuple[str, ...] | None
+    extract_text: tuple[str, ...] | None
+    lists_elf: bool
+    lists_ptx: bool
+    lists_text: bool
+    shows_ptx: bool
+    shows_resources: bool
+    shows_symbols: bool
+    shows_code: bool
+    functions: tuple[str, ...] | None
+    function_index: int | None
+    arch: int | None
+    wants_accelerated: bool
+    wants_all: bool
+    is_sorted: bool
+
+    @property
+    def extracts(self) -> bool:
+        """Whether anything is extracted; lists and dumps are ignored then."""
+        return (self.extract_elf, self.extract_ptx, self.extract_text) != (None, None, None)
+
+    @property
+    def lists(self) -> bool:
+        """Whether anything is listed; dumps are ignored then."""
+        return self.lists_elf or self.lists_ptx or self.lists_text
+
+    def takes(self, arch: str) -> bool:
+        """Return whether a cubin that is a file of its own is of the architecture that is asked for.
+
+        QUIRK(cuobjdump 13): any will do, unless one of both, and only one, is a variant ``a`` of another number.
+        """
+        number, is_accelerated = int(arch[3:].rstrip("a")), arch.endswith("a")
+        return self.arch in (None, number) or self.wants_accelerated == is_accelerated
+
+
+def parse_cuobjdump_request(given: NvidiaArguments) -> CuobjdumpRequest:
+    """Return what a command line with one file asks for. Raises CommandLineError."""
+
+    def names(option: str) -> tuple[str, ...] | None:
+        return tuple(given.values[option]) if option in given.values else None
+
+    def has(option: str) -> bool:
+        return bool(given.last(option))
+
+    index = int(given.last("function-index")) if "function-index" in given.values else None
+    if index is not None and index < 0:
+        raise NvidiaCommandLineError("Option 'function-index' must be non-negative")
+    arch = given.last("gpu-architecture")
+    request = CuobjdumpRequest(
+        given.positional[0],
+        names("extract-elf"),
+        names("extract-ptx"),
+        names("extract-text"),
+        has("list-elf"),
+        has("list-ptx"),
+        has("list-text"),
+        has("dump-ptx"),
+        has("dump-resource-usage"),
+        has("dump-elf-symbols"),
+        has("dump-sass"),
+        names("function"),
+        index,
+        int(arch[3:].rstrip("af")) if arch else None,
+        arch.endswith("a"),
+        has("all-fatbin"),
+        has("sort-functions"),
+    )
+    if not request.extracts and not request.lists:
+        for option, instead in _REFUSED.items():
+            if has(option):
+                raise NvidiaCommandLineError(f"Option '{option}' is not offered by fatpack: use {instead}")
+    return request

@@ -1,0 +1,166 @@
+"""``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 or 13.5 does.
+
+It is what nvcc and clang call. ``options`` has the table of options, ``images`` the checks of every image, ``embedded``
+the C file. Bytes, messages, their order and exit codes are the original's: those of the version that ``--as`` or
+``FATPACK_CUDA`` names; without either those of 13.0, and of 13.5 for command lines that 13.0 does not know.
+``docs/tools/fatbinary.md`` lists every difference.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+from fatpack.tools.nvidia import command_line
+from fatpack.tools.nvidia.fatbinary.fatbinary_options import HELP_WIDTH, LATER, OPTIONS, REFUSED
+from fatpack.tools.versions import version_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import TypeIs
+
+    from fatpack.io.source import Piece, Source
+    from fatpack.literals import CompressMode
+    from fatpack.tools.nvidia.command_line import NvidiaArguments
+
+_MODES = ("default", "size", "speed", "balance", "none")
+_HOSTS = ("linux", "mac", "windows")
+
+_CONTRADICTION = (
+    "Option '--concat' requires compression to be enabled; it is incompatible with '--compress=false' and "
+    "'--compress-mode=none'"
+)
+
+#: What a file that was opened fails with when it is written.
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def main(program: str, arguments: Sequence[str], version: str = "") -> int:
+    """Run the tool as of a version of CUDA, "" for the least that knows the options; return its exit code: 0 or 1."""
+    name = program.rpartition("/")[2]
+    options = [option for option in OPTIONS if version != "13.0" or option.name not in LATER]
+    try:
+        given = command_line.parse_nvidia_options(
+            arguments, options, lambda text: command_line.print_message(name, "warning", text)
+        )
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
+        return 1
+    name = given.last("tool-name") or name
+    # QUIRK(fatbinary 13): the deprecated export-dir does nothing but ask for the help.
+    asks_for_help = bool(given.last("help") or given.positional or "export-dir" in given.values or not arguments)
+    if asks_for_help or given.last("version"):
+        if given.last("version") and not given.last("help"):
+            followed = version or "13.0"
+            sys.stdout.write(f"{name}: {version_text('fatbinary', f'CUDA {followed}')}\n")
+        else:
+            from fatpack.tools.nvidia.help_page import help_page
+
+            sys.stdout.write(help_page(f"{name} [options]", options, HELP_WIDTH))
+        return 0
+    return _run(name, given, is_later=version == "13.5" or (not version and _is_later(given)))
+
+
+def _run(name: str, given: NvidiaArguments, *, is_later: bool) -> int:
+    from fatpack.tools.nvidia.fatbinary.options import FatbinaryFatal, NvFatbinError
+
+    opened: list[Source] = []
+    try:
+        _write(given, _pack(given, opened, is_later=is_later), undefines=is_later)
+    except FatbinaryFatal as error:
+        command_line.print_message(name, "fatal", str(error))
+    except NvFatbinError as error:
+        sys.stderr.write("\n")
+        command_line.print_stderr(f"nvFatbin error: {error}")
+    else:
+        return 0
+    finally:
+        for source in opened:
+            source.close()
+    return 1
+
+
+def _is_mode(word: str) -> TypeIs[CompressMode]:
+    return word in _MODES
+
+
+def _pack(given: NvidiaArguments, opened: list[Source], *, is_later: bool) -> list[Piece]:
+    from fatpack.errors import FatpackError
+    from fatpack.formats import cuda_fatbin
+    from fatpack.io.source import Span
+    from fatpack.model import Container
+    from fatpack.options import FatbinOptions
+    from fatpack.tools.nvidia.fatbinary.options import FatbinaryFatal, NvFatbinError, read_images
+
+    for option in REFUSED:
+        if option in given.values:
+            raise FatbinaryFatal(f"the option '{option}' is not among those that fatpack knows")
+    mode = given.last("compress-mode") if "compress-mode" in given.values else "default"
+    if given.last("concat") and (mode == "none" or given.last("compress") == "false"):
+        raise FatbinaryFatal(_CONTRADICTION)
+    host = given.last("host") if "host" in given.values else "linux"
+    is_contradictory = any(given.last(one) and given.last(other) for one, other in (("32", "64"), ("cuda", "opencl")))
+    if is_contradictory or not _is_mode(mode) or host not in _HOSTS:
+        raise NvFatbinError("unknown option")
+    options = FatbinOptions(
+        producer="13.5" if is_later else None,
+        compress_mode="none" if given.last("compress") == "false" else mode,
+        compress_all=bool(given.last("compress-all") or given.last("device-c")),
+        concat=is_later and bool(given.last("concat")),
+        minify_ptx=True,
+    )
+    images = tuple(read_images(given, opened, is_later=is_later))
+    try:
+        return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0)), options))
+    except OSError as error:
+        raise FatbinaryFatal(f"Could not read file '{error.filename or ''}'") from error
+    except FatpackError as error:
+        raise NvFatbinError(str(error)) from error
+
+
+def _is_later(given: NvidiaArguments) -> bool:
+    """Return whether the command line has something that fatbinary 13.0 does not know."""
+    images = (*given.pairs.get("image2", ()), *given.pairs.get("image3", ()))
+    return any(option in given.values for option in LATER) or any(pairs.get("kind") == "tileir" for pairs in images)
+
+
+def _write(given: NvidiaArguments, pieces: list[Piece], *, undefines: bool) -> None:
+    from fatpack.errors import UsageError
+    from fatpack.io.atomic_write import OutputBatch
+    from fatpack.tools.nvidia.fatbinary.embedded import c_file
+    from fatpack.tools.nvidia.fatbinary.options import FatbinaryFatal
+
+    with OutputBatch() as batch:
+        for option in ("create", "embedded-fatbin"):
+            if option not in given.values:
+                continue
+            path = given.last(option)
+            content = pieces
+            if option == "embedded-fatbin":
+                content = c_file(  # type: ignore[assignment]
+                    pieces,
+                    relocatable=bool(given.last("device-c")),
+                    linked=bool(given.last("link")),
+                    as_array=bool(given.last("no-asm")),
+                    suffix=given.last("id-suffix"),
+                    undefines=undefines,
+                )
+            try:
+                batch.add("./-" if path == "-" else path, content)
+            except UsageError:
+                raise FatbinaryFatal(f"Could not open output file '{path}'") from None
+            except OSError as error:
+                raise _not_written(error, path) from error
+        try:
+            batch.publish()
+        except OSError as error:
+            raise _not_written(error, error.filename or "") from error
+
+
+def _not_written(error: OSError, path: str) -> Exception:
+    from fatpack.tools.nvidia.fatbinary.options import FatbinaryFatal
+
+    what = "write" if error.errno in _WRITING else "open output"
+    return FatbinaryFatal(f"Could not {what} file '{path}'")
