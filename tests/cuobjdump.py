@@ -11,7 +11,7 @@ from tests import reference
 
 import fatpack
 from fatpack import images
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Image
 
 #: sections in the order in which cuobjdump reads them, with ``-all``

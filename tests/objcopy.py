@@ -13,9 +13,7 @@ from tests.reference import tool
 
 from fatpack import binary
 from fatpack.errors import FatpackError, HostError
-from fatpack.io.memory import BytesSource
-from fatpack.io.pieces import PiecesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, PiecesSource, View
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.byte_map import fill_gaps
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.model import Label
+from fatpack.io.source import BytesSource, View
+from fatpack.model import Label, fill_gaps
 
 
 def view_of(data: bytes) -> View:

@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack import codecs
-from fatpack.budget import Budget
 from fatpack.codecs import lz4 as codecs_lz4
 from fatpack.codecs.compress import compress
 from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
 from fatpack.io.inflated import InflatedSource
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import make_view
+from fatpack.io.source import BytesSource, View
+from fatpack.limits import Budget
+from fatpack.testing.helpers import make_view
 
 
 def inflate(data: bytes, method: str, expected: int) -> bytes:

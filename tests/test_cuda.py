@@ -11,7 +11,7 @@ from tests import cuobjdump, reference
 
 import fatpack
 from fatpack import images
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 pytestmark = pytest.mark.reference
 

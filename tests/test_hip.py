@@ -9,7 +9,7 @@ from tests import reference
 
 import fatpack
 from fatpack import Selector
-from fatpack.formats.clang_bundle.sections_fat_object import is_host_marker
+from fatpack.formats.clang_bundle.fat_object import is_host_marker
 
 SOURCE = """
 #define __global__ __attribute__((global))

@@ -24,7 +24,7 @@ from fatpack.io.source import Span
 from fatpack.model import Container
 from fatpack.scanner import scan
 from fatpack.scanner.carve import MagicSearcher
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
@@ -287,7 +287,7 @@ def test_a_long_name_in_any_script_can_be_written(tmp_path: Path) -> None:
 
 
 def test_one_wide_cell_does_not_widen_every_row() -> None:
-    from fatpack.text.text import align_columns
+    from fatpack.text.style import align_columns
 
     lines = align_columns([["x" * 100_000, "y"], *[["a", "b"]] * 100])
     assert sum(map(len, lines)) < 110_000

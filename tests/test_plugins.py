@@ -16,8 +16,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.binary import CodeSection
 from fatpack.errors import FormatError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Span
+from fatpack.io.source import BytesSource, Span
 from fatpack.model import Container, Finding, Image, Label, Target, lazy_image
 from fatpack.plugins import CheckedPlugin, problems
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import FatpackError
-from fatpack.words_printable import printable
+from fatpack.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 
     ByteOrder: TypeAlias = Literal["little", "big"]
 
+
+# What a room says about itself: the source of its page below ``docs/``.
+
+
+class FormatInfo(Record):
+    """The card of a format or host room.
+
+    ``name`` is the name in JSON, ``title`` the one people use, ``description`` one paragraph: what it is for and who
+    writes it. ``references`` are upstream files or documents with the revision or version they were read at.
+    ``reads`` and ``writes`` name versions and variants. ``limitations`` are honest and never empty.
+    """
+
+    name: str
+    title: str
+    description: str
+    references: tuple[str, ...]
+    reads: str
+    writes: str
+    limitations: tuple[str, ...]
+
+
 #: type name → struct code; ``bytes[n]`` is handled apart
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i8": "b", "i16": "h", "i32": "i", "i64": "q"}
 _ORDERS: dict[ByteOrder, str] = {"little": "<", "big": ">"}

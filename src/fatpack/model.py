@@ -10,16 +10,29 @@ from __future__ import annotations
 from fatpack.io.source import Span
 from fatpack.record import LazyRecord, Record, is_pending
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from fatpack.io.source import View
+
+
+# A container that is put together from sections of a host, and where it lies.
+
+
+class CombinedContainer(Record):
+    """A container, its own bytes, and the section it lies in by name and number; a fat object lies in none."""
+
+    container: Container
+    data: View
+    section: str | None = None
+    index: int | None = None
+
+
 __all__ = ["Container", "Finding", "Image", "Label", "Span", "Target"]
 
 #: The value of attributes nobody gave: one read-only mapping for all. (``types.MappingProxyType``, without its import.)
 _NOTHING: Mapping[str, str] = type(type.__dict__)({})
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fatpack.io.source import View
 
 
 class Target(Record):
@@ -235,3 +248,35 @@ class Label(Record):
     value: str = ""
     doc: str = ""
     kind: str = "field"
+
+
+# The map of all bytes: from labels of the parts that are known to labels that cover every byte once.
+
+
+def fill_gaps(view: View, labels: Iterable[Label], at: int = 0) -> Iterator[Label]:
+    """Yield labels for every byte of a view from position ``at`` on, once, in order.
+
+    ``labels`` are those of its parts, in any order and, in a hostile file, anywhere: one that overlaps an earlier one,
+    or an end of the view, is cut. What no part covers is ``padding`` if it is zero and ``unknown`` if not.
+    """
+    reached = view.start + at
+    for label in sorted(labels, key=lambda label: (label.span.start, -label.span.end)):
+        start, end = max(label.span.start, reached), min(label.span.end, view.end)
+        if end <= start:
+            continue
+        if start > reached:
+            yield gap_label(view, reached - view.start, start - view.start)
+        is_whole = start == label.span.start and end == label.span.end
+        yield label if is_whole else label.replace(span=label.span.replace(start=start, end=end))
+        reached = end
+    if reached < view.end:
+        yield gap_label(view, reached - view.start, len(view))
+
+
+def gap_label(view: View, start: int, end: int) -> Label:
+    """Return the label of bytes between two positions that belong to no part; reads up to the first that is not 0."""
+    span, size = view.span(start, end - start), end - start
+    if view.is_zero(start, size):
+        words, doc = f"{size} zero byte{'' if size == 1 else 's'}", "between parts that fields describe"
+        return Label(span, "padding", words, doc, "padding")
+    return Label(span, "unknown", f"{size} bytes", "bytes that no field describes", "unknown")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack.printable import escape_html, printable
 from fatpack.record import Record
-from fatpack.words_printable import escape_html, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.runtime.evidence.test_described import evidence_of, openmp_host
 from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.commands.inspect.registration import registration_record as record_of
 from fatpack.io.open import open_source
@@ -126,7 +126,7 @@ def without_calls(path: Path, name: str) -> None:
     with open_source(str(path)) as source:
         elf = ElfFile(source.view())
         sections = list(elf.sections())
-        for table in (each for each in sections if each.type == constants.RELA):
+        for table in (each for each in sections if each.type == layout.RELA):
             symbols = sections[table.link]
             strings = sections[symbols.link]
             for at in range(table.offset, table.end, 24):

@@ -10,7 +10,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 OBJECT = FIXTURES / "elf" / "clang-22-hip.o"
 

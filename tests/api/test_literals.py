@@ -7,17 +7,17 @@ from typing import get_args
 import pytest
 
 import fatpack
-from fatpack.commands.pack.pack_formats import FORMATS
-from fatpack.commands.slim.wishes import METHODS as METHODS_OF_SLIM
-from fatpack.commands.slim.wishes import MODES as SLIM_MODES
-from fatpack.commands.slim.wishes import PTX_MODES
+from fatpack.commands.pack.formats import FORMATS
+from fatpack.commands.slim.options import METHODS as METHODS_OF_SLIM
+from fatpack.commands.slim.options import MODES as SLIM_MODES
+from fatpack.commands.slim.options import PTX_MODES
 from fatpack.commands.wrap.registration import KINDS
 from fatpack.commands.wrap.run import EMITS
 from fatpack.formats.cir.vocabulary import FORMS as CIR_FORMS
 from fatpack.formats.clang_bundle.layout import METHODS, TYPES
-from fatpack.formats.cuda_fatbin.styles import MODES, PRODUCERS
+from fatpack.formats.cuda_fatbin.writer import MODES, PRODUCERS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
-from fatpack.formats.syclbin.syclbin_layout import STATES
+from fatpack.formats.syclbin.layout import STATES
 from fatpack.images import EXTENSIONS
 
 TABLES = {
@@ -41,9 +41,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_type_lists_the_words_of_its_table(name: str) -> None:
     listed, decided = set(get_args(getattr(fatpack, name))), set(TABLES[name])
-    assert listed == decided, (
-        f"src/fatpack/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
-    )
+    assert listed == decided, f"src/fatpack/options.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
 
 
 def test_every_type_is_public_and_every_format_has_its_options() -> None:
@@ -51,4 +49,4 @@ def test_every_type_is_public_and_every_format_has_its_options() -> None:
     missing = sorted(names - set(fatpack.__all__))
     assert not missing, f"src/fatpack/__init__.py does not offer {missing}"
     unknown = [row.json_name for row in FORMATS.values() if row.json_name not in fatpack.formats.MODULES]
-    assert not unknown, f"commands/pack/pack_formats.py packs {unknown}, and formats.ROOMS has no such format"
+    assert not unknown, f"commands/pack/formats.py packs {unknown}, and formats.ROOMS has no such format"

@@ -14,7 +14,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import limits
-from fatpack.io.streamed import StreamedSource
+from fatpack.io.inflated import StreamedSource
 
 THREADS = 8
 HOST = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"

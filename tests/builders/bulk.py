@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.io.source import View
-from fatpack.testing.memory import TracedMemory
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import TracedMemory
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

@@ -9,10 +9,9 @@ import random
 from typing import TYPE_CHECKING
 
 from fatpack.formats import cir
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Span
+from fatpack.io.source import BytesSource, Span
 from fatpack.model import Container, Image, Target
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 if TYPE_CHECKING:
     pass

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 import lz4.frame
 import zstandard
 
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, get_package
 

@@ -18,8 +18,8 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run
 
 from fatpack.binary import archive
-from fatpack.io.memory import BytesSource
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource
+from fatpack.testing.helpers import join_pieces
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"

@@ -19,7 +19,7 @@ from fatpack.formats.clang_bundle import compressed
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 Fatpack = Callable[..., Ran]
 

@@ -14,11 +14,11 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.binary.archive import build_archive
-from fatpack.binary.symbols_init import archive_symbols
+from fatpack.binary.symbols import archive_symbols
 from fatpack.commands.doctor.model import CHECKS
 from fatpack.findings import CODES
 from fatpack.main import main
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 from fatpack.text.schemas import schema_text
 
 Ran = Callable[..., tuple[int, list[str]]]

@@ -11,10 +11,9 @@ from tests.cli.conftest import Ran
 
 from fatpack.command_line.command import ELSEWHERE, SharedOption
 from fatpack.command_line.examples import EXAMPLES
-from fatpack.command_line.limiting import LIMITS
+from fatpack.command_line.options import LIMITS
 from fatpack.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, load_command
-from fatpack.main.commands_completion import LINES
-from fatpack.main.completion import SCRIPTS
+from fatpack.main.completion import LINES, SCRIPTS
 
 Fatpack = Callable[..., Ran]
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -11,7 +11,7 @@ from tests.cli.conftest import Ran
 import fatpack as library
 from fatpack.binary import archive
 from fatpack.errors import UsageError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.io.write import write_pieces
 
 Fatpack = Callable[..., Ran]

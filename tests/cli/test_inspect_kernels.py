@@ -16,8 +16,8 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import images
-from fatpack.commands.inspect.kernel_text import kernel_table
-from fatpack.images.images_kernel import KernelNeeds
+from fatpack.commands.inspect.text import kernel_table
+from fatpack.images.kernel import KernelNeeds
 from fatpack.text.schemas import schema_text
 
 Fatpack = Callable[..., Ran]

@@ -17,7 +17,7 @@ import zstandard
 from tests.cli.conftest import Ran
 
 import fatpack as library
-from fatpack import budget, limits
+from fatpack import limits
 from fatpack.errors import LimitExceeded
 from fatpack.io import open
 from fatpack.model import Finding
@@ -84,7 +84,7 @@ def test_every_command_that_reads_takes_it(zeros: Path, fatpack: Fatpack) -> Non
 @pytest.mark.usefixtures("zeros")
 def test_a_command_leaves_no_budget_behind(fatpack: Fatpack) -> None:
     assert fatpack("inspect", "--max-inflated=64M", "zeros").code == 0
-    assert budget.current_budget().inflated is None
+    assert limits.current_budget().inflated is None
     assert fatpack("inspect", "zeros").code == 3
 
 
@@ -182,16 +182,16 @@ def test_what_refuses_an_edit_keeps_the_hint(fatpack: Fatpack) -> None:
 
 
 def test_budgets_nest() -> None:
-    with budget.sources_with_budget(budget.Budget(1)):
-        with budget.sources_with_budget(budget.Budget(2)):
-            assert budget.current_budget().inflated == 2
-        assert budget.current_budget().inflated == 1
-    assert budget.current_budget().inflated is None
+    with limits.sources_with_budget(limits.Budget(1)):
+        with limits.sources_with_budget(limits.Budget(2)):
+            assert limits.current_budget().inflated == 2
+        assert limits.current_budget().inflated == 1
+    assert limits.current_budget().inflated is None
 
 
 def test_an_error_carries_the_limit(zeros: Path) -> None:
-    from fatpack.formats.clang_bundle import parse
+    from fatpack.formats.clang_bundle import fast_path
     from fatpack.io.open import open_source
 
     with open_source(zeros) as source, pytest.raises(LimitExceeded, match="at most "):
-        parse(source.view())
+        fast_path(source.view())

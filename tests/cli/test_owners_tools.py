@@ -14,7 +14,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 from fatpack.binary import elf
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 Fatpack = Callable[..., Ran]
 MODULE = 'module attributes {cir.triple = "nvptx64-nvidia-cuda"} {\n  cir.func @k() {\n    cir.return\n  }\n}\n'

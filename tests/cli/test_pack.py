@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack.formats.cuda_fatbin.styles import DEFAULT_PRODUCER
+from fatpack.formats.cuda_fatbin.writer import DEFAULT_PRODUCER
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80"

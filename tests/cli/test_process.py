@@ -21,8 +21,8 @@ from fatpack.codecs.compress import compress
 from fatpack.concurrency import threads
 from fatpack.errors import UsageError
 from fatpack.io.open import open_source
-from fatpack.selectors import kernel_pattern
-from fatpack.selectors.kernel_pattern import KernelPattern
+from fatpack.selectors import select
+from fatpack.selectors.select import KernelPattern
 
 Fatpack = Callable[..., Ran]
 MAIN = "import sys; from fatpack.main import main; sys.exit(main())"
@@ -190,7 +190,7 @@ def test_files_that_are_made_when_they_are_read_have_content(
 
 
 def test_an_expression_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_pattern, "BUDGET", 0.2)
+    monkeypatch.setattr(select, "BUDGET", 0.2)
     start = time.process_time()
     with pytest.raises(UsageError, match=r"takes more than 0.2 s for the kernels of one image"):
         KernelPattern("(a+)+$").finds(["a" * 200 + "b"])

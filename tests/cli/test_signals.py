@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import Ran
 
 from fatpack.concurrency import signals
-from fatpack.io import abandoned
+from fatpack.io import temporary
 
 #: The command line, in which a write to a file takes one byte, says so on stdout, and waits for the signal.
 SLOW = """
@@ -126,7 +126,7 @@ def test_what_a_killed_run_left_is_named_and_stays(folder: Path, fatpack: Callab
     process.communicate()
     (left,) = (entry for entry in os.listdir(folder) if entry.startswith(".fatpack."))
     assert "killed" not in fatpack(*PACK, "--force").err  # it could still be written
-    old = time.time() - abandoned.STALE_SECONDS - 60
+    old = time.time() - temporary.STALE_SECONDS - 60
     os.utime(left, (old, old))
     ran = fatpack(*PACK, "--force")
     assert ran.code == 0

@@ -19,8 +19,8 @@ import fatpack as library
 from fatpack import proof
 from fatpack.io.source import View
 from fatpack.main import main
-from fatpack.proof.verdict import ProofResult
-from fatpack.testing.making import make_view
+from fatpack.proof.ledger import ProofResult
+from fatpack.testing.helpers import make_view
 from fatpack.text.schemas import schema_text
 
 NAME = "demo-1.5-py3-none-any.whl"

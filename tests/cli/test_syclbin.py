@@ -13,7 +13,7 @@ from tests.cli.conftest import Ran
 
 import fatpack as library
 from fatpack.formats import syclbin
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 
 Fatpack = Callable[..., Ran]
 

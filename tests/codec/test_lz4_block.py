@@ -7,7 +7,7 @@ import random
 import lz4.block
 import pytest
 
-from fatpack.codecs.lz4_block import LZ4BlockError, inflate_block_beginning
+from fatpack.codecs.lz4 import LZ4BlockError, inflate_block_beginning
 
 SIZES = [0, 1, 5, 15, 16, 63, 64, 65, 300, 4096]
 

@@ -14,7 +14,7 @@ from tests.laws.rooms import FIXTURES, host_fixtures
 from tests.reference import run
 
 from fatpack.images.spirv import extent
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.main import main
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, bare_images, scan

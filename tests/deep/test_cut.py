@@ -10,7 +10,7 @@ import zstandard
 from tests.builders import archive, elf, fatbin, pe
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 from fatpack.scanner.context import SEARCH_SECTIONS, start_scan

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 

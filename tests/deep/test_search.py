@@ -9,8 +9,7 @@ from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
 
 from fatpack import formats
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Span
+from fatpack.io.source import BytesSource, Span
 from fatpack.model import Container, Finding, Image, Target
 from fatpack.scanner import FoundContainer, carve, scan
 

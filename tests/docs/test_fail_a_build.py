@@ -13,7 +13,7 @@ from tests.builders.packages import zipped
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.commands.check.config import builtin_presets, read_policy_file
+from fatpack.commands.check.policy import builtin_presets, read_policy_file
 from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "fail-a-build.md").read_text()
@@ -78,8 +78,7 @@ def test_wrong_arguments_are_errors(wheel: None) -> None:
 
 
 def test_presets_can_be_meant_and_name_their_sources() -> None:
-    from fatpack.commands.check.config import all_presets
-    from fatpack.commands.check.policy import parse_requirements
+    from fatpack.commands.check.policy import all_presets, parse_requirements
 
     for preset in builtin_presets():
         assert parse_requirements([f"@{preset.name}"], all_presets(None))

@@ -7,7 +7,7 @@ from tests.builders import elf as build
 from tests.laws.rooms import FIXTURES
 
 from fatpack import limits
-from fatpack.binary.elf import constants, detect, file
+from fatpack.binary.elf import detect, file, layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 
@@ -123,7 +123,7 @@ def test_counts_that_do_not_fit_into_the_header_come_from_section_0(count: int, 
     assert ours.names_index == count - 1
     assert build.header_field(data, "shnum") == (0 if count >= 0xFF00 else count)
     assert build.header_field(data, "shstrndx") == (0xFFFF if count > 0xFF00 else count - 1)
-    assert ours.names_section().type == constants.STRTAB
+    assert ours.names_section().type == layout.STRTAB
     (infos,) = ours.columns("info")
     assert infos == [0, *range(count - 2), 0]
     assert [row[7] for row in ours.rows()] == infos

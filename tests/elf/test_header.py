@@ -10,7 +10,7 @@ from tests.builders.device_elf import NOBITS, device_elf, symbol
 from fatpack import images, limits
 from fatpack.binary.elf import quick_header
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 SHAPES = [(64, "<"), (64, ">"), (32, "<"), (32, ">")]
 KERNEL = [(b"kern.kd", 0x11, 0, 1)]

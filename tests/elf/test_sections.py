@@ -12,8 +12,8 @@ from fatpack.binary.elf.device_elf import DeviceElfSections
 from fatpack.binary.elf.quick_header import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, LimitExceeded
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -8,7 +8,7 @@ import pytest
 
 from fatpack.codecs.messagepack import MessagePackReader
 from fatpack.errors import BadValue, FormatError, Truncated
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 START = 0x40
 

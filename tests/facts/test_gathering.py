@@ -15,8 +15,7 @@ import fatpack
 from fatpack.commands.inspect.run import open_argument
 from fatpack.concurrency import processes
 from fatpack.inputs.files import SkipCounts
-from fatpack.tabular.columns import ImageRow, KernelRow
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import ImageRow, KernelRow, RowOptions
 from fatpack.tabular.read_many import read_paths
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"

@@ -19,8 +19,7 @@ from fatpack.commands.inspect.record import InspectOptions, make_file_record
 from fatpack.exit_codes import exit_code_for_findings
 from fatpack.formats.cuda_fatbin import fast_path
 from fatpack.io.open import open_source
-from fatpack.tabular.columns import MEANING, TABLES, ImageRow, KernelRow
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import MEANING, TABLES, ImageRow, KernelRow, RowOptions
 from fatpack.tabular.read_file import read_rows
 
 FILES = sorted(
@@ -126,7 +125,7 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing inflates nothing that its container names")
 
-    monkeypatch.setattr("fatpack.tabular.contents.inflate_image", refuse)
+    monkeypatch.setattr("fatpack.tabular.read_file.inflate_image", refuse)
     assert list(fatpack.rows(path)) == rows
     with pytest.raises(AssertionError):
         list(fatpack.rows(path, kernels=True))

@@ -16,9 +16,7 @@ from fatpack.findings import CODES, finding
 from fatpack.inputs.files import SkipCounts
 from fatpack.io.source import Span
 from fatpack.main import main
-from fatpack.tabular.columns import ImageRow
-from fatpack.tabular.noted import FindingSummary
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import FindingSummary, ImageRow, RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.tabular.skipped import NOT_READ, REASONS, CompletenessCheck, Skipped
 

@@ -9,7 +9,7 @@ from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsuppo
 from fatpack.formats.diagnostics import ErrorFactory
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
-from fatpack.testing.making import make_image, make_view
+from fatpack.testing.helpers import make_image, make_view
 
 ERRORS = ErrorFactory("some-format")
 

@@ -14,8 +14,8 @@ from tests.objcopy import joined
 from fatpack import binary, limits
 from fatpack.binary.new_file import PieceList, check_filler_size
 from fatpack.errors import HostError, Truncated
-from fatpack.io.memory import BytesSource
-from fatpack.testing.memory import TracedMemory
+from fatpack.io.source import BytesSource
+from fatpack.testing.helpers import TracedMemory
 
 OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
 VIEW = BytesSource(OLD).view()

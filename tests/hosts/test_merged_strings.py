@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.binary.merged_strings import merge_strings, read_strings_at
+from fatpack.binary.new_file import merge_strings, read_strings_at
 from fatpack.errors import LimitExceeded
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 
 def test_strings_are_ordered_by_their_ends_and_stored_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fatpack import binary
 from fatpack.errors import HostError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 
 def test_a_place_without_a_number_cannot_be_edited_by_it() -> None:

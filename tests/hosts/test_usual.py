@@ -7,7 +7,7 @@ from tests.builders import coff, elf, pe
 
 from fatpack import binary
 from fatpack.binary.known_sections import is_known_section, may_hold_anything, section_name_stem, split_sections
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 
 @pytest.mark.parametrize(

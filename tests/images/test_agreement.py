@@ -7,7 +7,7 @@ import pytest
 from fatpack.images import ImageInfo
 from fatpack.images.container_mismatch import mismatch_findings
 from fatpack.model import Target
-from fatpack.testing.making import make_image
+from fatpack.testing.helpers import make_image
 
 NVIDIA, AMD = "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"
 

@@ -9,8 +9,8 @@ from tests.builders import bitcode
 from tests.reference import run
 
 from fatpack import images
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 
 def recognise(data: bytes) -> images.ImageInfo:

@@ -15,7 +15,7 @@ from fatpack import images
 from fatpack.binary.elf.device_elf import DeviceElfSections
 from fatpack.binary.elf.quick_header import NOBITS
 from fatpack.errors import FatpackError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 KERNELS = Path(__file__).parents[1] / "fixtures" / "kernels"
 

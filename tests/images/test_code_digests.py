@@ -11,9 +11,8 @@ from tests.reference import run, tool
 from fatpack import images
 from fatpack.errors import FormatError
 from fatpack.images import ptx_kernels
-from fatpack.images.images_kernel import KernelNeeds
-from fatpack.images.kernel import digest_parts, digest_with_calls, digest_with_needs, strip_unit_suffix
-from fatpack.io.memory import BytesSource
+from fatpack.images.kernel import KernelNeeds, digest_parts, digest_with_calls, digest_with_needs, strip_unit_suffix
+from fatpack.io.source import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

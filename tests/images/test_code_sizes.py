@@ -11,8 +11,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack import images, scan
 from fatpack.errors import FormatError, Unsupported
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.scanner import FoundContainer
 
 FOLDERS = ("cuda_fatbin", "kernels", "cuda", "clang_bundle")

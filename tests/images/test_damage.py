@@ -11,7 +11,7 @@ from tests.builders.spirv import module
 
 from fatpack import images
 from fatpack.errors import FatpackError, FormatError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 CUDA = Path(__file__).parent.parent / "fixtures" / "cuda"
 

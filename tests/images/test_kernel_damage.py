@@ -10,8 +10,8 @@ from tests.builders.device_elf import NOTE, device_elf
 
 from fatpack import images, limits
 from fatpack.errors import BadValue, FormatError, LimitExceeded
-from fatpack.images import images_kernel
-from fatpack.io.memory import BytesSource
+from fatpack.images import kernel
+from fatpack.io.source import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -27,7 +27,7 @@ IMAGES = {
 FORMS = {".cubin": "cubin", ".ptx": "ptx"}
 
 
-def look(data: bytes, form: str) -> tuple[images_kernel.KernelNeeds, ...] | None:
+def look(data: bytes, form: str) -> tuple[kernel.KernelNeeds, ...] | None:
     """Return the kernels of an image, None where one of our errors with a place says why not."""
     view = BytesSource(data).view()
     try:

@@ -12,8 +12,8 @@ from tests.builders.device_elf import device_elf
 
 from fatpack import images
 from fatpack.errors import FatpackError
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 CUDA = Path(__file__).parent.parent / "fixtures" / "cuda"
 

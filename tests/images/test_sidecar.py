@@ -14,7 +14,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack import images
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.images import ImageInfo, sidecar
-from fatpack.images.images_kernel import KernelNeeds
+from fatpack.images.kernel import KernelNeeds
 from fatpack.images.sidecar import SidecarClaims
 from fatpack.io.open import open_source
 

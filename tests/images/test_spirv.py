@@ -8,8 +8,8 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import BadMagic, BadValue
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 
 def recognise(data: bytes) -> images.ImageInfo:

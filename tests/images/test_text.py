@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fatpack import images
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 
 def recognise(data: bytes) -> images.ImageInfo:

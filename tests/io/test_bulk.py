@@ -9,12 +9,11 @@ import pytest
 import zstandard
 
 from fatpack.errors import FormatError, UsageError
-from fatpack.io import bulk
-from fatpack.io.bulk import NewFile, write_files
+from fatpack.io import atomic_write
+from fatpack.io.atomic_write import NewFile, write_files
 from fatpack.io.inflated import InflatedSource
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 SIZE = 1 << 20
 
@@ -73,7 +72,7 @@ def test_files_are_written_and_sizes_come_in_order(tmp_path: Path, threads: int)
 
 
 def test_no_more_is_inflated_at_a_time_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "WINDOW", 3 * SIZE + 100)
+    monkeypatch.setattr(atomic_write, "WINDOW", 3 * SIZE + 100)
     peak = Peak()
     files = [NewFile(str(tmp_path / f"{n}"), (inflated(data, peak, 30),)) for n, data in enumerate(contents(24))]
     with write_files(files, threads=8) as sizes:
@@ -83,7 +82,7 @@ def test_no_more_is_inflated_at_a_time_than_allowed(tmp_path: Path, monkeypatch:
 
 
 def test_what_needs_more_than_the_window_is_written_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "WINDOW", SIZE // 2)
+    monkeypatch.setattr(atomic_write, "WINDOW", SIZE // 2)
     peak = Peak()
     files = [NewFile(str(tmp_path / f"{n}"), (inflated(data, peak),)) for n, data in enumerate(contents(8))]
     with write_files(files, threads=4) as sizes:

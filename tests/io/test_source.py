@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from fatpack import limits
 from fatpack.errors import BadValue, Truncated, UsageError
 from fatpack.io.inflated import InflatedSource
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.io.source import READ_AHEAD, View
+from fatpack.io.source import READ_AHEAD, BytesSource, View
 
 DATA = bytes(range(256)) * 64
 

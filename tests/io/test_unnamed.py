@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.io import unnamed
+from fatpack.io import atomic_write
 from fatpack.io.atomic_write import write_file
 
 
 @pytest.fixture(autouse=True)
 def at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test see what another one found out about the system."""
-    monkeypatch.setattr(unnamed, "_works", bool(unnamed._TMPFILE))
+    monkeypatch.setattr(atomic_write, "_works", bool(atomic_write._TMPFILE))
 
 
 @pytest.fixture
 def needed(tmp_path: Path) -> None:
-    fd = unnamed.create_unnamed(str(tmp_path / "file"), 0o600)
+    fd = atomic_write.create_unnamed(str(tmp_path / "file"), 0o600)
     if fd is None:
         pytest.skip("this file system has no files without a name")
     os.close(fd)
@@ -88,7 +88,7 @@ def test_a_file_system_without_them_takes_a_temporary_name(tmp_path: Path, monke
     opened = os.open
 
     def without(path: str, flags: int, *rest: int) -> int:
-        if unnamed._TMPFILE and flags & unnamed._TMPFILE == unnamed._TMPFILE:
+        if atomic_write._TMPFILE and flags & atomic_write._TMPFILE == atomic_write._TMPFILE:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         return opened(path, flags, *rest)
 

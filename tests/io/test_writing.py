@@ -10,8 +10,8 @@ import pytest
 
 from fatpack.io import write
 from fatpack.io.atomic_write import write_file
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 from fatpack.io.write import write_pieces
 
 BULK = os.urandom(300_000)

@@ -112,7 +112,7 @@ def modules(root: Path = ROOT) -> dict[str, Module]:
 
 
 def _imported(tree: ast.Module, files: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the modules that a module imports; ``from fatpack.io.io_init import limits`` imports ``io/limits``."""
+    """Yield the modules that a module imports; ``from fatpack.io import limits`` imports ``io/limits``."""
     for node in _running(tree):
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]

@@ -14,13 +14,13 @@ from tests.builders import fatbin
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
 from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.syclbin.layout import NewModules
 from fatpack.formats.syclbin.properties import write_property_set
-from fatpack.formats.syclbin.stored import NewModules
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions, Options
 from fatpack.testing.formats import read_all_containers
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

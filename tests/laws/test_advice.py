@@ -29,7 +29,7 @@ _NO_MESSAGES = {"Doc", "startswith"}
 #: in both.
 _TYPED = {
     "commands/pack/formats.py",
-    "commands/pack/pack_formats.py",
+    "commands/pack/formats.py",
     "commands/link_inputs/link_line.py",
     "formats/offload_binary/image_option.py",
 }

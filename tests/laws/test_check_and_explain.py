@@ -14,12 +14,11 @@ from tests.laws.rooms import FIXTURES
 from tests.laws.test_explain_and_slim import FILES
 
 import fatpack
-from fatpack.commands.check.coverage import supports
-from fatpack.commands.check.rule_context import group_into_image_sets
+from fatpack.commands.check.rule_context import group_into_image_sets, supports
 from fatpack.commands.explain.run import ExplainQuery, explain_rows
 from fatpack.tabular.columns import ImageRow
 from fatpack.targets.local_devices import parse_devices
-from fatpack.targets.selection.choice_settings import RuntimeSettings
+from fatpack.targets.selection.settings import RuntimeSettings
 
 DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx90a:xnack-", "gfx1031", "gfx1100", "pvc"))
 

@@ -17,8 +17,7 @@ from fatpack.commands.doctor.model import VERIFIED
 from fatpack.commands.doctor.text import render_diagnosis
 from fatpack.model import Finding
 from fatpack.scanner import scan
-from fatpack.testing.helpers import damage_places
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import damage_places, make_view
 from fatpack.text.schemas import schema_text
 
 #: Inputs that other commands were found to fail on: they hold no device code, or a note is all there is to say.

@@ -14,14 +14,13 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.commands.slim.choose import choose_images
-from fatpack.commands.slim.wishes import SlimOptions
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.commands.slim.options import SlimOptions
+from fatpack.io.source import BytesSource, View
 from fatpack.scanner import scan
 from fatpack.tabular.image_sets import ImageSet, read_image_sets
 from fatpack.targets.local_devices import parse_devices
-from fatpack.targets.selection.choice_settings import RuntimeSettings
 from fatpack.targets.selection.select_image import DeviceSelection, select_image
+from fatpack.targets.selection.settings import RuntimeSettings
 
 DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx1031", "gfx1100", "pvc"))
 

@@ -12,8 +12,7 @@ from tests.laws.rooms import FORMATS, cases, fixtures, format_fixtures, successi
 
 from fatpack import formats
 from fatpack.testing import formats as laws
-from fatpack.testing.helpers import HUGE, damage_places, number_starts, sample
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import HUGE, damage_places, join_pieces, number_starts, sample
 
 ROOMS = sorted(formats.MODULES)
 FIXTURE_IDS = [f"{name}-{path.name}" for name, path in format_fixtures()]

@@ -1,4 +1,4 @@
-"""The laws of every host room (docs/design/architecture.md); most stand in ``fatpack.testing.hosts``."""
+"""The laws of every host room (docs/design/architecture.md); most stand in ``fatpack.testing.cases``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from fatpack.errors import FatpackError
 from fatpack.io.source import View
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing import hosts as laws
+from fatpack.testing import cases as laws
 from fatpack.testing.formats import flip_bits, huge_number_cases
-from fatpack.testing.helpers import HUGE, damage_places, number_ends, number_starts, sample
-from fatpack.testing.making import join_pieces, make_view
+from fatpack.testing.helpers import HUGE, damage_places, join_pieces, make_view, number_ends, number_starts, sample
 
 ROOMS = sorted(binary.MODULES)
 EDITORS = [name for name in ROOMS if binary.MODULES[name].edits and binary.MODULES[name].verifies]

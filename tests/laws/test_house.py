@@ -9,14 +9,14 @@ from tests.laws import house
 
 SMALL = {
     "__init__.py": "",
-    "io/io_init.py": "from fatpack.limits import MOST",
+    "io/__init__.py": "from fatpack.limits import MOST",
     "limits.py": "MOST = 1",
-    "commands/slim/ops_init.py": '"""Verbs.\n\nMore."""',
-    "commands/pack/pack_init.py": "",
-    "ops/pack/write.py": "def run():\n    from fatpack.commands.slim.ops_init import verify\n    import fatpack.limits",
-    "edit/verify.py": "def run():\n    from fatpack.commands.pack.pack_init.write import run\nimport io, os",
-    "ops/notes.py": "if TYPE_CHECKING:\n    from fatpack.commands.pack.pack_init.write import run\nelse:\n    import fatpack.io.io_init",
-    "ops/edit.py": "from fatpack import io, __version__\nfrom fatpack.io.io_init import limits as l, MOST",
+    "commands/slim/__init__.py": '"""Verbs.\n\nMore."""',
+    "commands/pack/__init__.py": "",
+    "ops/pack/write.py": "def run():\n    from fatpack.commands.slim import verify\n    import fatpack.limits",
+    "edit/verify.py": "def run():\n    from fatpack.commands.pack.write import run\nimport io, os",
+    "ops/notes.py": "if TYPE_CHECKING:\n    from fatpack.commands.pack.write import run\nelse:\n    import fatpack.io",
+    "ops/edit.py": "from fatpack import io, __version__\nfrom fatpack.io import limits as l, MOST",
 }
 
 

@@ -17,8 +17,8 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack import BundleOptions, FatbinOptions, OffloadBinaryOptions, Options, limits
-from fatpack.budget import Budget
 from fatpack.errors import LimitExceeded, UsageError
+from fatpack.limits import Budget
 from fatpack.main import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # images that are something else than they say

@@ -59,7 +59,7 @@ EXCEPTIONS: dict[tuple[str, str, str], tuple[set[str], str]] = {
         {"self._reach", "bytes", "system.read_at"},
         "a stream has one position",
     ),
-    ("io/seekable.py", "read_at", "self._lock"): (
+    ("io/ranges.py", "read_at", "self._lock"): (
         {"self._file.seek", "failure", "foreign", "read"},
         "a file object of a caller's has one position, and knows nothing of its source",
     ),

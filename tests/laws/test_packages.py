@@ -15,9 +15,9 @@ import pytest
 from tests.builders import packages as build
 
 from fatpack import packages
-from fatpack.budget import Budget
 from fatpack.errors import FatpackError, FormatError
 from fatpack.io.open import open_source
+from fatpack.limits import Budget
 from fatpack.model import Finding
 from fatpack.packages import PackageMember
 from fatpack.packages import members as growing_module

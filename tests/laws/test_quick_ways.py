@@ -17,8 +17,7 @@ from fatpack.errors import FormatError, Unsupported
 from fatpack.formats.clang_bundle import fast_path as bundle
 from fatpack.formats.cuda_fatbin import fast_path as fatbin
 from fatpack.formats.offload_binary import fast_path as offload_binary
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.record import Record, is_pending
 
 if TYPE_CHECKING:

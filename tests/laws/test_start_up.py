@@ -62,7 +62,7 @@ HEAVY = {
     "ray",
     "fsspec",
     "aiohttp",
-    "fatpack.io.file_object",
+    "fatpack.io.file",
     "fatpack.io.ranges",
     "fatpack.io.remote",
     "fatpack.io.url",

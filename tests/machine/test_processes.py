@@ -194,7 +194,7 @@ def test_several_processes_say_what_one_says(options: list[str], tmp_path: Path)
 def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     program = LIBRARY.replace(
         "from fatpack.main import main",
-        "from fatpack.commands.report.report_init import inspection\n"
+        "from fatpack.commands.report import inspection\n"
         "def slow(self, found):\n"
         "    os.write(1, b'+')\n"
         "    import time\n    time.sleep(60)\n"

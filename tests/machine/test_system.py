@@ -17,8 +17,7 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack.concurrency import system
 from fatpack.io.append_in_place import append_in_place, plan_append
-from fatpack.io.atomic_write import write_file
-from fatpack.io.identity import read_file_metadata
+from fatpack.io.atomic_write import read_file_metadata, write_file
 from fatpack.io.open import open_source
 from fatpack.main import main
 
@@ -30,7 +29,7 @@ MISSING = ("copy_file_range", "fchmod", "pread", "preadv", "pwrite", "posix_spaw
 def without_posix(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MISSING:
         monkeypatch.delattr(os, name)
-    monkeypatch.setattr("fatpack.io.unnamed._works", False)
+    monkeypatch.setattr("fatpack.io.atomic_write._works", False)
     monkeypatch.setattr(system, "OPEN_FILES_LOCK_NAMES", True)
     monkeypatch.setattr(system, "NEEDED_MODE", 0o200)
     monkeypatch.setattr(system, "AT_ONCE", 0)

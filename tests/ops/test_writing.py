@@ -20,7 +20,7 @@ from fatpack.formats import clang_bundle
 from fatpack.io.source import Span
 from fatpack.main import main
 from fatpack.model import Container
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

@@ -12,7 +12,7 @@ from tests.builders import packages as build
 from tests.reference import run, tool
 
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.packages import PackageMember, detect_package, get_package
 from fatpack.packages.members import LazyInflatedMember
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fatpack.budget import UNCOUNTED
+from fatpack.limits import UNCOUNTED
 from fatpack.packages import members
 from fatpack.packages.members import LazyInflatedMember
 

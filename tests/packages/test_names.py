@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.io.source import Span
 from fatpack.packages.names import NameChecker
-from fatpack.testing.memory import TracedMemory
+from fatpack.testing.helpers import TracedMemory
 
 NOWHERE = Span(0, 0, ())
 

@@ -13,8 +13,8 @@ from fatpack.errors import FormatError
 from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, detect_package, get_package
-from fatpack.packages.rpm.layout import HEADER, LEAD
-from fatpack.testing.memory import TracedMemory
+from fatpack.packages.rpm.header import HEADER, LEAD
+from fatpack.testing.helpers import TracedMemory
 
 FILES = {"usr/lib/x.so": b"device code " * 5000, "usr/lib/empty": b"", "usr/share/k.co": b"\1" * 513}
 

@@ -11,8 +11,8 @@ import pytest
 from tests.builders import packages as build
 from tests.reference import run, tool
 
-from fatpack.budget import Budget
 from fatpack.errors import FormatError, UsageError
+from fatpack.limits import Budget
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, detect_package, get_package
 

@@ -13,9 +13,9 @@ import zstandard
 from tests.builders import packages as build
 from tests.reference import tool
 
-from fatpack.codecs.whole import compress_stream
+from fatpack.codecs.compress import compress_stream
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.io.pieces import PiecesSource
+from fatpack.io.source import PiecesSource
 from fatpack.packages.tar.writer import exchange_files, read_files
 
 FILES = {"a": b"1" * 700, "folder/" + "long" * 60 + ".so": b"2" * 5000, "empty": b"", "ü": b"3" * 512}

@@ -17,7 +17,7 @@ from fatpack.errors import FormatError, Unsupported
 from fatpack.io.ranges import RangedSource
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, get_package
-from fatpack.packages.zip.layout import END, ENTRY, LOCAL
+from fatpack.packages.zip.directory import END, ENTRY, LOCAL
 
 CONTENT = b"device code " * 50
 ONE = build.zipped({"lib/x.so": CONTENT})

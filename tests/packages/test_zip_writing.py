@@ -19,11 +19,10 @@ from tests.reference import tool
 
 from fatpack.errors import BadValue, FormatError, HostError
 from fatpack.io.open import open_source
-from fatpack.io.pieces import PiecesSource
+from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import directory, writer
 from fatpack.packages.zip.crosscheck import verify_zip_change
-from fatpack.packages.zip.deflating import PackedFile, pack_content
-from fatpack.packages.zip.writer import ZipChange, exchange_entries, read_zip_entries
+from fatpack.packages.zip.writer import PackedFile, ZipChange, exchange_entries, pack_content, read_zip_entries
 
 FILES = {"a.txt": b"first\n" * 50, "lib/b.so": os.urandom(3000) + bytes(90000), "empty": b"", "c/ü.txt": b"last\n" * 9}
 NEW = b"other content " * 9000
@@ -197,7 +196,7 @@ def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> 
 def test_other_numbers_of_threads_and_pieces_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     content = os.urandom(700_000) * 5
     whole = pack_content([content], deflates=True)
-    monkeypatch.setattr("fatpack.packages.zip.deflating.thread_count", lambda: 1)
+    monkeypatch.setattr("fatpack.packages.zip.writer.thread_count", lambda: 1)
     monkeypatch.setattr("fatpack.concurrency.threads.thread_count", lambda: 1)
     parts = pack_content([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
     assert whole.stored.tobytes() == parts.stored.tobytes()

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from fatpack.budget import Budget
 from fatpack.errors import LimitExceeded
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
+from fatpack.limits import Budget
 from fatpack.proof import containers, memory
 from fatpack.proof.containers.model import ProofContainer
 from fatpack.proof.memory import LoadedRange, ProgramMemory

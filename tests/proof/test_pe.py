@@ -12,10 +12,9 @@ from tests.builders.linked_elf import entry, fatbin
 from fatpack.binary import pe
 from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.proof import prove
-from fatpack.proof.verdict import ProofResult
+from fatpack.proof.ledger import ProofResult
 from fatpack.testing.formats import flip_bits
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(250)) * 4)

@@ -12,10 +12,9 @@ from fatpack.commands.inspect.text import render_inspect
 from fatpack.formats.offload_binary.layout import MAGIC
 from fatpack.io.source import Span
 from fatpack.model import Finding
-from fatpack.testing.making import make_view
-from fatpack.text import finding_list
-from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.text.findings import finding_lines
+from fatpack.testing.helpers import make_view
+from fatpack.text import findings as text_findings
+from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 
 PLACE = ("lib.so", ".nv_fatbin")
 
@@ -86,8 +85,8 @@ def test_what_is_not_listed_is_counted_with_its_kind() -> None:
 
 
 def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding_list, "KEPT_OF_A_KIND", 3)
-    monkeypatch.setattr(finding_list, "KEPT", 5)
+    monkeypatch.setattr(text_findings, "KEPT_OF_A_KIND", 3)
+    monkeypatch.setattr(text_findings, "KEPT", 5)
     found = FindingList()
     found.extend(note(number, code="FP1105") for number in range(10))
     assert [item.span.start for item in found.kept] == [0, 1, 2]
@@ -130,7 +129,7 @@ def test_a_finding_that_stands_for_several_is_kept_once_and_counted() -> None:
 
 
 def test_the_record_of_a_file_counts_what_it_does_not_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding_list, "KEPT_OF_A_KIND", 2)
+    monkeypatch.setattr(text_findings, "KEPT_OF_A_KIND", 2)
     record = make_file_record(make_view(b"".join(MAGIC + bytes(20) for _ in range(10)), "x"))
     total = len(record["findings"]) + sum(item["count"] for item in record["unlisted_findings"])
     assert len(record["findings"]) == 2

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fatpack.printable import printable
 from fatpack.text.markup import Markup, element, escape_markup, format_coordinate, join_markup
-from fatpack.words_printable import printable
 
 
 @given(st.text(st.characters(codec=None), max_size=40))

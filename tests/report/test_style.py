@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.text.style import NARROWEST, PLAIN, Style, colorize, ellipsize, table_lines, wrap_lines
-from fatpack.text.text import align_columns
+from fatpack.text.style import NARROWEST, PLAIN, Style, align_columns, colorize, ellipsize, table_lines, wrap_lines
 
 COLOURED = Style(is_coloured=True)
 _WORDS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=70)

@@ -13,8 +13,8 @@ from tests.builders.sycl import spirv
 
 from fatpack import limits
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle import sections_fat_object
-from fatpack.io.memory import BytesSource
+from fatpack.formats.clang_bundle import fat_object
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 
@@ -50,7 +50,7 @@ def test_recorded_sizes_take_merged_images_apart(order: str, flags: int) -> None
     (container,) = found
     assert [image.data.tobytes() for image in container.images] == [*contents, bytes(3)]
     assert [image.target.triple for image in container.images[:3]] == ["spir64-unknown-unknown-sycldevice"] * 3
-    assert sections_fat_object.is_host_marker(container.images[3].as_stored)
+    assert fat_object.is_host_marker(container.images[3].as_stored)
 
 
 @pytest.mark.parametrize("sizes", [[3, 4, 4], [3, 4, 6], [12, 1 << 63, 1 << 63], b"\3\0\0\0", [(1 << 64) - 1, 13]])

@@ -14,10 +14,9 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.commands.inspect.record import SCHEMA, make_file_record
 from fatpack.errors import BadValue, Unsupported
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.io.source import View
-from fatpack.tabular.options import RowOptions
+from fatpack.io.source import BytesSource, View
+from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_file import read_rows
 from fatpack.text.schemas import schema_text
 

@@ -7,8 +7,7 @@ from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
 
 from fatpack import limits
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.scanner import ContainerScan, FoundContainer, NotSearched, scan
 

@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.io.open import open_source
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_file import read_rows
 
 Read = Callable[[Path], list[dict[str, Any]]]

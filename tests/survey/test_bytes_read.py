@@ -11,7 +11,7 @@ from tests.builders import elf
 import fatpack
 from fatpack import limits
 from fatpack.commands.survey.worker import SurveyTask, TaskOptions, run_task
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import RowOptions
 
 OPTIONS = TaskOptions(RowOptions(), "jsonl")
 

@@ -9,9 +9,9 @@ import pytest
 from tests.builders.bitcode import ALIAS, ARRAY, BLOB, FUNCTION_RECORD, GLOBAL, MODULE, SECTION_NAME, VERSION, Stream
 
 from fatpack import limits
-from fatpack.binary.symbols_init import archive_symbols
+from fatpack.binary.symbols import archive_symbols
 from fatpack.errors import LimitExceeded
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 DATA_LAYOUT, IFUNC, STRTAB, SYMTAB = 3, 15, 23, 25
 UNDEFINED, OMITTED, GLOBAL_FLAG, SPECIFIC = 1 << 3, 1 << 9, 1 << 10, 1 << 11

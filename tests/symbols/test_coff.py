@@ -10,9 +10,9 @@ from tests.builders.coff import Section, Symbol, build, section_symbol
 
 from fatpack import limits
 from fatpack.binary import symbols
-from fatpack.binary.symbols_init import archive_symbols
+from fatpack.binary.symbols import archive_symbols
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 EXTERNAL, STATIC, FILE, SECTION, WEAK = 2, 3, 103, 104, 105
 UNDEFINED, ABSOLUTE = 0, -1

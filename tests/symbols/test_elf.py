@@ -6,9 +6,9 @@ import pytest
 from tests.builders.device_elf import DYNSYM, device_elf
 
 from fatpack import limits
-from fatpack.binary.symbols_init import archive_symbols
+from fatpack.binary.symbols import archive_symbols
 from fatpack.errors import FormatError, LimitExceeded, Truncated
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 GLOBAL, WEAK, LOCAL = 0x10, 0x20, 0x00
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2

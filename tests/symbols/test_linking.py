@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.reference import run
 
-from fatpack.binary.linking import LinkSymbol, link_symbols
+from fatpack.binary.symbols import LinkSymbol, link_symbols
 from fatpack.errors import FormatError, Unsupported
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 SOURCE = """
 extern int wanted(void); extern int perhaps(void) __attribute__((weak));

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.binary.symbols_init import archive_symbols
+from fatpack.binary.symbols import archive_symbols
 from fatpack.errors import Unsupported
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from fatpack.errors import TargetError
 from fatpack.model import Target
 from fatpack.targets.compatibility import can_serve
-from fatpack.targets.coverage import Coverage, run_coverage
+from fatpack.targets.devices import Coverage, run_coverage
 from fatpack.targets.vocabulary import load_vocabulary
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.model import Target
-from fatpack.targets.link_groups import accepts_image, feature_count, joins_group
+from fatpack.targets.compatibility import accepts_image, feature_count, joins_group
 
 ARCHS = st.builds(
     lambda processor, features: ":".join((processor, *features)),

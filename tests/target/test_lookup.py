@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.commands.targets.lookup import explain_name
-from fatpack.commands.targets.run import Explanation
+from fatpack.commands.targets.run import Explanation, explain_name
 from fatpack.errors import TargetError
 from fatpack.targets.vocabulary import load_vocabulary
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import TargetError
-from fatpack.targets.target_id import TargetId, canonical_target_id, feature_signs, parse_target_id
+from fatpack.targets.vocabulary import TargetId, canonical_target_id, feature_signs, parse_target_id
 
 FEATURES = st.dictionaries(st.sampled_from(["xnack", "sramecc", "new-one"]), st.sampled_from("+-"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.testing.memory import TracedMemory, assert_memory_within
+from fatpack.testing.helpers import TracedMemory, assert_memory_within
 
 DATA = (4).to_bytes(8, "little") + b"four"
 

@@ -11,7 +11,7 @@ import pytest
 from tests import reference
 from tests.builders.policy_files import library
 
-from fatpack.commands.check.check import command
+from fatpack.commands.check.command import command
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,8 +19,7 @@ from tools.corpus.fetch import Fetcher, FetchError, debian_mirror, file_sha256
 
 import fatpack
 from fatpack import formats
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OBJECT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.inputs.beside import PackageSidecars
+from fatpack.inputs.files import PackageSidecars
 from fatpack.io.open import open_source
 from fatpack.io.source import View
 from fatpack.main import main

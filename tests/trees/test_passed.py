@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fatpack.images import EXTENSIONS
-from fatpack.inputs.passed import SUFFIXES, ExcludePatterns, is_skipped, path_matches
+from fatpack.inputs.walk import SUFFIXES, ExcludePatterns, is_skipped, path_matches
 
 
 @pytest.mark.parametrize("name", ["x.py", "X.PYI", "a/b.hpp", "tables.json", "k.cu", "README.md"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.command_line.limiting import _parsed
+from fatpack.command_line.options import _parsed
 from fatpack.command_line.param_types import SizeType
-from fatpack.commands.check import limits
+from fatpack.commands.check import policy
 from fatpack.errors import UsageError
 from fatpack.printable import format_size, format_size_exactly, parse_size
 
@@ -51,7 +51,7 @@ SIZES = {
 
 @pytest.mark.parametrize("text", SIZES)
 def test_a_size_means_the_same_wherever_one_is_given(text: str) -> None:
-    read = [parse_size(text), limits.parse_size_limit(text), limits.parse_growth(text)[1], SizeType().value(text)]
+    read = [parse_size(text), policy.parse_size_limit(text), policy.parse_growth(text)[1], SizeType().value(text)]
     assert [*read, _parsed(f"inflated={text}")[1]] == [SIZES[text]] * 5
 
 
@@ -61,6 +61,6 @@ def test_what_is_no_size_is_refused_wherever_one_is_given(text: str) -> None:
         with pytest.raises(ValueError, match="is no size; write 850MB"):
             read(text)
     with pytest.raises(UsageError, match="is no size"):
-        limits.parse_size_limit(text)
+        policy.parse_size_limit(text)
     with pytest.raises(UsageError, match="a number is missing" if not text else "is no number"):
         _parsed(f"inflated={text}" if text else "inflated")

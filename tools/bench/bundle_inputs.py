@@ -17,7 +17,7 @@ from tools.bench.measure import need
 
 from fatpack.edit.write_containers import write_all
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
+from fatpack.formats.clang_bundle.layout import CompressedBundle
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import Span

@@ -19,9 +19,9 @@ from tools.corpus.find import BUNDLE_PREFIX, Opened
 import fatpack
 from fatpack import binary, formats
 from fatpack.binary.elf.file import ElfFile
-from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
-from fatpack.formats.cuda_fatbin.stored import CudaEntry as FatbinEntry
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+from fatpack.formats.clang_bundle.layout import CompressedBundle
+from fatpack.formats.cuda_fatbin.layout import CudaEntry as FatbinEntry
+from fatpack.formats.offload_binary.layout import OffloadBinaryEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ from fatpack import binary, formats
 from fatpack.binary import CodeSection
 from fatpack.binary.coff.reader import CoffObject
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.pe.read import UNINITIALIZED, PeFile
+from fatpack.binary.pe.reader import UNINITIALIZED, PeFile
 from fatpack.scanner import FoundContainer, detect_host, scan
 
 if TYPE_CHECKING:

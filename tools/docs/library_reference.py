@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from tools.docs.markdown import table
 
 import fatpack
-from fatpack import literals
+from fatpack import options
 from fatpack.record import Record
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def render() -> str:
 
 def _group(name: str) -> str:
     value = getattr(fatpack, name)
-    if hasattr(literals, name):
+    if hasattr(options, name):
         return "Words"
     if not isinstance(value, type):
         return "Functions" if callable(value) else "Options"
@@ -73,7 +73,7 @@ def _group(name: str) -> str:
 
 def _words(names: list[str]) -> str:
     meanings = _literal_docs()
-    rows = [[f"`{name}`", _shown(get_args(getattr(literals, name))), meanings.get(name, "")] for name in names]
+    rows = [[f"`{name}`", _shown(get_args(getattr(options, name))), meanings.get(name, "")] for name in names]
     return "\n".join([*table(["type", "words", "meaning"], rows), ""])
 
 
@@ -83,7 +83,7 @@ def _shown(words: tuple[str, ...]) -> str:
 
 def _literal_docs() -> dict[str, str]:
     """Return what stands behind each type in the source: type → sentence."""
-    body = ast.parse(Path(literals.__file__).read_text(encoding="utf-8")).body
+    body = ast.parse(Path(options.__file__).read_text(encoding="utf-8")).body
     found = {}
     for statement, behind in pairwise(body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):

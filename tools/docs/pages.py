@@ -9,13 +9,12 @@ from tools.docs import diagrams, dumps, house
 from tools.docs.markdown import filled, kept, table
 
 from fatpack import binary, formats, packages
-from fatpack.command_line.limiting import LIMITS, current_limit
+from fatpack.command_line.options import LIMITS, current_limit
 from fatpack.commands import COMMANDS
-from fatpack.doc import FormatInfo
 from fatpack.errors import TargetError
 from fatpack.findings import CODES
-from fatpack.main.commands_completion import LINES
-from fatpack.main.completion import SCRIPTS
+from fatpack.layout import FormatInfo
+from fatpack.main.completion import LINES, SCRIPTS
 from fatpack.main.help import command_help, shared_options
 from fatpack.tabular import columns as rows
 from fatpack.targets.devices import parse_device

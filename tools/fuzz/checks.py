@@ -19,7 +19,6 @@ from tools.fuzz.mutate import Field
 
 from fatpack import binary, formats, images, packages, rows
 from fatpack.binary.shrink import NewSectionContent, ShrinkRequest
-from fatpack.budget import Budget
 from fatpack.commands.inspect.bytes import file_labels
 from fatpack.commands.inspect.record import InspectOptions, make_file_record
 from fatpack.commands.slim.remove import remove_images
@@ -27,9 +26,9 @@ from fatpack.edit.editor import verify_edited
 from fatpack.edit.embed import embed_container, replace_container
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported
 from fatpack.images import ImageInfo, sidecar, tile_ir
-from fatpack.images.images_kernel import KernelNeeds
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.images.kernel import KernelNeeds
+from fatpack.io.source import BytesSource, View
+from fatpack.limits import Budget
 from fatpack.model import Finding, Label
 from fatpack.scanner import bare_images, detect_host
 from fatpack.selectors.select import Selector

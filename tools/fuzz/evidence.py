@@ -7,16 +7,15 @@ import struct
 from tests.builders import elf
 from tools.fuzz import seeds
 
-from fatpack.commands.inspect.registration import registration_record
-from fatpack.commands.inspect.texts import render_registration
-from fatpack.io.memory import BytesSource
+from fatpack.commands.inspect.registration import registration_record, render_registration
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
-from fatpack.registration.analysis import analyze, functions
+from fatpack.registration.analysis import analyze, model
 from fatpack.scanner import detect_host
 
 #: Names by which files show what they register, as they stand in tables of strings.
 WORDS = [
-    *(name.encode() + b"\0" for name in sorted(functions.FUNCTION_NAMES)),
+    *(name.encode() + b"\0" for name in sorted(model.FUNCTION_NAMES)),
     b"_Z26__device_stub__Z7add_onePiPi\0",
     b"__hip_fatbin_0123456789abcdef\0",
     b".init_array.101\0",

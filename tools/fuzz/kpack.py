@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.builders import kpack, kpack_host
 
-from fatpack.commands.inspect import manifest as manifest_report
+from fatpack.commands.inspect import kpack as manifest_report
 from fatpack.commands.inspect.record import make_file_record
 from fatpack.errors import FormatError
 from fatpack.formats.kpack import manifest
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
-from fatpack.registration import hip
+from fatpack.registration import records as registration_records
 
 #: The keys of both, as they are stored.
 WORDS = [
@@ -31,7 +31,7 @@ def read_marker(data: bytes) -> str:
     records, marker = data[:_RECORDS].ljust(_RECORDS, b"\0"), data[_RECORDS:]
     program = kpack_host.library(marker or b"\0", records=records)
     view = BytesSource(program, "fuzz").view()
-    found = list(hip.kpack_markers(view, "elf"))
+    found = list(registration_records.kpack_markers(view, "elf"))
     codes = sorted({item.code for item in found if isinstance(item, Finding)})
     record = make_file_record(view)
     told = {item["code"] for item in record["findings"]}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.laws.test_quick_ways import QUICK, told
 from tools.fuzz.checks import Failure
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 NAMES = tuple(QUICK)
 

@@ -1,7 +1,7 @@
 """Hosts: the files that carry containers. One room per carrier, and every room has the same door.
 
 =========  ==========================================================================================
-``DOC``     the room's card (:class:`fatpack.doc.FormatInfo`)
+``DOC``     the room's card (:class:`fatpack.layout.FormatInfo`)
 ``detect``  ``detect(view) -> bool``: cheap, reads a bounded number of bytes, never raises
 ``locate``  ``locate(view) -> Iterator[Site | Finding]``: where device code may lie, in file order
 ``labels``  ``labels(view) -> Iterator[Label]``: which byte is what; the labels cover every byte once
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from fatpack.binary.known_sections import SectionSplit
     from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
-    from fatpack.doc import FormatInfo
     from fatpack.io.source import Piece, View
+    from fatpack.layout import FormatInfo
     from fatpack.model import Finding, Label
 
     SectionContent: TypeAlias = Literal["container", "mixed", "image", "images", "member", "table", "records"]
@@ -211,7 +211,7 @@ MODULES = {
     "bitcode": HostModule("fatpack.binary.bitcode", (magic_numbers.BITCODE, magic_numbers.WRAPPED_BITCODE), edits=True),
     "macho": HostModule("fatpack.binary.macho", magic_numbers.MACH_O, has_sections=True, divides_sections=True),
     "universal": HostModule(
-        "fatpack.binary.macho.universal_init",
+        "fatpack.binary.macho.universal",
         (magic_numbers.UNIVERSAL_MACH_O, magic_numbers.UNIVERSAL_MACH_O_64),
         has_members=True,
     ),

@@ -11,11 +11,13 @@ Linux were seen to have.
 
 from __future__ import annotations
 
+from fatpack.errors import UsageError
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
 
 #: Code and data of the host, in which anything may be: names up to their second dot, dollar or minus, ``.text`` for
 #: ``.text.main`` and ``.text$mn``.
@@ -113,3 +115,17 @@ def split_sections(rows: Iterable[tuple[int, int, str, int]]) -> SectionSplit:
             if is_host_data_section(kind):
                 data.setdefault(kind, []).append((start, end))
     return SectionSplit(unusual, opened, data)
+
+
+# Names of sections as objects store them.
+
+
+def encode_section_name(name: str) -> bytes:
+    """Return a name in UTF-8, undecodable bytes as they were. Raises UsageError for one that no section can have."""
+    try:
+        stored = name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        stored = b""
+    if not stored or b"\0" in stored:
+        raise UsageError(f"{name!r} cannot be the name of a section", hint="give a name in UTF-8 without NUL")
+    return stored

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
+    from typing import TypeAlias
 
     from fatpack.io.source import View
+
+    Relocation: TypeAlias = tuple[int, str, int, int | None]
+    """Offset of the place, what it makes, address of the symbol, and the addend (None: it is in place)."""
+
 
 #: LIMIT: bytes of one string that are read. Names of C++ kernels have some hundred, seldom some thousand.
 LONGEST = 8192
@@ -244,3 +249,84 @@ def _functions(symbols: Iterable[MemorySymbol], memory: HostMemory) -> list[Memo
         following = start
     functions.reverse()
     return functions
+
+
+# Relocations of a section of an object, in the order of their places, whatever format has them.
+
+#: an address as such; relative to the place; a call; the low bits of an address, whose page comes before; the slot of
+#: the GOT that holds an address
+POINTER, RELATIVE, CALL, PAGE_OFFSET, GOT = "pointer", "relative", "call", "page offset", "got"
+
+
+class ObjectRelocations:
+    """The relocations of one section: ``rows`` and their ``places``, in order."""
+
+    __slots__ = ("places", "rows")
+
+    def __init__(self, rows: list[Relocation]) -> None:
+        rows.sort(key=lambda row: row[0])
+        self.rows = rows
+        self.places = [row[0] for row in rows]
+
+    def between(self, start: int, end: int) -> Sequence[Relocation]:
+        """Return those whose places lie in a half-open range."""
+        return self.rows[bisect_left(self.places, start) : bisect_left(self.places, end)]
+
+
+# What objects offer beyond their memory: relocations, and the functions that run before main.
+
+
+class ObjectMemory(HostMemory):
+    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes.
+
+    ``referred`` are the addresses of symbols that the relocations read so far are about, in whichever way.
+    """
+
+    is_linked = False
+
+    def __init__(
+        self,
+        view: View,
+        machine: str,
+        word: int,
+        sections: Sequence[MemorySection],
+        symbols: Sequence[MemorySymbol],
+        *,
+        is_windows: bool,
+        slots: frozenset[int] = frozenset(),
+    ) -> None:
+        self.slots = slots
+        self.referred: set[int] = set()
+        self._tables: dict[int, ObjectRelocations] = {}
+        self._pointers: dict[int, dict[int, int]] = {}
+        super().__init__(view, machine, word, sections, symbols, is_windows=is_windows)
+
+    def relocations(self, section: MemorySection) -> ObjectRelocations:
+        """Return what relocations make of the bytes of a section, in the order of their places."""
+        if section.number not in self._tables:
+            self._tables[section.number] = ObjectRelocations(list(self._rows(section)))
+        return self._tables[section.number]
+
+    def _rows(self, section: MemorySection) -> Iterable[Relocation]:
+        raise NotImplementedError
+
+    def pointers(self, section: MemorySection) -> Mapping[int, int]:
+        """Return address → value of the pointers in a section."""
+        if section.number not in self._pointers:
+            found = {}
+            for at, way, target, addend in self.relocations(section).rows:
+                if way == POINTER:
+                    stored = addend if addend is not None else self._stored(section, at)
+                    found[section.address + at] = target + stored
+            self._pointers[section.number] = found
+        return self._pointers[section.number]
+
+    def _variables(self, names: Set[str]) -> Iterable[MemorySymbol]:
+        return (
+            each
+            for each in self.symbols
+            if each.name in names and each.is_defined and not each.is_function and not each.is_weak
+        )
+
+    def _stored(self, section: MemorySection, at: int) -> int:
+        return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0

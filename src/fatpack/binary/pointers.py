@@ -35,6 +35,25 @@ if TYPE_CHECKING:
         def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch: ...  # noqa: D102
 
 
+# The reader of pointers for a host, by the host's name.
+
+#: hosts whose pointers can be followed → module and class of the reader
+_READERS = {
+    "elf": ("fatpack.binary.elf.pointers", "ElfPointers"),
+    "coff": ("fatpack.binary.coff.pointers", "CoffPointers"),
+    "pe": ("fatpack.binary.pe.pointers", "PePointers"),
+}
+
+HOSTS = tuple(_READERS)
+
+
+def open_pointers(view: View, host: str) -> PointerReader:
+    """Return the reader of pointers for a host of that name, one of ``HOSTS``. Raises FormatError if it is damaged."""
+    module, name = _READERS[host]
+    reader: PointerReader = getattr(__import__(module, fromlist=[name]), name)(view)
+    return reader
+
+
 #: bytes of the file
 INSIDE: PointerKind = "inside"
 #: an address without bytes

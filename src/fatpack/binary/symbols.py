@@ -4,7 +4,7 @@
 
     classic  machine u16, sections u16, time u32, symbols at u32, count u32, …      symbols of 18 bytes
     big      00 00 FF FF, version u16, machine u16, time u32, class id, …           symbols of 20 bytes
-    PE       MZ, at 3C the place of "PE\\0\\0", behind that a classic header
+    PE       MZ, at 3C the place of "PE\0\0", behind that a classic header
     import   00 00 FF FF, 0 u16, machine u16, …, type in two bits, then the name and that of the library
 
 Microsoft's PE/COFF specification; ``COFFObjectFile`` and ``COFFImportFile`` of LLVM 22.1 for what counts.
@@ -17,13 +17,76 @@ from __future__ import annotations
 import struct
 
 from fatpack import magic_numbers
-from fatpack.errors import BadValue, Truncated
+from fatpack.binary.elf.quick_header import SYMTAB, read_quick_header
+from fatpack.binary.elf.symbols import ElfSymbolTable
+from fatpack.errors import BadValue, Truncated, Unsupported
+from fatpack.limits import limit_name_size
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Literal
 
     from fatpack.io.source import View
+
+
+# The symbols by which linkers decide whether a member of an archive is needed: what a file defines, and what it wants.
+#
+# Relocatable ELF files and bitcode have such symbols; other device code (cubins, PTX, SPIR-V) resolves none. Local
+# symbols and those that only the format needs do not count.
+#
+# How we know: ``getSymbolsFromObject`` and ``getSymbolsFromBitcode`` in clang/tools/clang-linker-wrapper/
+# ClangLinkerWrapper.cpp and the getSymbolFlags of both formats, LLVM 19; the tool itself, 19.1.7, on generated lines.
+
+#: e_type of what is linked further
+_RELOCATABLE = 1
+
+#: Parts of st_info, st_other and st_shndx
+_LOCAL, _WEAK, _SECTION, _FILE, _HIDDEN, _UNDEFINED = 0, 2, 3, 4, 2, 0
+
+#: Flags of LLVM's own table in bitcode: the first two bits are the visibility
+_STORED_HIDDEN, _STORED_UNDEFINED, _STORED_WEAK, _STORED_OMITTED = 1, 1 << 3, 1 << 4, 1 << 9
+
+
+class LinkSymbol(Record):
+    """A symbol that other files see. ``is_visible``: programs can look it up, too, since it is not hidden."""
+
+    name: bytes
+    is_defined: bool
+    is_weak: bool
+    is_visible: bool
+
+
+def link_symbols(view: View) -> Iterator[LinkSymbol] | None:
+    """Return the symbols of a file in the order of its table; None for a file that resolves no symbols.
+
+    Raises FormatError for damaged tables, Unsupported for bitcode without LLVM's table of symbols.
+    """
+    head = view.head(0, 18)
+    if head[:4] in (magic_numbers.BITCODE, magic_numbers.WRAPPED_BITCODE):
+        return _of_bitcode(view)
+    order: Literal["little", "big"] = "big" if head[5:6] == b"\2" else "little"
+    if head[:4] != magic_numbers.ELF or int.from_bytes(head[16:18], order) != _RELOCATABLE:
+        return None
+    return _of_elf(view)
+
+
+def _of_elf(view: View) -> Iterator[LinkSymbol]:
+    table = ElfSymbolTable(view, (SYMTAB,))
+    for number, (name_at, info, other, section) in enumerate(table):
+        if not number or info >> 4 == _LOCAL or info & 15 in (_SECTION, _FILE):
+            continue
+        yield LinkSymbol(table.name(name_at), section != _UNDEFINED, info >> 4 == _WEAK, other & 3 != _HIDDEN)
+
+
+def _of_bitcode(view: View) -> Iterator[LinkSymbol]:
+    from fatpack.binary.bitcode import symbols
+
+    for name, flags in symbols.symbol_table_names(view):
+        is_hidden = flags & 3 == _STORED_HIDDEN or bool(flags & _STORED_OMITTED)
+        yield LinkSymbol(name, not flags & _STORED_UNDEFINED, bool(flags & _STORED_WEAK), not is_hidden)
+
 
 _FORMAT = "coff"
 
@@ -188,3 +251,103 @@ def _inside(view: View, at: int, size: int, field: str) -> None:
         raise Truncated(
             needed=size, left=len(view) - at, format=_FORMAT, offset=view.offset(at), field=field, chain=view.chain
         )
+
+
+# The symbols of ELF files, of any machine and kind: objects, code objects, cubins, libraries.
+#
+# Only the full table (SYMTAB) counts; a stripped library has none, its dynamic symbols notwithstanding.
+#
+# QUIRK(LLVM 22): labels that mark code and data in objects for ARM, AArch64, C-SKY and RISC-V do not count even when
+# they are global; nor do ARM's symbols without a name.
+
+#: Parts of st_info and st_shndx that exclude a symbol
+_ELF_LOCAL, _ELF_SECTION, _ELF_FILE, _ELF_UNDEFINED = 0, 3, 4, 0
+
+#: e_machine → what the names of mapping symbols start with
+_MAPPING_SYMBOLS: dict[int, tuple[bytes, ...]] = {
+    40: (b"$d", b"$t", b"$a"),
+    183: (b"$d", b"$x"),
+    243: (b"$d", b"$x"),
+    252: (b"$d", b"$t"),
+}
+_ARM, _RISCV = 40, 243
+
+
+def elf_symbols(view: View) -> Iterator[bytes]:
+    """Yield the symbols that count, in the table's order. Raises FormatError."""
+    table = ElfSymbolTable(view, (SYMTAB,))
+    found = read_quick_header(view, view.head(0, 64))
+    machine = found.machine if found else 0
+    prefixes = _MAPPING_SYMBOLS.get(machine, ())
+    for number, (name_at, info, _other, section) in enumerate(table):
+        if not number or section == _ELF_UNDEFINED or info >> 4 == _ELF_LOCAL or info & 15 in (_ELF_SECTION, _ELF_FILE):
+            continue
+        name = table.name(name_at)
+        if prefixes and (name.startswith(prefixes) or _is_nothing(machine, name)):
+            continue
+        yield name
+
+
+def _is_nothing(machine: int, name: bytes) -> bool:
+    """Say whether a name stands for no symbol: assemblers write such for differences of labels."""
+    return (machine == _ARM and not name) or (machine == _RISCV and name == b".L0 ")
+
+
+# Symbols that the table of an archive lists: what a file defines for others, by name.
+#
+# Which files have symbols, which of their symbols count and in which order is LLVM's rule, so that our archives equal
+# those of llvm-ar 22: global and weak symbols that are defined (common ones are), without those that only the format
+# needs, in the order of the file's own table and with repetitions.
+#
+# ============  ==========================================================================================
+# ``elf``       the section of type SYMTAB, whatever the file is: object, code object, cubin, library
+# ``coff``      symbols of objects, big objects and PE images; the two names of an import object
+# ``bitcode``   the symbol table that LLVM writes behind its modules, else the modules' own records
+# ============  ==========================================================================================
+#
+# How we know: ``llvm/lib/Object/ArchiveWriter.cpp`` (isArchiveSymbol), ``SymbolicFile.cpp``, ``llvm/lib/BinaryFormat/
+# Magic.cpp`` and the getSymbolFlags of each format, LLVM 22.1; archives of generated members are compared byte by byte.
+
+#: The fewest bytes of an ELF file that LLVM takes for one
+_ELF_HEAD = 18
+
+#: Files with symbols that are not read here: first bytes → what they are
+_UNREAD = (
+    (magic_numbers.BIG_MACH_O_32, "Mach-O"),
+    (magic_numbers.BIG_MACH_O_64, "Mach-O"),
+    (magic_numbers.MACH_O_32, "Mach-O"),
+    (magic_numbers.MACH_O_64, "Mach-O"),
+    (magic_numbers.WASM, "WebAssembly"),
+    (magic_numbers.XCOFF_32, "XCOFF"),
+    (magic_numbers.XCOFF_64, "XCOFF"),
+    (magic_numbers.GOFF, "GOFF"),
+)
+
+
+def archive_symbols(view: View) -> Iterator[bytes] | None:
+    """Return the names of a file's symbols for an archive's table; None for a file that has no symbols by nature.
+
+    Tables are read in blocks, names one by one. Raises FormatError for damaged tables (bitcode that cannot be read
+    counts as a file without symbols, as it does for LLVM), Unsupported for formats that are not read here.
+    """
+    head = view.head(0, 64)
+    magic = head[:4]
+    if len(magic) < 4:
+        return None
+    if magic == magic_numbers.ELF:
+        return elf_symbols(view) if len(head) >= _ELF_HEAD else None
+    if magic in (magic_numbers.BITCODE, magic_numbers.WRAPPED_BITCODE):
+        from fatpack.binary.bitcode import symbols
+
+        found = symbols.bitcode_symbols(view)
+        return None if found is None else iter(found)
+    for start, name in _UNREAD:
+        if head.startswith(start):
+            raise Unsupported(
+                f"the symbols of {name} files are not read", hint="make this archive with llvm-ar", chain=view.chain
+            )
+    if magic == magic_numbers.DXIL:
+        return iter(())  # LLVM lists none, but counts the file as an object
+
+    table = coff_symbols(view, head)
+    return None if table is None else limit_name_size(view, table)

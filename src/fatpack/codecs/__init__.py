@@ -1,7 +1,7 @@
 """Compression behind one call: zlib, zstd and LZ4, imported when used; ``fatpack.codecs.compress`` is the way back.
 
 Every decompressor is told how many bytes to expect and stops there. What comes out is drawn from the budget of the
-command (:mod:`fatpack.budget`) before anybody gets it, and comes in pieces: memory is never what a header claims.
+command (:mod:`fatpack.limits`) before anybody gets it, and comes in pieces: memory is never what a header claims.
 """
 
 from __future__ import annotations
@@ -239,14 +239,14 @@ def _front_zstd(data: View, size: int) -> bytes:
 
 
 def _front_lz4(data: View, size: int) -> bytes:
-    from fatpack.codecs import lz4_block
+    from fatpack.codecs import lz4
 
     window = 2 * size
     try:
         # Fewer may be all there is, or a long run of literals, or a count that goes on and on.
-        while len(found := lz4_block.inflate_block_beginning(data.head(0, window), size)) < size and window < len(data):
+        while len(found := lz4.inflate_block_beginning(data.head(0, window), size)) < size and window < len(data):
             window *= 64
-    except lz4_block.LZ4BlockError as error:
+    except lz4.LZ4BlockError as error:
         raise _StreamError(str(error)) from error
     return found
 

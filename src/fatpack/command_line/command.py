@@ -7,15 +7,19 @@ from contextlib import ExitStack
 
 import click
 
+from fatpack.command_line.terminal import write_document
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from types import TracebackType
     from typing import Any, TypeVar
 
     from click.shell_completion import CompletionItem
 
     F = TypeVar("F", bound=Callable[..., Any])
+
 
 #: How all commands are read and printed. LIMIT: longer lines of help are hard to read.
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -160,8 +164,6 @@ class Command(click.Command):
             schema = next((schema for name, schema in self.schemas.items() if ctx.params[name]), self.schema)
         with ExitStack() as scope:
             if schema:
-                from fatpack.command_line.failures import JsonFailures
-
                 scope.enter_context(JsonFailures(schema))
             for option in self.options:
                 if isinstance(option, ScopedOption) and (value := ctx.params.pop(option.name or "")) not in (None, ()):
@@ -226,3 +228,29 @@ def _asks_for_json(option: click.Option, value: object) -> bool:
     if option.name == "as_json":
         return bool(value)
     return value == "json" and "json" in getattr(option.type, "words", ())
+
+
+# Failures as JSON documents: a script that asked for JSON parses what it gets, also where a command cannot begin.
+
+
+def write_failure(schema: str, text: str, code: int) -> None:
+    """Write the document of a command that failed before it had one of its own."""
+    write_document({"schema": schema, "error": {"message": text, "exit_code": code}, "exit_code": code})
+
+
+class JsonFailures:
+    """While a command runs that was asked for JSON: what fails it is written as a document too, and goes on."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        from fatpack.errors import FatpackError
+
+        if isinstance(error, (FatpackError, OSError)) and not isinstance(error, BrokenPipeError):
+            from fatpack.exit_codes import error_message, exit_code
+
+            write_failure(self._schema, error_message(error), exit_code(error))

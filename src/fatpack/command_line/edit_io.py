@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.command_line.messages import (
+    CopyProgress,
+    print_findings,
+    print_stderr,
+    print_warnings,
+    warn_stale_temp_files,
+)
 from fatpack.command_line.options import allow_any_output, check_output_name
-from fatpack.command_line.reporting import print_findings
-from fatpack.edit.editor import write_edited
+from fatpack.edit.editor import write_edited, write_in_place
 from fatpack.edit.embed import container_damage
-from fatpack.edit.in_place import write_in_place
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINE, MALFORMED, exit_code_for_findings
 from fatpack.io.open import open_source
-from fatpack.io.pieces import PiecesSource
+from fatpack.io.source import PiecesSource
 from fatpack.io.write import write_pieces
 from fatpack.printable import format_size
 from fatpack.record import Record

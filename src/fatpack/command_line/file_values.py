@@ -38,7 +38,7 @@ def values_in_files(what: str, files: Sequence[str], patience: float = _PATIENCE
     files = [word for word in files[:_MOST_FILES] if _may_be(word)]
     if not files:
         return None  # before anything is loaded that reads files
-    from fatpack.budget import raised_budget
+    from fatpack.limits import raised_budget
 
     deadline = monotonic() + patience
     words: set[str] = set()

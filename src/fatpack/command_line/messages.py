@@ -6,8 +6,8 @@ import sys
 import time
 
 from fatpack.errors import pluralize
-from fatpack.printable import format_size
-from fatpack.words_printable import printable
+from fatpack.printable import format_size, printable
+from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _NAMED = 4
 
 def warn_stale_temp_files(folder: str, *, quiet: bool = False) -> None:
     """Say which temporary files killed runs left in the folder of an output, and what removes them."""
-    from fatpack.io.abandoned import find_stale_temp_files
+    from fatpack.io.temporary import find_stale_temp_files
 
     found = [] if quiet else find_stale_temp_files(folder)
     if found:
@@ -202,7 +202,7 @@ class WaitStatus(StatusLine):
 
     def text(self) -> str:
         """Return the name of the command, how long it has taken, and what it inflated."""
-        from fatpack.budget import current_budget
+        from fatpack.limits import current_budget
 
         inflated = current_budget().drawn
         more = f", {format_size(inflated)} inflated" if inflated else ""
@@ -261,3 +261,15 @@ def format_duration(seconds: float) -> str:
         if number or (unit == "s" and not words):
             words.append(f"{number} {unit}")
     return " ".join(words[:2])
+
+
+# Findings about a file, on stderr: what is wrong with it, beside what a command does all the same.
+
+
+def print_findings(file: str, findings: Iterable[Finding]) -> None:
+    """Print findings about the file: those of one kind in one place once."""
+    found = FindingList()
+    found.extend(findings)
+    records = [finding_record(item) for item in found.kept]
+    for line in finding_lines(records, unlisted=unlisted_records(found), title=file):
+        print_stderr(f"fatpack: {line}")

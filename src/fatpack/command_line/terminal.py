@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.text.style import PLAIN, Style, colorize, wrap_lines
-from fatpack.text.text import write_lines
+from fatpack.text.style import PLAIN, Style, colorize, wrap_lines, write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.command_line.command import Command
 
+
 #: The sentence of ``fatpack --help``.
 DESCRIPTION = "Inspect, check, extract, edit and shrink the GPU code inside libraries, objects and wheels."
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.edit import embed as embedding
 from fatpack.errors import UsageError
-from fatpack.library.arguments import check_selector, make_budget, open_input
-from fatpack.library.output import write_edited
+from fatpack.library.arguments import check_selector, make_budget, open_input, write_edited
 from fatpack.selectors.address import Address, find_location, refuse_package
 
 __all__ = ["embed", "remove", "replace"]
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.open import Input
     from fatpack.io.source import View
-    from fatpack.library.output import Output
+    from fatpack.library.arguments import Output
     from fatpack.model import Finding
     from fatpack.selectors.address import Location
     from fatpack.selectors.select import Selector

@@ -42,8 +42,8 @@ def command(
     """
     from fatpack import formats
     from fatpack.command_line.edit_io import EditDestination, open_edit, refuse_damaged
+    from fatpack.edit.editor import can_grow
     from fatpack.edit.embed import embed_container, embedding_note
-    from fatpack.edit.in_place import can_grow
 
     to = EditDestination(output, in_place, break_links, force)
     with open_edit(host, container, to) as file:

@@ -55,12 +55,12 @@ def command(
     wheels.
     """
     from fatpack.command_line.edit_io import EditDestination, check_output, write_result
-    from fatpack.command_line.reporting import print_findings
-    from fatpack.commands.slim.refusal import SlimRefused
+    from fatpack.command_line.messages import print_findings
+    from fatpack.commands.slim.choose import SlimRefused
     from fatpack.commands.slim.remove import remove_images
     from fatpack.edit.editor import verify_edited
     from fatpack.io.open import open_source
-    from fatpack.io.pieces import PiecesSource
+    from fatpack.io.source import PiecesSource
     from fatpack.selectors.address import find_location, parse_address, refuse_package
     from fatpack.selectors.no_match import NothingSelected, refuse_empty
 

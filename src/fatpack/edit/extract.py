@@ -10,15 +10,11 @@ import errno
 import os
 
 from fatpack import binary, images
-from fatpack.edit.unreadable import PER_IMAGE_ERRORS, UnreadableImage, read_error
+from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.io.atomic_write import refuse_inputs
-from fatpack.io.bulk import NewFile, write_files
-from fatpack.io.names import file_stem, image_name, member_word, safe_word
-from fatpack.io.pieces import PiecesSource
-from fatpack.io.sharing import shared_size
-from fatpack.io.source import View
-from fatpack.io.write import check_space, written_size
+from fatpack.io.atomic_write import NewFile, refuse_inputs, write_files
+from fatpack.io.source import PiecesSource, View
+from fatpack.io.write import check_space, file_stem, image_name, member_word, safe_word, shared_size, written_size
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 from fatpack.selectors.select import describe_image, select_images, with_positions
@@ -121,8 +117,8 @@ def image_pieces(found: FoundContainer, image: FoundImage) -> Iterable[Piece]:
     bundle, and a module of a CIR container needs the definitions that all modules share.
     """
     if found.container.format == "clang-offload-bundle":
+        from fatpack.formats.clang_bundle.fat_object import is_host_marker
         from fatpack.formats.clang_bundle.layout import MAGIC
-        from fatpack.formats.clang_bundle.sections_fat_object import is_host_marker
 
         if is_host_marker(image.as_stored):
             return binary.get_objcopy(found.host).remove_sections(found.view, MAGIC.decode())
@@ -158,7 +154,7 @@ def plan_archive(
 
 def _member(item: OutputFile, source: str) -> tuple[bytes, View]:
     """Return the name and the bytes of the member that an image becomes."""
-    from fatpack.formats.clang_bundle.member_name import member_name
+    from fatpack.formats.clang_bundle.bundle_id import member_name
     from fatpack.selectors.bundle_id_match import bundle_id
 
     (image,) = item.images

@@ -1,7 +1,7 @@
 """Formats: the containers. One room per container, and every room has the same door.
 
 ============  =======================================================================================
-``DOC``        the room's card (:class:`fatpack.doc.FormatInfo`)
+``DOC``        the room's card (:class:`fatpack.layout.FormatInfo`)
 ``LAYOUTS``    the fixed records, for documents and oracle tests
 ``detect``     ``detect(view, at) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``extent``     ``extent(view, at) -> int | None``: bytes the header claims, if they are there; never raises
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    from fatpack.doc import FormatInfo
     from fatpack.io.source import Piece, View
-    from fatpack.layout import Layout
+    from fatpack.layout import FormatInfo, Layout
     from fatpack.model import Container, Finding, Label
 
     class ContentVerifier(Protocol):
@@ -63,12 +62,12 @@ MODULES = {
 #: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: what only
 #: reading all of its content tells, and listing it leaves out
 CONTENT_VERIFIERS = {
-    "clang-offload-bundle": "fatpack.formats.clang_bundle.verify",
-    "llvm-offload-binary": "fatpack.formats.offload_binary.verify",
+    "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed",
+    "llvm-offload-binary": "fatpack.formats.offload_binary.reader",
 }
 
 #: JSON name of the format → module with ``symptoms(container, findings)``: by what bugs of its producers are recognised
-SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.symptoms"}
+SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.byte_labels"}
 
 #: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
 PSEUDO_FORMATS = {"bare-image": "fatpack.scanner.bare_images"}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Protocol
 
-    from fatpack.images.images_kernel import KernelInfo, KernelNeeds
+    from fatpack.images.kernel import KernelInfo, KernelNeeds
     from fatpack.io.source import View
 
     class KernelNameReader(Protocol):
@@ -164,9 +164,9 @@ def _identify_elf(view: View, head: bytes) -> ImageInfo:
     claimed = other.identify_host_elf(elf)
     if claimed.triple:
         return claimed
-    from fatpack.images import fpga
+    from fatpack.images import other
 
-    return fpga.identify_fpga_package(elf, claimed)
+    return other.identify_fpga_package(elf, claimed)
 
 
 #: form → module that names the kernels of such an image
@@ -184,8 +184,8 @@ WITH_KERNELS = frozenset((*_KERNELS, "cir"))
 #: form → module that reads what the kernels need, and what made the image
 _FACTS = {
     "cubin": "fatpack.images.cubin_kernels",
-    "ptx": "fatpack.images.ptx_kernel",
-    "code-object": "fatpack.images.amdgpu_kernel",
+    "ptx": "fatpack.images.ptx_kernels",
+    "code-object": "fatpack.images.amdgpu_kernels",
     "tileir": "fatpack.images.tile_ir",
 }
 
@@ -222,7 +222,7 @@ def facts(view: View, form: str) -> KernelInfo:
     reader: FactsReader | None = _module(_FACTS, form)
     if reader:
         return reader.facts(view)
-    from fatpack.images.images_kernel import KernelInfo, KernelNeeds
+    from fatpack.images.kernel import KernelInfo, KernelNeeds
 
     return KernelInfo(tuple(map(KernelNeeds, kernels(view, form))))
 

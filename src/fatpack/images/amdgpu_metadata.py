@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from fatpack.codecs.messagepack import MessagePackReader
 from fatpack.errors import BadValue
-from fatpack.images.images_kernel import check_count
+from fatpack.images.kernel import check_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -28,7 +28,7 @@ from fatpack.binary.elf.quick_header import SYMTAB, decode_name, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue
 from fatpack.images.cubin import ENTRY, FUNC
-from fatpack.images.images_kernel import KernelInfo, KernelNeeds, and_others_words, check_count
+from fatpack.images.kernel import KernelInfo, KernelNeeds, and_others_words, check_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ variant (``sm_90a``) may stand only in its notes, so where the header does not s
 from __future__ import annotations
 
 from fatpack import codecs, images, magic_numbers
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Source, View
+from fatpack.io.source import BytesSource, Source, View
 from fatpack.model import is_not_inflated
 
 TYPE_CHECKING = False

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.images.identification import ImageInfo
-    from fatpack.images.images_kernel import KernelNeeds
+    from fatpack.images.kernel import KernelNeeds
 
 #: LIMIT: bytes of a metadata file that are read. Triton's have one to four thousand.
 MAX_SIDECAR_SIZE = 256 << 10

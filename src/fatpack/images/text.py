@@ -75,7 +75,7 @@ def _nvidia(text: bytes) -> ImageInfo:
     quick = ptx.identify_ptx_fast(text)
     if quick is not None:
         return quick
-    from fatpack.images.ptx_code import strip_comments
+    from fatpack.images.ptx import strip_comments
 
     return ptx.identify_ptx(b"".join(strip_comments([text])))
 

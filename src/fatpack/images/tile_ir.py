@@ -27,7 +27,7 @@ from fatpack import limits
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, pluralize
 from fatpack.images.identification import UNKNOWN, ImageInfo
-from fatpack.images.images_kernel import KernelInfo, KernelNeeds, check_count
+from fatpack.images.kernel import KernelInfo, KernelNeeds, check_count
 from fatpack.magic_numbers import TILE_IR
 
 TYPE_CHECKING = False

@@ -6,10 +6,9 @@ Names may hold ``!`` and parentheses: what exists comes first, and the longest n
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.budget import UNCOUNTED
 from fatpack.errors import BadValue, FatpackError, UsageError
-from fatpack.inputs.beside import PackageSidecars, SidecarFolder
-from fatpack.inputs.files import SEPARATOR, MemberPath
+from fatpack.inputs.files import SEPARATOR, MemberPath, PackageSidecars, SidecarFolder
+from fatpack.limits import UNCOUNTED
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner.context import detect_package

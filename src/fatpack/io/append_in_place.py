@@ -17,8 +17,7 @@ import os
 
 from fatpack.concurrency import system
 from fatpack.io.file import FileSource
-from fatpack.io.pieces import PiecesSource
-from fatpack.io.source import View
+from fatpack.io.source import PiecesSource, View
 from fatpack.io.write import write_pieces
 from fatpack.record import Record
 
@@ -26,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fatpack.io.identity import FileMetadata
+    from fatpack.io.atomic_write import FileMetadata
     from fatpack.io.source import Piece
     from fatpack.io.write import Progress
 
@@ -112,7 +111,7 @@ def _grow(
     verify: Callable[[View], None],
     progress: Progress | None,
 ) -> int:
-    from fatpack.io.identity import apply_metadata
+    from fatpack.io.atomic_write import apply_metadata
 
     size = len(old)
     os.lseek(fd, size, os.SEEK_SET)

@@ -6,10 +6,10 @@ import os
 import stat
 
 from fatpack import limits
-from fatpack.budget import current_budget
 from fatpack.concurrency import system
 from fatpack.errors import UsageError
 from fatpack.io.file import FileSource
+from fatpack.limits import current_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from fatpack.budget import Budget
     from fatpack.io.ranges import ReadAt
     from fatpack.io.source import Source
+    from fatpack.limits import Budget
 
     Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO | ReadAt
     """What every public function accepts as input.
@@ -67,7 +67,7 @@ def open_source(data: Input, *, name: str = "", resting: bool = False, budget: B
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
     A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
     given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
-    gets that of the command (:func:`fatpack.budget.sources_with_budget`). Raises ``OSError`` as the system does,
+    gets that of the command (:func:`fatpack.limits.sources_with_budget`). Raises ``OSError`` as the system does,
     ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
     """
     source = _opened(data, name, resting=resting)
@@ -94,7 +94,7 @@ def _from_object(data: Any, name: str) -> Source:
         return RangedSource(data, name or path or "")
     if not hasattr(data, "read") or _is_buffer(data):
         return _in_memory(data, name)
-    from fatpack.io.file_object import find_descriptor, open_object
+    from fatpack.io.file import find_descriptor, open_object
 
     fd = find_descriptor(data)
     if fd is None:
@@ -117,7 +117,7 @@ def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Sou
 
 
 def _in_memory(data: Buffer, name: str) -> Source:
-    from fatpack.io.memory import BytesSource
+    from fatpack.io.source import BytesSource
 
     try:
         return BytesSource(data, name)

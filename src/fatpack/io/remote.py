@@ -10,10 +10,8 @@ import errno
 import sys
 
 from fatpack.errors import Unsupported
-from fatpack.io.failures import as_os_error, file_changed_error, foreign_errors, os_error_class
-from fatpack.io.ranges import RangedSource
-from fatpack.io.seekable import SeekableReader
-from fatpack.io.url import find_scheme
+from fatpack.io.ranges import RangedSource, SeekableReader
+from fatpack.io.url import as_os_error, file_changed_error, find_scheme, foreign_errors, os_error_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,20 +9,24 @@ as resident memory although only its headers were touched).
 from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
+from bisect import bisect_right
+from itertools import accumulate
 
 from fatpack import limits
-from fatpack.budget import UNCOUNTED
 from fatpack.concurrency.threads import is_reading_ahead
 from fatpack.errors import Truncated, format_hex
+from fatpack.limits import UNCOUNTED
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Protocol, Self, TypeAlias
 
-    from fatpack.budget import Budget
+    from typing_extensions import Buffer
+
+    from fatpack.limits import Budget
 
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
@@ -381,3 +385,91 @@ def piece_parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryv
             yield from piece.pieces()
         else:
             yield piece
+
+
+# Bytes in memory as a source.
+
+
+class BytesSource(Source):
+    """A buffer in memory; nothing is copied until ``read``."""
+
+    is_concurrent = True
+
+    def __init__(self, data: Buffer, name: str = "", *, present: int | None = None) -> None:
+        self.name = name
+        self._data = memoryview(data).cast("B")
+        self.size = len(self._data)
+        self.present = self.size if present is None else present
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the bytes, too: a view of a buffer cannot be pickled."""
+        return super().__getstate__() | {"_data": self._data.tobytes()}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._data = memoryview(self._data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` bytes at ``offset``."""
+        return bytes(self._data[offset : offset + size])
+
+    def buffer(self, offset: int, size: int) -> memoryview:
+        """Return a range of the buffer itself, which cannot be written to."""
+        return self._data[offset : offset + size].toreadonly()
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as one view, without copying."""
+        if size:
+            yield self._data[offset : offset + size]
+
+
+# Pieces as a source: what a writer would write, read without writing it.
+
+
+class PiecesSource(Source):
+    """Bytes and views that follow each other, as one source; nothing is copied until it is read.
+
+    The sources of the views stay the caller's to keep open.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], name: str = "") -> None:
+        self.name = name
+        self._pieces = [piece for piece in pieces if len(piece)]
+        self._ends = list(accumulate(map(len, self._pieces)))
+        self.size = self._ends[-1] if self._ends else 0
+        self.present = self.size
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the pieces; buffers as their bytes."""
+        pieces = [piece.tobytes() if isinstance(piece, memoryview) else piece for piece in self._pieces]
+        return super().__getstate__() | {"_pieces": pieces}
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` bytes at ``offset``."""
+        return b"".join(self.pieces(offset, size))
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in the pieces it lies in."""
+        end = offset + size
+        number = bisect_right(self._ends, offset)
+        while offset < end:
+            piece = self._pieces[number]
+            start = offset - (self._ends[number] - len(piece))
+            taken = min(len(piece) - start, end - offset)
+            if isinstance(piece, (bytes, bytearray, memoryview)):
+                yield memoryview(piece).cast("B")[start : start + taken]
+            else:
+                yield from piece.slice(start, taken).pieces()
+            offset += taken
+            number += 1
+
+
+def sha256_of_pieces(pieces: Iterable[Piece]) -> bytes:
+    """Return the SHA-256 of pieces, one behind the other. A view is one, too; reads all of them, in windows."""
+    import hashlib
+
+    digest = hashlib.sha256(usedforsecurity=False)
+    for piece in pieces:
+        for part in piece.once() if isinstance(piece, View) else (piece,):
+            digest.update(part)
+    return digest.digest()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 
 from fatpack.concurrency import system
+from fatpack.io.atomic_write import TEMPORARY
 from fatpack.io.write import write_pieces
 
 TYPE_CHECKING = False
@@ -14,6 +16,31 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fatpack.io.source import Piece
+
+
+# What killed runs left: a process that is ended outright cannot remove its temporary file.
+#
+# The next command that writes to the folder names it and says how to remove it; nothing is deleted unasked.
+
+#: A file that nobody has written to for so many seconds belongs to no command that still runs: writing goes on all the
+#: time, and checking what was written reads tables only.
+STALE_SECONDS = 3600
+
+
+def find_stale_temp_files(folder: str) -> list[tuple[str, int]]:
+    """Return path and size of the temporary files in a folder that killed runs left there, largest first."""
+    now, (start, end) = time.time(), TEMPORARY
+    found = []
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            for entry in entries:
+                if entry.name.startswith(start) and entry.name.endswith(end):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and now - status.st_mtime > STALE_SECONDS:
+                        found.append((os.path.join(folder, entry.name), status.st_size))
+    except OSError:
+        return []  # a folder that can be written to and not read, or that changes meanwhile: no reason to fail
+    return sorted(found, key=lambda item: (-item[1], item[0]))
 
 
 class PrivateFolder:
@@ -39,7 +66,7 @@ class PrivateFolder:
 
 def write_for_reading(path: str, pieces: Iterable[Piece]) -> None:
     """Write a new file that its owner alone can read. It is no output of the command, so nothing counts its bytes."""
-    from fatpack.budget import UNCOUNTED
+    from fatpack.limits import UNCOUNTED
 
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.PLAIN, 0o600)
     try:

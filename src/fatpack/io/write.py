@@ -1,6 +1,6 @@
 """Pieces to a descriptor, at its position: bytes together, ranges of files by a copy inside the kernel.
 
-What is written is drawn from a budget before it is written (:mod:`fatpack.budget`).
+What is written is drawn from a budget before it is written (:mod:`fatpack.limits`).
 """
 
 from __future__ import annotations
@@ -9,19 +9,93 @@ import errno
 import os
 
 from fatpack import limits
-from fatpack.budget import output_budget
 from fatpack.concurrency import signals
+from fatpack.errors import Unsupported
 from fatpack.io.source import View
+from fatpack.limits import output_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from fatpack.budget import Budget
     from fatpack.io.source import Piece
+    from fatpack.limits import Budget
 
     Progress = Callable[[int], None]
     """Called with the number of bytes written since the last call."""
+
+
+# Names for output files. A stored name leads nowhere but below the output: it is reduced to harmless words first.
+
+#: Kept as they are; everything else becomes "_". No separator, no colon (drives and streams on Windows), no blank
+#: and no control character can pass.
+_HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-=@")
+
+#: LIMIT: characters of one word; file systems allow 255 bytes for a whole name.
+WORD = 80
+
+
+def safe_word(text: str) -> str:
+    """Return ``text`` as one harmless part of a file name: never empty of meaning, never a path, never an option."""
+    # Most words are harmless, and there are three of them in the name of each of thousands of files.
+    harmless = text if _HARMLESS.issuperset(text) else "".join(char if char in _HARMLESS else "_" for char in text)
+    word = harmless[:WORD]
+    return word.lstrip(".-") or ("_" if text else "")
+
+
+def file_stem(path: str) -> str:
+    """Return a file's name without directories and last extension: ``libx.so`` of ``/usr/lib/libx.so.2``."""
+    name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    base, dot, _ = name.rpartition(".")
+    return base if dot and base else name
+
+
+def image_name(source: str, triple: str, arch: str, index: int, extension: str) -> str:
+    """Return ``<stem>-<triple>-<arch>.<index>.<extension>``, as LLVM names extracted images, made harmless.
+
+    Parts that are empty are left out with their separator. Colons of target IDs become underscores.
+    """
+    words = [safe_word(file_stem(source)) or "image", safe_word(triple), safe_word(arch)]
+    name = "-".join(word for word in words if word)
+    return f"{name}.{index}.{extension}" if extension else f"{name}.{index}"
+
+
+def member_word(text: str) -> str:
+    """Return ``text`` as a member's name that unpacks into one file: no separators, no control characters.
+
+    Bytes that are no UTF-8, which stand there as surrogates, are kept: archives name files in any encoding.
+    """
+    return "".join(
+        "_" if char in "/\\" or not (char.isprintable() or "\udc80" <= char <= "\udcff") else char for char in text
+    )
+
+
+# Images that share bytes: written one by one they could fill a disk from a small file.
+
+
+def refuse_shared_bytes(views: Iterable[View]) -> None:
+    """Raise Unsupported if views add up to much more than twice the bytes that they are views of.
+
+    Of what is compressed the inflated bytes count.
+    """
+    views = list(views)
+    total = shared_size(views)
+    if total:
+        raise Unsupported(
+            f"the images share their bytes; written separately they would take {total} bytes",
+            hint="extract the image you need and pack it again",
+            chain=views[-1].chain,
+        )
+
+
+def shared_size(views: Iterable[View]) -> int:
+    """Return the bytes of all views if they are much more than twice those that they are views of, else 0."""
+    total, present = 0, {}
+    for view in views:
+        total += len(view)
+        present[id(view.source)] = view.source.size
+    return total if total > 2 * sum(present.values()) + limits.CHUNK else 0
+
 
 #: A kernel-side copy is asked for this much at a time, so that progress can be shown and Ctrl-C answers.
 KERNEL_CHUNK = 64 << 20

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
-from fatpack.budget import Budget, current_budget
+from fatpack.edit import editor
 from fatpack.errors import UsageError
-from fatpack.io.open import open_source, resolve_url
+from fatpack.inputs.files import walk_open_file, walk_tree
+from fatpack.io.atomic_write import write_file
+from fatpack.io.open import is_tree, open_source, resolve_url
+from fatpack.limits import Budget, current_budget, output_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeVar
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import BinaryIO, TypeAlias, TypeVar
 
+    from fatpack.commands.pack.formats import PackedContainers
+    from fatpack.inputs.files import Filter, InputFile, PendingFile, SkipCounts
     from fatpack.io.open import Input
-    from fatpack.io.source import Source
+    from fatpack.io.source import Piece, Source, View
     from fatpack.options import Options
     from fatpack.selectors.select import Selector
 
     Value = TypeVar("Value")
+
+    Output: TypeAlias = str | os.PathLike[str] | BinaryIO
+    """A path, or a binary file open for writing."""
+
 
 _NUMBER = (int, "a whole number")
 _TEXT = (str, "a text")
@@ -101,7 +111,7 @@ def check_bools(**given: object) -> None:
 def make_budget(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
     """Return the account for one call: what it may inflate and write; None is the default, ``force`` any output.
 
-    Within :func:`fatpack.budget.sources_with_budget` it is the account that was given there, unless an argument says
+    Within :func:`fatpack.limits.sources_with_budget` it is the account that was given there, unless an argument says
     else.
     """
     for name, value in (("max_inflated", max_inflated), ("max_output", max_output)):
@@ -142,3 +152,101 @@ def check_options(options: Options) -> None:
         if isinstance(value, (list, tuple)):
             for number, item in enumerate(value):
                 check_type(f"{field}[{number}]", item, str, "a text")
+
+
+# Inputs down to leaves: what the functions that take many files go through.
+
+
+def expand_inputs(
+    inputs: Iterable[Input], rules: Filter, counts: SkipCounts, unmatched: list[str], budget: Budget
+) -> Iterator[InputFile]:
+    """Yield the leaves of inputs, one after the other. Raises ``OSError`` and UsageError for an input."""
+    for data in inputs:
+        for batch in _batches(data, rules, counts, unmatched, budget):
+            for node in batch:
+                yield from node.leaves(rules, counts)
+
+
+def _batches(
+    data: Input, rules: Filter, counts: SkipCounts, unmatched: list[str], budget: Budget
+) -> Iterator[list[PendingFile]]:
+    name = tree_name(data)
+    if name:
+        yield from walk_tree(name, rules, counts, unmatched, budget=budget)
+        return
+    with open_input("an input", data, budget=budget) as source:
+        yield from walk_open_file(source.view(), source.name, rules, counts)
+
+
+def tree_name(data: Input) -> str:
+    """Return the name of a folder or a pattern, "" for any other input."""
+    if not isinstance(data, (str, os.PathLike)):
+        return ""
+    name = os.fspath(data)
+    return name if is_tree(name) else ""
+
+
+def refuse_tree(data: Input) -> None:
+    """Raise UsageError for a folder or a pattern, where one file is meant."""
+    name = tree_name(data)
+    if name:
+        raise UsageError(f"{name} means many files", hint="fatpack.files goes through them")
+
+
+# Where a result goes: into a file of a given name, whole or not at all, or into a file that is open already.
+
+
+def write_packed(
+    output: Output, packed: PackedContainers, *, force: bool, inputs: Sequence[View], budget: Budget
+) -> int:
+    """Write a container, or the copy of a host that it went into, and return the size in bytes.
+
+    A path that exists is refused unless ``force``, and in any case if it is one of the ``inputs``.
+    """
+    if not isinstance(output, (str, os.PathLike)):
+        return _write_open(output, packed.pieces, budget)
+    return write_file(
+        output, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, budget=budget
+    )
+
+
+def write_pieces_to(output: Output, pieces: Iterable[Piece], *, force: bool) -> int:
+    """Write what was made of no single file, and return the size in bytes; a path that exists is refused."""
+    if not isinstance(output, (str, os.PathLike)):
+        return _write_open(output, pieces, output_budget())
+    return write_file(output, pieces, force=force)
+
+
+def write_edited(
+    host: View,
+    pieces: Iterable[Piece],
+    output: Output,
+    *,
+    force: bool,
+    inputs: Sequence[View] = (),
+    check: editor.EditCheck | None = None,
+) -> int:
+    """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
+    if not isinstance(output, (str, os.PathLike)):
+        return _write_open(output, pieces, host.source.budget)
+    return editor.write_edited(host, pieces, output, force=force, inputs=inputs, check=check)
+
+
+def _write_open(output: BinaryIO, pieces: Iterable[Piece], budget: Budget) -> int:
+    if not hasattr(output, "write"):
+        raise TypeError(f"output must be a path or a binary file open for writing, got {type(output).__name__}")
+    total = 0
+    if isinstance(pieces, (list, tuple)):
+        budget.check_output(sum(map(len, pieces)))
+    for piece in pieces:
+        budget.write(len(piece))
+        for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces():
+            rest = memoryview(part)
+            while rest:
+                # An unbuffered file may take less than it is given (io.RawIOBase.write).
+                taken = output.write(rest)
+                if not taken:
+                    raise BlockingIOError(errno.EAGAIN, "the output takes no more bytes")
+                rest = rest[taken:]
+        total += len(piece)
+    return total

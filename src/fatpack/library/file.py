@@ -6,14 +6,22 @@ import os
 
 from fatpack.errors import FatpackError, UsageError
 from fatpack.inputs.files import Filter, SkipCounts, walk_open_file
-from fatpack.library.arguments import as_path, check_selector, make_budget, open_input
-from fatpack.library.leaves import expand_inputs, refuse_tree, tree_name
+from fatpack.library.arguments import (
+    as_path,
+    as_patterns,
+    check_selector,
+    expand_inputs,
+    make_budget,
+    open_input,
+    refuse_tree,
+    tree_name,
+)
 from fatpack.model import Finding
+from fatpack.printable import format_size
+from fatpack.result import to_html_table
 from fatpack.scanner import FoundContainer, detect_host
 from fatpack.scanner import scan as scan_view
 from fatpack.scanner.context import detect_package
-
-__all__ = ["File", "Images", "extract", "open", "scan"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +29,17 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from fatpack.edit.unreadable import UnreadableImage
+    from fatpack.edit.write_containers import UnreadableImage
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.open import Input
     from fatpack.io.source import Source, View
+    from fatpack.limits import Budget
     from fatpack.scanner import FoundImage, NotSearched
     from fatpack.selectors.select import Selector
+
+
+__all__ = ["File", "Images", "extract", "open", "scan"]
 
 
 class File:
@@ -118,7 +130,6 @@ class File:
 
     def _repr_html_(self) -> str:
         """Return a table of what is in the file, as notebooks show it; the file is scanned for it, as for `images`."""
-        from fatpack.library.notebook import file_html
 
         return file_html(self.path, self.size, self.host, self.items)
 
@@ -288,3 +299,103 @@ def extract(
         if unreadable is not None and left_out is not None:
             unreadable += [item.finding for item in left_out]
         return paths
+
+
+# What notebooks show of an opened file: its images and findings as a small table, escaped.
+
+
+def file_html(path: str, size: int, host: str, items: Sequence[FoundContainer | Finding]) -> str:
+    """Return a file as HTML: nothing is inflated for it, so that images are listed as their containers state them."""
+    found = [item for item in items if not isinstance(item, Finding)]
+    rows = [
+        {
+            "image": f"{number}.{index}",
+            "container": item.format,
+            "place": item.section or item.member or "",
+            "offload": image.target.offload,
+            "arch": image.target.arch or image.target.triple,
+            "form": image.form,
+            "size": format_size(image.size),
+        }
+        for number, item in enumerate(found)
+        for index, image in enumerate(item.container.images)
+    ]
+    findings = [
+        {"finding": f"{item.severity} {item.code}", "message": item.text} for item in items if isinstance(item, Finding)
+    ]
+    data = {"size": format_size(size), "kind": host, "containers": len(found), "images": rows, "findings": findings}
+    return to_html_table(path or "a file", data)
+
+
+# Many files: those in folders, patterns and packages, open one at a time (``files``).
+
+__all__ = ["Files", "files"]
+
+
+class Files:
+    """The files that some inputs mean: an iterator over open :class:`fatpack.File`, each closed when the next comes.
+
+    Afterwards it knows what it did not give: ``unread`` are the errors of files that cannot be read, ``findings`` what
+    is wrong with packages. ``passed`` counts files that say by their names that no device code is in them, ``excluded``
+    files and folders that were left out, ``links`` and ``special`` links, pipes, sockets and devices in folders;
+    ``unmatched`` are patterns that no file has.
+    """
+
+    def __init__(self, inputs: Iterable[Input], rules: Filter, budget: Budget) -> None:
+        self._rules, self._counts, self._budget = rules, SkipCounts(), budget
+        self.unread: list[FatpackError | OSError] = []
+        self.findings: list[Finding] = []
+        self.unmatched: list[str] = []
+        self._leaves = self._all(inputs)
+
+    def __iter__(self) -> Iterator[File]:
+        return self
+
+    def __next__(self) -> File:
+        return next(self._leaves)
+
+    @property
+    def passed(self) -> int:
+        """Files that were not looked into because of their names."""
+        return self._counts.passed
+
+    @property
+    def excluded(self) -> int:
+        """Files and folders that were left out."""
+        return self._counts.excluded
+
+    @property
+    def links(self) -> int:
+        """Links in folders, which are not followed."""
+        return self._counts.links
+
+    @property
+    def special(self) -> int:
+        """Pipes, sockets and devices in folders, which are not read."""
+        return self._counts.special
+
+    def __repr__(self) -> str:
+        return f"<fatpack.Files, {len(self.unread)} unread, {self.passed} passed by name>"
+
+    def _all(self, inputs: Iterable[Input]) -> Iterator[File]:
+        for leaf in expand_inputs(inputs, self._rules, self._counts, self.unmatched, self._budget):
+            self.findings += leaf.findings
+            if leaf.error is not None:
+                self.unread.append(leaf.error)
+            elif leaf.view is not None:
+                yield File(leaf.view.source, deep=self._rules.deep, view=leaf.view)
+
+
+def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_inflated: int | None = None) -> Files:
+    """Return an iterator over the files in folders, patterns (``"lib/**/*.so"``) and packages, open one at a time.
+
+    An input is what :func:`fatpack.open` takes, or a folder or a pattern. Of a package (a wheel, a tar archive, …) the
+    files in it come, also those in packages inside it, as if they were unpacked: ``path`` is ``x.whl!torch/libx.so``.
+    Any other input comes as it is. What is in folders and packages is searched as if it was named alone, and passed
+    over if its name says that it is source code, text or a picture, unless ``deep`` asks for more. ``exclude`` are
+    patterns of names, or with ``/`` of paths. Nothing is raised for a file in a folder or a package: see
+    :class:`Files`. ``max_inflated`` is as for :func:`fatpack.open`, for all of them together.
+
+    Raises ``OSError`` and UsageError for an input that cannot be opened, when it is its turn.
+    """
+    return Files(inputs, Filter(as_patterns(exclude), deep), make_budget(max_inflated))

@@ -98,13 +98,13 @@ def _limited(arguments: list[str]) -> int:
         return answer(click_group, os.environ["_FATPACK_COMPLETE"])
     if arguments == ["--version"]:
         return _version()
-    from fatpack.budget import Budget, sources_with_budget
+    from fatpack.limits import Budget, sources_with_budget
 
     texts = os.environ.get("FATPACK_LIMITS", "").split()
     with sources_with_budget(Budget()):
         if not texts:
             return _run(arguments)
-        from fatpack.command_line.limiting import LimitsInEffect
+        from fatpack.command_line.options import LimitsInEffect
 
         with LimitsInEffect(texts):
             return _run(arguments)

@@ -121,7 +121,7 @@ def run_click(arguments: Sequence[str]) -> int:
     words = list(arguments)
     if any(word.startswith("@") for word in words):
         if schema := _schema(words):
-            from fatpack.command_line.failures import JsonFailures
+            from fatpack.command_line.command import JsonFailures
 
             with JsonFailures(schema):
                 words = expand_response_files(words)
@@ -141,7 +141,7 @@ def run_click(arguments: Sequence[str]) -> int:
         text = error.format_message()
         sys.stderr.write(f"fatpack: error: {text}\nTry '{path} --help'{_example(error, words)}.\n")
         if schema := _schema(words):
-            from fatpack.command_line.failures import write_failure
+            from fatpack.command_line.command import write_failure
 
             write_failure(schema, text, USAGE)
         return USAGE

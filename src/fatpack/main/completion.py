@@ -14,12 +14,56 @@ import sys
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from fatpack.command_line.param_types import after
-from fatpack.main.line import parse_bash_line, unquote
+from fatpack.command_line.command import Command
+from fatpack.command_line.param_types import ChoiceType, after
+from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+# A command line as its shell passes it, up to the cursor: its words in one piece, without quotes.
+
+
+def parse_bash_line(line: str, words: Sequence[str]) -> tuple[list[str], str]:
+    """Return the words behind the program without quotes, and what of the last one, as it was typed, bash replaces.
+
+    Bash breaks words at ``=``, ``:`` and ``@`` (COMP_WORDBREAKS), also into words of their own, and replaces the last
+    one: of ``--arch=sm_9`` only ``sm_9``, but of ``=@a`` all of ``@a`` (rl_special_prefixes). Where no blank stands
+    between two words in the line, they are one.
+    """
+    whole: list[str] = []
+    kept = at = 0
+    for each in words:
+        word, start = each, line.find(each, at)
+        if start < 0:  # the cursor is inside of this word
+            word = line[at:].lstrip()
+            start = len(line) - len(word)
+        if whole and start == at and word:
+            kept = len(whole[-1].removesuffix("@"))
+            whole[-1] += word
+            kept = len(whole[-1]) if word.strip("=:") == "" else kept
+        else:
+            kept = 0
+            whole.append(word)
+        at = start + len(word)
+    return [unquote(word) for word in whole[1:]], whole[-1][kept:] if whole else ""
+
+
+def unquote(word: str) -> str:
+    """Return a word without the quotes and backslashes of the shell, also where a quote is still open at its end."""
+    if not any(mark in word for mark in "\\\"'"):
+        return word
+    from shlex import split
+
+    for end in ("", "\\", "'", '"'):
+        try:
+            return "".join(split(word + end))
+        except ValueError:
+            pass
+    return word
+
 
 #: The variable that makes a call a question; its value is the shell.
 VARIABLE = "_FATPACK_COMPLETE"
@@ -180,4 +224,38 @@ def answer(group: click.Group, instruction: str) -> int:
     asked = shell(group, {}, "fatpack", VARIABLE)
     text = asked.source() if action == "source" else asked.complete()
     sys.stdout.write(text if not text or text.endswith("\n") else f"{text}\n")
+    return 0
+
+
+# ``fatpack completion``: the script by which a shell completes command lines of fatpack.
+
+COMMANDS_COMPLETION_SHELLS = ChoiceType(SCRIPTS)
+
+#: shell → the file that it starts with, and the line that goes there
+LINES = {
+    "bash": ("~/.bashrc", 'eval "$(fatpack completion bash)"'),
+    "zsh": ("~/.zshrc, behind compinit", 'eval "$(fatpack completion zsh)"'),
+    "fish": ("~/.config/fish/config.fish", "fatpack completion fish | source"),
+}
+
+
+@click.command("completion", cls=Command)
+@click.argument("shells", type=COMMANDS_COMPLETION_SHELLS, metavar=COMMANDS_COMPLETION_SHELLS.metavar, nargs=-1)
+def command(shells: tuple[str, ...]) -> int:
+    """Print the script by which a shell completes commands, options, names and files.
+
+    Add one line to the start-up file of the shell. bash: eval "$(fatpack completion bash)"; zsh the same with zsh,
+    after compinit; fish: fatpack completion fish | source.
+    """
+    if not shells:
+        from fatpack.command_line.messages import print_stderr
+        from fatpack.exit_codes import USAGE
+
+        print_stderr("fatpack: error: name your shell; one line goes into the file that it starts with:")
+        for shell, (file, line) in LINES.items():
+            print_stderr(f"  {shell:<5} {file:<27} {line}")
+        return USAGE
+    if len(shells) > 1:
+        raise UsageError(f"{len(shells)} shells named, one was expected", hint=f"fatpack completion {shells[0]}")
+    sys.stdout.write(SCRIPTS[shells[0]])
     return 0

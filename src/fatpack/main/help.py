@@ -73,9 +73,9 @@ def command(names: tuple[str, ...]) -> int:
 
 def _limits() -> str:
     """Return the limits with their numbers, and how they are raised."""
-    from fatpack.command_line.limiting import LIMITS as bounds
-    from fatpack.command_line.limiting import current_limit
-    from fatpack.text.text import align_columns
+    from fatpack.command_line.options import LIMITS as bounds
+    from fatpack.command_line.options import current_limit
+    from fatpack.text.style import align_columns
 
     rows = [
         ["limit", "default", "the most"],

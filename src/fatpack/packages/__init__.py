@@ -1,7 +1,7 @@
 """Packages: files that carry other files, which are hosts and containers in turn. One room per kind, all with one door.
 
 ============  =======================================================================================
-``DOC``        the room's card (:class:`fatpack.doc.FormatInfo`)
+``DOC``        the room's card (:class:`fatpack.layout.FormatInfo`)
 ``LAYOUTS``    the fixed records, for documents
 ``detect``     ``detect(view) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``members``    ``members(view) -> Iterator[Member | Finding]``: the files in it, in stored order; damage is a finding
@@ -15,6 +15,7 @@ it lies and however it is compressed, so it reads as it would read when it was u
 
 from __future__ import annotations
 
+from fatpack.io.source import Source
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Protocol
 
-    from fatpack.doc import FormatInfo
     from fatpack.io.source import View
-    from fatpack.layout import Layout
+    from fatpack.layout import FormatInfo, Layout
     from fatpack.model import Finding
-    from fatpack.packages.content import MemberSource
 
     class Package(Protocol):
         """The door of a package room."""
@@ -43,7 +42,7 @@ class PackageMember(Record):
     """A file in a package.
 
     ``name`` is as it is stored, with ``/`` between folders and without ``./`` before it; nobody writes to it
-    (:mod:`fatpack.io.names`). Folders, links and devices are no members, and names may occur twice. ``number`` counts
+    (:mod:`fatpack.io.write`). Folders, links and devices are no members, and names may occur twice. ``number`` counts
     the members from 0. ``size`` are the bytes that it has when it is read, as the package states it; None where only
     reading tells. ``open`` returns a source of the bytes, whose offsets start at 0 and which the caller closes: a range
     of the package where the member is stored as it is, else what is inflated, in memory or in an unnamed temporary
@@ -80,3 +79,23 @@ def get_package(name: str) -> Package:
     """Return the package room of that JSON name; imports it."""
     module: ModuleType = __import__(MODULES[name], fromlist=["DOC"])
     return module
+
+
+# What a member of a package is read as.
+
+#: The most bytes that a file can have (off_t of systems, and what ``len`` can return).
+MAX_FILE_SIZE = (1 << 63) - 1
+
+
+class MemberSource(Source):
+    """A file of its own, wherever its bytes lie: offsets count from the first of them.
+
+    ``findings`` are what is unexpected about how they are stored, as far as they were read: those who have read ask.
+    """
+
+    is_file = True
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is unexpected about how the bytes are stored, as far as they were read."""
+        return ()

@@ -9,9 +9,9 @@ zstd, bzip2 and lz4 write is read back in the reference tests.
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
+from fatpack.layout import FormatInfo
 from fatpack.packages import PackageMember
-from fatpack.packages.compression import detect_compression
+from fatpack.packages.names import detect_compression
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

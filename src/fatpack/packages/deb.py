@@ -14,13 +14,13 @@ How we know: deb(5) of dpkg 1.21; headers are read as those of archives of objec
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.archive.archive_layout import HEADER, MAGIC_SIZE
-from fatpack.doc import FormatInfo
+from fatpack.binary.archive.layout import HEADER, MAGIC_SIZE
 from fatpack.errors import FormatError
 from fatpack.findings import code_for_error, finding
+from fatpack.layout import FormatInfo
 from fatpack.packages import PackageMember
+from fatpack.packages.members import SubRangeSource
 from fatpack.packages.names import NameChecker
-from fatpack.packages.within import SubRangeSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

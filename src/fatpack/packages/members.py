@@ -8,23 +8,25 @@ its tables at both ends, and to inflate it again for each jump would cost many t
 from __future__ import annotations
 
 import os
+import weakref
 from _thread import allocate_lock
 
 from fatpack import limits
 from fatpack.concurrency import system
-from fatpack.errors import BadValue
+from fatpack.errors import BadValue, FormatError, Truncated, UsageError
 from fatpack.io.file import FileSource
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Source
-from fatpack.packages.content import MemberSource
+from fatpack.io.source import BytesSource, Source
+from fatpack.packages import MemberSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fatpack.budget import Budget
-    from fatpack.io.source import Source
+    from fatpack.io.source import View
+    from fatpack.limits import Budget
     from fatpack.model import Finding
+    from fatpack.packages.streams import ForwardStream
+
 
 #: LIMIT: bytes of one member that stay in memory; more than that goes to a file.
 MAX_IN_MEMORY = 8 << 20
@@ -238,3 +240,123 @@ def _write(fd: int, data: bytes | bytearray | memoryview, at: int) -> None:
         done = 0
         while done < len(left):
             done += system.write_at(fd, left[done:], at + done)
+
+
+# A file of a package that is read forwards only: kept if somebody opens it while it goes by.
+
+
+class StreamMemberOpener:
+    """Opens the ``size`` bytes that a stream has at ``start``; what ``Member.open`` is.
+
+    What is opened is read as far as somebody asks, and completed when the stream goes on, unless nobody has it any
+    more. Opened twice, it is the same source.
+    """
+
+    def __init__(self, forward: ForwardStream, start: int, size: int, name: str, view: View) -> None:
+        self._forward = forward
+        self._start = start
+        self._size = size
+        self._name = name
+        self._view = view
+        self._is_left = False
+        self._opened: weakref.ref[LazyInflatedMember] | None = None
+
+    def __call__(self) -> LazyInflatedMember:
+        """Return a source of the file. Raises UsageError if the stream has gone on."""
+        opened = self._opened() if self._opened is not None else None
+        if opened is not None and not opened.is_closed:
+            return opened
+        if self._is_left or self._forward.at > self._start:
+            raise UsageError(
+                f"{self._name} was passed in a package that is read forwards only",
+                hint="open each file before the next is asked for",
+            )
+        package = self._view.source
+        source = LazyInflatedMember(
+            self._pieces, self._size, self._name, present=package.present, budget=package.budget, origin=package
+        )
+        self._opened = weakref.ref(source)
+        return source
+
+    def _pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the bytes. Raises Truncated where the stream ends before them, and what the stream does."""
+        forward = self._forward
+        forward.skip_to(self._start)
+        yield from forward.pieces(self._size)
+        left = self._start + self._size - forward.at
+        if left > 0:
+            raise Truncated(
+                needed=self._size,
+                left=self._size - left,
+                offset=self._start,
+                field="content",
+                chain=(self._name,),
+            )
+
+    def leave(self) -> None:
+        """Complete what is open: the stream goes on. An error is raised to whoever reads what is damaged."""
+        self._is_left = True
+        opened = self._opened() if self._opened is not None else None
+        if opened is None or opened.is_closed:
+            return
+        try:
+            opened.complete()
+        except FormatError:
+            return
+
+
+# A range of a package as a file of its own: offsets count from its first byte, and nothing is copied.
+
+
+class SubRangeSource(MemberSource):
+    """The bytes of a view as a source. Closing it leaves the package open, which has to be while this is read."""
+
+    def __init__(self, view: View, name: str) -> None:
+        self.name = name
+        self.size = self.present = len(view)
+        self.budget = view.source.budget
+        self._origin = view.source
+        self._start = view.start
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the package is
+        """Whether several threads may read at once: where they may read the package."""
+        return self._origin.is_concurrent
+
+    @property
+    def is_streamed(self) -> bool:  # type: ignore[override]
+        """Whether reading inflates what lies before the bytes, too."""
+        return self._origin.is_streamed
+
+    def check(self) -> None:
+        """Do what the package does, which may be a file in another one."""
+        self._origin.check()
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``."""
+        return self._origin.read(self._start + offset, size)
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as the package does."""
+        return self._origin.pieces(self._start + offset, size)
+
+    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as the package does for a reader that does not come back."""
+        return self._origin.once(self._start + offset, size)
+
+    def once_size(self, offset: int, size: int) -> int:
+        """Return how many bytes of memory :meth:`once` may take."""
+        return self._origin.once_size(self._start + offset, size)
+
+    def find(self, needle: bytes, start: int, end: int) -> int:
+        """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
+        found = self._origin.find(needle, self._start + start, self._start + end)
+        return found - self._start if found >= 0 else -1
+
+    def skip_hole(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that may hold something else than zeros, at most ``end``."""
+        return self._origin.skip_hole(self._start + start, self._start + end) - self._start
+
+    def skip_zeros(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        return self._origin.skip_zeros(self._start + start, self._start + end) - self._start

@@ -9,23 +9,210 @@ bzip2 and the older .lzma are what their programs write.
 
 from __future__ import annotations
 
+import zlib
+
 from fatpack import limits, magic_numbers
 from fatpack.codecs import inflation_limit_error, is_no_memory
 from fatpack.errors import BadValue, FatpackError, LimitExceeded
 from fatpack.findings import finding
-from fatpack.packages.feed import InputBuffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, TypeAlias
+    from typing import Any, Protocol, TypeAlias
 
     import zstandard
+    from typing_extensions import Buffer
 
     from fatpack.io.source import View
     from fatpack.model import Finding
 
+    class Inflater(Protocol):
+        """What both have of a decompressor."""
+
+        @property
+        def eof(self) -> bool: ...  # noqa: D102
+        @property
+        def unused_data(self) -> bytes: ...  # noqa: D102
+        @property
+        def unconsumed_tail(self) -> bytes: ...  # noqa: D102
+        def decompress(self, data: Buffer, max_length: int = ..., /) -> bytes: ...  # noqa: D102
+
     StreamMethod: TypeAlias = "Callable[[InputBuffer, int | None], Iterator[bytes]]"
+
+
+# Deflate and its checksum, by ISA-L where ``fatpack[fast]`` is installed: several times as fast as zlib, same bytes.
+#
+# isal (python-isal) has the interface of zlib. Its errors are classes of their own.
+
+
+def _installed() -> Any:
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib
+    return isal_zlib
+
+
+#: the module that does it
+_library = _installed()
+
+#: what inflating damaged data raises
+ERRORS: tuple[type[Exception], ...] = (zlib.error, _library.error)
+
+
+def make_inflater(wbits: int) -> Inflater:
+    """Return what inflates a stream: ``wbits`` is -15 for bare deflate, 31 for gzip, which checks its own checksum."""
+    found: Inflater = _library.decompressobj(wbits)
+    return found
+
+
+def crc32(data: Buffer, value: int = 0) -> int:
+    """Return the CRC-32 of zip and gzip of data that follows what has the CRC-32 ``value``."""
+    return int(_library.crc32(data, value))
+
+
+# Bytes of a view, taken forwards in pieces as decompressors want them: few at first, and some can be given back.
+
+#: Bytes that are read at first, and cut off what is read later: who looks at a beginning reads little.
+_FIRST, _STEP = 16 << 10, 64 << 10
+
+
+_NOTHING = memoryview(b"")
+
+
+class InputBuffer:
+    """The bytes of ``data`` from its start on. ``at`` is the position behind what was taken and not given back."""
+
+    def __init__(self, data: View) -> None:
+        self._data = data
+        #: bytes that were read, where the next of them are, and the position behind all of them
+        self._block = memoryview(b"")
+        self._next = 0
+        self._given = 0
+        self._pieces: Iterator[memoryview] | None = None
+
+    @property
+    def at(self) -> int:
+        """The position of the next byte."""
+        return self._given - len(self._block) + self._next
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self.at >= len(self._data)
+
+    def take(self, most: int = _STEP) -> memoryview:
+        """Return up to ``most`` next bytes; none at the end."""
+        if self._next >= len(self._block):
+            self._block, self._next = self._read(), 0
+        piece = self._block[self._next : self._next + most]
+        self._next += len(piece)
+        return piece
+
+    def _read(self) -> memoryview:
+        """Return the next block, which stays as it is: the memory that pieces are read into is used again."""
+        if self._pieces is None:
+            self._pieces = self._cut(self._given)
+        piece = next(self._pieces, _NOTHING)
+        self._given += len(piece)
+        return piece if isinstance(piece.obj, bytes) else memoryview(bytes(piece))
+
+    def _cut(self, start: int) -> Iterator[memoryview]:
+        first = self._data.head(start, _FIRST)
+        yield memoryview(first)
+        start += len(first)
+        if start < len(self._data):
+            for piece in self._data.slice(start, len(self._data) - start).once():
+                for at in range(0, len(piece), _STEP):
+                    yield piece[at : at + _STEP]
+
+    def give_back(self, size: int) -> None:
+        """Take back the last ``size`` bytes of what was taken last."""
+        self._next -= size
+
+    def exactly(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end; they are few."""
+        parts, left = [], size
+        while left and (piece := self.take(left)):
+            parts.append(piece)
+            left -= len(piece)
+        return b"".join(parts)
+
+    def peek(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end, and leave them there."""
+        while len(self._block) - self._next < size and (more := self._read()):
+            self._block, self._next = memoryview(bytes(self._block[self._next :]) + bytes(more)), 0
+        return bytes(self._block[self._next : self._next + size])
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes, as far as there are some."""
+        if size <= len(self._block) - self._next:
+            self._next += size
+            return
+        self._given = min(self.at + size, len(self._data))
+        self._block, self._next, self._pieces = _NOTHING, 0, None
+
+    def starts_with(self, magic: bytes, *, behind_zeros: bool = False) -> bool:
+        """Return whether these bytes come next; zeros before them are passed over if that is asked for."""
+        if behind_zeros:
+            start = self._data.skip_zeros(self.at)
+            if self._data.head(start, len(magic)) != magic:
+                return False
+            self.skip(start - self.at)
+        return self.peek(len(magic)) == magic
+
+
+# Bytes that come from a stream and are taken forwards: what is passed is gone.
+
+
+class ForwardStream:
+    """The bytes that ``pieces`` yields. ``at`` is how many were taken or passed."""
+
+    def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:
+        self._pieces = pieces
+        self._piece: bytes | memoryview = b""
+        self._failure: FatpackError | None = None
+        self.at = 0
+
+    def take(self, most: int) -> bytes | memoryview:
+        """Return up to ``most`` next bytes, none at the end. Raises what the stream does."""
+        piece = self._piece
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        while not piece:
+            try:
+                following = next(self._pieces, None)
+            except FatpackError as error:
+                self._failure = error  # a generator that raised has ended, and says no more
+                raise
+            if following is None:
+                return b""
+            piece = memoryview(following)
+        self._piece = piece[most:]
+        piece = piece[:most]
+        self.at += len(piece)
+        return piece
+
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end."""
+        parts, left = [], size
+        while left and (piece := self.take(left)):
+            parts.append(bytes(piece))  # the memory may be used again for the next
+            left -= len(piece)
+        return b"".join(parts)
+
+    def skip_to(self, place: int) -> None:
+        """Pass over bytes until ``at`` is ``place``, or the end comes."""
+        while self.at < place and self.take(place - self.at):
+            pass
+
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        """Yield the next ``size`` bytes in pieces, fewer at the end."""
+        while size and (piece := self.take(size)):
+            size -= len(piece)
+            yield piece
+
 
 #: Bytes inflated at a time, at first and at most: who looks at the beginning inflates little more than that.
 _LEAST, _MOST = 16 << 10, 256 << 10
@@ -143,9 +330,8 @@ def _gzip(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
 
 def _zlib(feed: InputBuffer, wbits: int) -> Iterator[bytes]:
     """Yield what one stream of zlib's kinds holds."""
-    from fatpack.packages import fast
 
-    stream, most, taken = fast.make_inflater(wbits), _LEAST, _TASTE
+    stream, most, taken = make_inflater(wbits), _LEAST, _TASTE
     left: bytes | memoryview = b""
     is_full = False  # then it may have more to give without any input
     while not stream.eof:
@@ -155,7 +341,7 @@ def _zlib(feed: InputBuffer, wbits: int) -> Iterator[bytes]:
             taken *= 4
         try:
             made = stream.decompress(left, most)
-        except fast.ERRORS as error:
+        except ERRORS as error:
             raise StreamError(f"is damaged ({_words(error)})") from error
         left = stream.unconsumed_tail
         yield made

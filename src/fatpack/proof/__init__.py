@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fatpack import magic_numbers
 from fatpack.errors import Unsupported
-from fatpack.proof.ledger import DifferenceLog
-from fatpack.proof.verdict import ProofResult, ProvedFile
+from fatpack.proof.ledger import DifferenceLog, ProofResult, ProvedFile
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.proof.device_code import DeviceCodeComparison
-    from fatpack.proof.verdict import ChangedRange
+    from fatpack.proof.ledger import ChangedRange
+    from fatpack.proof.memory import ProgramMemory
+    from fatpack.proof.records import PointerFinder, PointerResolver
 
     class _ProofModule(Protocol):
         """What the proofs for ELF and PE offer."""
@@ -42,7 +44,7 @@ def prove(before: View, after: View) -> ProofResult:
     host = _host(before)
     if _host(after) != host:
         raise Unsupported(f"{_name(before)} is {host.upper()}, and {_name(after)} is not", chain=after.chain)
-    from fatpack.proof.digests import file_digest
+    from fatpack.proof.ledger import file_digest
 
     room = _room(host)
     device, changed = room.compare(before, after, ledger)
@@ -82,3 +84,16 @@ def _host(view: View) -> str:
 
 def _name(view: View) -> str:
     return view.chain[-1] if view.chain else ""
+
+
+# Both programs of a proof: their memory, how pointers are read in it, and where differences are written down.
+
+
+class ProgramPair(Record):
+    """The program before and after; ``resolve`` and ``leading`` read the pointers of this kind of program."""
+
+    before: ProgramMemory
+    after: ProgramMemory
+    resolve: PointerResolver
+    leading: PointerFinder
+    ledger: DifferenceLog

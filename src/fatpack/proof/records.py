@@ -14,19 +14,286 @@ table ``.tgtimg``, which is for tools.
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded
-from fatpack.proof.ledger import find_range, merge_ranges
-from fatpack.proof.stale import find_words_between
-from fatpack.proof.verdict import ProvedImage
+import sys
+from array import array
+from bisect import bisect_left
+
+from fatpack.errors import LimitExceeded, format_hex
+from fatpack.proof.containers import is_container_start
+from fatpack.proof.ledger import (
+    ProvedImage,
+    compare_views,
+    find_range,
+    first_difference,
+    merge_ranges,
+    shown_bytes,
+    subtract_ranges,
+)
+from fatpack.proof.memory import WINDOW
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
-    from fatpack.proof.both import ProgramPair
-    from fatpack.proof.ledger import Range
+    from fatpack.io.source import View
+    from fatpack.proof import ProgramPair
+    from fatpack.proof.containers.model import ProofContainer
+    from fatpack.proof.ledger import DifferenceLog, Range
     from fatpack.proof.memory import ProgramMemory
+
+    PointerResolver = Callable[[ProgramMemory, Collection[int]], Mapping[int, "RecordPointer"]]
+    """Returns what the pointers at some addresses hold once the loader has relocated them."""
+
+    FilePart: TypeAlias = tuple[int, int, int]
+    """A part of the edited file: where it starts, where it ends, and where the same part ended in the other file.
+
+    The last number is where it was cut, if it was.
+    """
+
+    MovedPair = tuple[ProofContainer, ProofContainer | None]
+    PointerFinder = Callable[[ProgramMemory, int, int], Iterator[tuple[int, int]]]
+    """Yields the pointers and visible symbols of a program that lead between two addresses: where each is, and where
+    it leads."""
+
+
+# The records that register containers, found by their magic wherever they are loaded.
+#
+# ::
+#
+#     0x00  magic u32: 0x466243b1 (CUDA), 0x48495046 (HIP)   0x04  version u32   0x08  pointer to the container
+#
+# (CUDA's ``fatbinary_section.h``; clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1.) What looks so and leads to no container
+# is no record here, and so must stay as it is.
+
+#: magic → versions
+_MAGICS = {0x466243B1: (1, 2), 0x48495046: (1,)}
+
+#: bytes of a container's start that are looked at
+_START = 24
+
+#: LIMIT: records of a program. The library with most that is known to us has 845.
+_MAX_RECORDS = 1 << 16
+
+
+class RecordPointer(Record):
+    """A pointer: ``value`` is the address that it holds when the program runs, ``in_place`` the word in the file.
+
+    ``addend`` is where the loader takes the value from if it is not that word: address and size in bytes. The value is
+    None where it depends on other files or is not understood.
+    """
+
+    value: int | None
+    in_place: int
+    addend: tuple[int, int] | None = None
+
+
+def find_records(memory: ProgramMemory, ranges: Sequence[Range], resolve: PointerResolver) -> dict[int, RecordPointer]:
+    """Return the pointers of all records that lead to a container, by their addresses, in order.
+
+    ``ranges`` hold device code, in which nothing is searched. Raises LimitExceeded for far too many.
+    """
+    found: set[int] = set()
+    for stretch in memory.stretches:
+        for start, end in subtract_ranges([(stretch.start, stretch.filled)], ranges):
+            for magic, versions in _MAGICS.items():
+                found.update(_marked(memory, start, end, magic, versions))
+                if len(found) > _MAX_RECORDS:
+                    raise LimitExceeded(
+                        f"more than {_MAX_RECORDS} places look like records of device code",
+                        offset=stretch.at,
+                        expected=f"at most {_MAX_RECORDS}",
+                        chain=memory.view.chain,
+                    )
+    pointers = resolve(memory, found)
+    return {
+        place: pointers[place]
+        for place in sorted(found)
+        if (value := pointers[place].value) is not None
+        and is_container_start(memory.read(value, _START) or _few(memory, value))
+    }
+
+
+def _few(memory: ProgramMemory, address: int) -> bytes:
+    """Return the start of what is loaded at an address, where less than the longest magic is."""
+    stretch = memory.stretch(address)
+    return b"" if stretch is None else memory.read(address, min(_START, stretch.end - address)) or b""
+
+
+def _marked(memory: ProgramMemory, start: int, end: int, magic: int, versions: Sequence[int]) -> list[int]:
+    """Return the addresses of pointers behind a magic and one of its versions."""
+    word, found = memory.word, []
+    stretch = memory.stretch(start)
+    if stretch is None:
+        return []
+    for version in versions:
+        head = magic.to_bytes(4, memory.order) + version.to_bytes(4, memory.order)
+        shift = stretch.at - stretch.start
+        part = memory.view.slice(start + shift, end - start)
+        at = part.find(head)
+        while at >= 0:
+            if (start + at) % word == 0 and start + at + 8 + word <= end:
+                found.append(start + at + 8)
+            at = part.find(head, at + 4)
+    return found
+
+
+# The bytes of a file that belong to no part of it: padding between parts, and what lies behind the last one.
+
+
+def compare_padding(
+    before: View, after: View, ours: Iterable[Range], theirs: Iterable[FilePart], ledger: DifferenceLog
+) -> None:
+    """Compare the bytes of two files outside of their parts.
+
+    They are what they were, and between parts there may be more or fewer zeros. Those behind the last part are all
+    what they were.
+    """
+    old = merge_ranges(ours)
+    end = old[-1][1] if old else 0
+    at, was = 0, 0
+    for start, stop, old_stop in sorted(theirs):
+        if start > at:
+            _compare_gap(before, after, (at, start), (was, _next(old, was)), ledger)
+        if stop >= at:
+            at, was = stop, old_stop
+    compare_views("bytes behind the last part", _behind(before, end), _behind(after, at), ledger)
+
+
+def _behind(view: View, at: int) -> View:
+    return view.slice(min(at, len(view)), max(0, len(view) - at))
+
+
+def _next(parts: Sequence[Range], at: int) -> int:
+    """Return where the first part starts that does so at an offset or behind it; the offset if there is none."""
+    number = bisect_left(parts, (at, 0))
+    return parts[number][0] if number < len(parts) else at
+
+
+def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: DifferenceLog) -> None:
+    """Compare bytes between two parts: they are what they were, and zeros may be more or less."""
+    size = gap[1] - gap[0]
+    common = min(size, max(0, old[1] - old[0]))
+    for at in range(0, size, WINDOW):
+        theirs = after.read(gap[0] + at, min(WINDOW, size - at))
+        # A gap of the new file may go on where the old one has ended: nothing is read from behind its end.
+        known = max(0, min(len(theirs), common - at))
+        ours = (before.read(old[0] + at, known) if known else b"").ljust(len(theirs), b"\0")
+        if ours == theirs or (old[1] - old[0] != size and not any(theirs)):
+            continue
+        first = first_difference(ours, theirs)
+        ledger.differ(
+            "bytes between parts of the file", offset=after.offset(gap[0] + at + first),
+            expected=shown_bytes(ours[first:]), found=shown_bytes(theirs[first:]),
+        )  # fmt: skip
+        return
+
+
+# Pointers that would lead astray: to where a container was that is elsewhere now, or has become shorter.
+#
+# The records of the runtimes are followed for themselves. Whatever else in the program leads into device code, a word
+# that the loader relocates or a symbol that other files see, must find there what was there. Of other words only those
+# are minded that hold the address of a container that moved, or of an image in it: any may be a number, or text.
+
+
+def check_dangling_pointers(
+    before: ProgramMemory,
+    pairs: Iterable[MovedPair],
+    records: Collection[int],
+    ranges: Sequence[Range],
+    leading: PointerFinder,
+    ledger: DifferenceLog,
+) -> None:
+    """Check that nothing but ``records`` leads to bytes of containers that are not where they were.
+
+    ``ranges`` are device code: no pointers are in it.
+    """
+    gone = merge_ranges(_gone(old, new) for old, new in pairs if not _is_as_it_was(old, new))
+    if not gone:
+        return
+    for place, value in leading(before, gone[0][0], gone[-1][1]):
+        if place not in records and not find_range(place, ranges) and find_range(value, gone):
+            expected = f"what it leads to, {format_hex(value)}, where it was"
+            ledger.differ(
+                "pointer or symbol that no record is", address=place, expected=expected, found="something else"
+            )
+
+
+def _gone(old: ProofContainer, new: ProofContainer | None) -> Range:
+    """Return the addresses at which other bytes are now; a container that starts where it did can be found there."""
+    return (old.start if new is None or new.start != old.start else old.start + 1), old.end
+
+
+def _is_as_it_was(old: ProofContainer, new: ProofContainer | None) -> bool:
+    def facts(container: ProofContainer) -> object:
+        images = [(image.title, image.size, image.digest, image.rest) for image in container.images]
+        return container.start, container.end, container.head, container.method, images
+
+    return new is not None and facts(old) == facts(new)
+
+
+def check_dangling_words(
+    before: ProgramMemory,
+    ranges: Sequence[Range],
+    pairs: Collection[MovedPair],
+    records: Collection[int],
+    ledger: DifferenceLog,
+) -> None:
+    """Check that no word outside of device code but ``records`` holds the address of a container that moved.
+
+    Whether the loader relocates it or not: nobody knows how such a container is reached. In a program that is not
+    relocated no word leads to an image in one that is not what it was, either.
+    """
+    moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
+    if before.is_fixed:
+        moved |= {at + before.base for old, new in pairs if not _is_as_it_was(old, new) for at in old.inner}
+    if not moved:
+        return
+    loaded = subtract_ranges([(item.start, item.filled) for item in before.stretches], ranges)
+    for place, value in find_words(before, loaded, moved):
+        if place in records:
+            continue
+        ledger.differ(
+            "container that moved or shrank, led to by no record",
+            address=value - before.base,
+            expected="the address that a word of the program holds",
+            found=place,
+        )
+        return
+
+
+def find_words(memory: ProgramMemory, ranges: Iterable[Range], values: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield the words at multiples of their size that hold one of some values: address and value."""
+    wanted = frozenset(values)
+    for start, end in ranges:
+        for address, data in memory.windows(start + -start % memory.word, end):
+            words = split_into_words(memory, data)
+            if not wanted.isdisjoint(words):
+                yield from ((address + at * memory.word, word) for at, word in enumerate(words) if word in wanted)
+
+
+def find_words_between(
+    memory: ProgramMemory, ranges: Iterable[Range], low: int, high: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the words at multiples of their size that hold an address from ``low`` to below ``high``.
+
+    Both are with what pointers have on top; address and value are yielded as the program's own.
+    """
+    for start, end in ranges:
+        for address, data in memory.windows(start + -start % memory.word, end):
+            for number, value in enumerate(split_into_words(memory, data)):
+                if low <= value < high:
+                    yield address + number * memory.word, value - memory.base
+
+
+def split_into_words(memory: ProgramMemory, data: bytes) -> array[int]:
+    """Return bytes as words of the program; what is left over at their end is dropped."""
+    words = array("Q" if memory.word == 8 else "I", data[: len(data) - len(data) % memory.word])
+    if sys.byteorder != memory.order:
+        words.byteswap()
+    return words
+
 
 #: LIMIT: images that records describe. The library with most that is known to us has 5204.
 _MAX_DESCRIBED_IMAGES = 1 << 16

@@ -1,1 +1,3 @@
 """Records that register fat binaries with CUDA's and HIP's runtimes."""
+
+from __future__ import annotations

@@ -6,20 +6,21 @@ DPC++ of 2019 and 2020 recorded, else by the images' own headers.
 
 from __future__ import annotations
 
-from fatpack import images, limits
-from fatpack.assembled import CombinedContainer
+from fatpack import binary, images, limits
 from fatpack.findings import finding
-from fatpack.formats.clang_bundle import sections_fat_object
+from fatpack.formats.clang_bundle import fat_object
 from fatpack.formats.clang_bundle.fat_object import TargetSymbols
+from fatpack.model import CombinedContainer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.binary import CodeSection
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
     from fatpack.model import Finding
+
 
 #: What precedes the bundle ID in the name of a section that is an image, and of one that has the sizes of images.
 _IMAGE, _SIZES = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
@@ -36,11 +37,11 @@ def read_fat_object(
     sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
     order: ByteOrder = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
     sections = [
-        sections_fat_object.FatObjectImage((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0)
+        fat_object.FatObjectImage((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0)
         for site in sites
     ]
     merged = max([1, *(part.merged_count for part in sections)])
-    parts: list[sections_fat_object.FatObjectImage] = []
+    parts: list[fat_object.FatObjectImage] = []
     for part in sections:
         pieces, problem = ([part.data], None) if part.merged_count else _pieces(part, merged, sizes, order)
         if len(pieces) > 1 and len(parts) + len(pieces) > limits.IMAGES:
@@ -53,15 +54,15 @@ def read_fat_object(
     noted = tuple(data for name, data in named if name == ".tgtsym")
     symbols = TargetSymbols(noted, tuple(part.id for part in sections))
     yield from symbols.unread()
-    yield CombinedContainer(sections_fat_object.fat_object_container(parts, view, symbols), view)
+    yield CombinedContainer(fat_object.fat_object_container(parts, view, symbols), view)
 
 
 def _pieces(
-    part: sections_fat_object.FatObjectImage, merged: int, sizes: Mapping[str, View], order: ByteOrder
+    part: fat_object.FatObjectImage, merged: int, sizes: Mapping[str, View], order: ByteOrder
 ) -> tuple[list[View], Finding | None]:
     """Return the images that a section holds, and a finding where they cannot be separated."""
     if part.id in sizes:
-        pieces = sections_fat_object.split_by_sizes(part.data, sizes[part.id], order)
+        pieces = fat_object.split_by_sizes(part.data, sizes[part.id], order)
         if pieces:
             return pieces, None
         text = f"the sizes recorded for {part.id!r} do not add up to the {len(part.data)} bytes there"
@@ -85,3 +86,53 @@ def _split_by_headers(data: View, most: int) -> list[View]:
         pieces.append(data.slice(at, size))
         at += size
     return pieces
+
+
+# What takes more than one section of a host to read: fat objects, SYCL's images, the records of CUDA and HIP.
+
+#: How the sections with records are called, as far as PE images, which cut names, leave of it.
+_CUDA, _HIP = ".nvFatBi", ".hipFatB"
+
+
+def read_combined(
+    view: View,
+    host: str,
+    sites: Sequence[CodeSection],
+    starts: Mapping[str, Collection[int]],
+    searched_ranges: Sequence[tuple[int, int]],
+) -> Iterator[CombinedContainer | CodeSection | Finding]:
+    """Yield the containers that sections of a host make together, and what is wrong with them.
+
+    ``sites`` are all sections of images and tables, those with records somewhere, and such as may hold images without a
+    container: those that hold none are yielded again, and so are places of containers that only records lead to.
+    ``starts`` are, by format, the absolute offsets at which containers start elsewhere in the host; ``searched_ranges``
+    those of the view that were searched already.
+    """
+    parts = [site for site in sites if site.expects == binary.IMAGE]
+    tables = [site for site in sites if site.expects == binary.TABLE]
+    records = [site for site in sites if site.expects == binary.RECORDS]
+    others = [site for site in sites if site.expects not in (binary.IMAGE, binary.TABLE, binary.RECORDS)]
+    if parts:
+        yield from read_fat_object(view, host, parts, tables)
+    if others or any(site.section == ".tgtimg" for site in tables):
+        from fatpack.registration import sycl_containers
+
+        yield from sycl_containers.sycl_containers(view, host, others, tables)
+    if tables:
+        # Objects have records of one model; the module for the other would only find that.
+        if any(_CUDA in (site.section or "") for site in tables):
+            from fatpack.registration import records as registration_records
+
+            yield from registration_records.check_cuda_records(
+                view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges
+            )
+        if any(_HIP in (site.section or "") for site in tables):
+            from fatpack.registration import records as registration_records
+
+            yield from registration_records.check_hip_records(
+                view, host, tables, starts.get("clang-offload-bundle", ())
+            )
+    if records:
+        from fatpack.registration import stripped_programs
+
+        yield from stripped_programs.containers_without_sections(view, records)

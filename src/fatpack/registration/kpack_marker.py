@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fatpack.codecs.messagepack import MessagePackReader
     from fatpack.io.source import Span, View
-    from fatpack.registration.registration_records import RecordSection, RegistrationRecord
+    from fatpack.registration.records import RecordSection, RegistrationRecord
 
 #: "HIPK", where a record of a bundle has "HIPF"
 MAGIC = 0x4B504948

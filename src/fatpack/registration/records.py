@@ -2,7 +2,7 @@
 
 ::
 
-    0x00  magic 0x466243b1 ("\\xb1CbF" in a dump)   0x04  version   0x08  pointer to the fat binary
+    0x00  magic 0x466243b1 ("\xb1CbF" in a dump)   0x04  version   0x08  pointer to the fat binary
     0x10  version 1: 0                             version 2: pointer to pointers to prelinked fat binaries, then 0
 
 One record per translation unit. Version 2 is what a device link (nvcc -dlink) makes; its second pointer leads to
@@ -25,19 +25,288 @@ from fatpack import binary, formats, images, magic_numbers
 from fatpack.binary import IMAGE, CodeSection
 from fatpack.binary.elf.quick_header import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
-from fatpack.binary.pointers import INSIDE, NULL, UNKNOWN
+from fatpack.binary.pointers import HOSTS, INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN, open_pointers
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.model import Finding
-from fatpack.registration import registration_records
+from fatpack.record import Record
+from fatpack.registration import kpack_marker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from fatpack.binary.pointers import Pointer
+    from fatpack.binary.pointers import Pointer, PointerReader
     from fatpack.io.source import Span, View
-    from fatpack.registration.registration_records import ContainerRegistrations, RecordSection, RegistrationRecord
+    from fatpack.registration.kpack_marker import KpackMarker
+
+
+# The records by which CUDA and HIP code registers the container that a unit of code carries.
+#
+# ::
+#
+#     0x00  magic u32   0x04  version u32   0x08  pointer to the container   0x10  pointer, whose meaning the version
+# says
+#
+# They follow each other in a section, one per translation unit (clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1, for both
+# models; nvcc's ``fatbinary_section.h``). On 32-bit hosts pointers take 4 bytes.
+
+#: LIMIT: records that are read. The library with most bundles that is known to us has 845.
+_MOST = 1 << 16
+
+#: LIMIT: sections of records of one host. Linkers make one, and the relocations are read for each.
+_MOST_TABLES = 64
+
+#: containers that a finding names by their offsets
+_MOST_NAMED = 4
+
+
+class RegistrationRecord(Record):
+    """A record and what its pointer leads to.
+
+    ``at`` is its position in the section, ``span`` where it lies, ``title`` what findings call it.
+    """
+
+    at: int
+    span: Span
+    title: str
+    magic: int
+    version: int
+    pointer: Pointer
+
+
+class RecordModel(Record):
+    """What the records of a model have: CUDA's and HIP's differ in this alone.
+
+    ``names`` are what their sections are called, ``versions`` the versions by magic (none where any will do; the first
+    magic is the usual one), ``container`` what they lead to, in words. The others are codes of findings: the record is
+    ``wrong``, it ``leads`` to no container, a container is ``unregistered``.
+    """
+
+    names: Collection[str]
+    versions: Mapping[int, Collection[int]]
+    container: str
+    containers: str
+    wrong: str
+    leads: str
+    unregistered: str
+
+
+class RecordSection(Record):
+    """A section of records: where it is, the reader of its host's pointers, and the records in it."""
+
+    site: CodeSection
+    reader: PointerReader
+    records: Sequence[RegistrationRecord]
+
+
+def find_record_sections(
+    view: View, host: str, tables: Sequence[CodeSection], model: RecordModel
+) -> Iterator[RecordSection | Finding]:
+    """Yield the sections of a model's records in a host, and what is wrong with them.
+
+    What follows a ``$`` in a name only sorts the sections of COFF objects.
+    """
+    found = [site for site in tables if (site.section or "").partition("$")[0] in model.names]
+    if not found or host not in HOSTS:  # in bitcode nothing points
+        return
+    if len(found) > _MOST_TABLES:
+        text = f"{len(found)} sections of records; only the first {_MOST_TABLES} are read"
+        yield finding("FP1005", found[_MOST_TABLES].data.span(), text)
+    try:
+        reader = open_pointers(view, host)
+    except FormatError as error:
+        yield finding(model.wrong, view.span(), error.describe(), error.hint)
+        return
+    for site in found[:_MOST_TABLES]:
+        records, problems = _read(site, reader, model)
+        yield from problems
+        yield RecordSection(site, reader, records)
+
+
+def _read(
+    site: CodeSection, reader: PointerReader, model: RecordModel
+) -> tuple[list[RegistrationRecord], list[Finding]]:
+    """Return the records of a section that have one of the magics, in order, and what is wrong with the others."""
+    data, step = site.data, 8 + 2 * reader.word
+    count, rest = divmod(len(data), step)
+    heads: list[tuple[int, int, int]] = []
+    problems: list[Finding] = []
+    if count > _MOST:
+        problems.append(finding("FP1005", data.span(), f"{count} records; only the first {_MOST} are read"))
+        count, rest = _MOST, 0
+    expected = next(iter(model.versions))
+    for at in range(0, count * step, step):
+        head = data.read(at, step)
+        magic, version = (int.from_bytes(head[place : place + 4], reader.order) for place in (0, 4))
+        name = _title(site, at, step)
+        if magic not in model.versions:
+            # Linkers for Windows pad between the sections of objects.
+            if any(head):
+                text = f"{name} has magic {magic:#010x}, {expected:#010x} was expected"
+                problems.append(finding(model.wrong, data.span(at, step), text))
+            continue
+        versions = model.versions[magic]
+        if versions and version not in versions:
+            expected_versions = " or ".join(map(str, versions))
+            text = f"{name} is of version {version}, {expected_versions} was expected"
+            problems.append(finding(model.wrong, data.span(at, step), text))
+        heads.append((at, magic, version))
+    if rest and any(data.head(count * step, rest)):
+        text = f"{rest} bytes of {site.section} are no whole record"
+        problems.append(finding(model.wrong, data.span(count * step, rest), text))
+    pointers = reader.pointers(site, [at + 8 for at, _, _ in heads])
+    records = [
+        RegistrationRecord(at, data.span(at, step), _title(site, at, step), magic, version, pointer)
+        for (at, magic, version), pointer in zip(heads, pointers, strict=True)
+    ]
+    return records, problems
+
+
+def _title(site: CodeSection, at: int, step: int) -> str:
+    return f"record {at // step} of {site.section}"
+
+
+class ContainerRegistrations:
+    """Which containers of a host its records register.
+
+    ``starts`` are the absolute offsets at which containers were found; ``starts_container`` says whether one may start
+    at a position of the view where none was found.
+    """
+
+    def __init__(
+        self, view: View, model: RecordModel, starts: Collection[int], starts_container: Callable[[int], bool]
+    ) -> None:
+        self._view = view
+        self._model = model
+        self._starts = starts
+        self._starts_container = starts_container
+        #: positions outside ``starts`` to which records lead → how, and from which record
+        self.elsewhere: dict[int, tuple[Pointer, Span, str]] = {}
+        #: absolute offsets of the containers that no record leads to
+        self.unregistered = set(starts)
+        self._registered = self._unresolved = 0
+
+    def follow(self, pointer: Pointer, span: Span, title: str) -> Iterator[Finding]:
+        """Take note of where a pointer leads, and yield what is wrong with it."""
+        model = self._model
+        self._registered += pointer.kind != UNDEFINED
+        self._unresolved += pointer.kind == UNKNOWN
+        if pointer.kind == NULL:
+            yield finding(model.leads, span, f"{title} holds a null pointer")
+        elif pointer.kind == OUTSIDE:
+            yield finding(model.leads, span, f"{title} points to {pointer.address:#x}, where the file has no bytes")
+        elif pointer.kind == INSIDE:
+            start = self._view.start + pointer.position
+            if start in self._starts:
+                self.unregistered.discard(start)
+            elif self._starts_container(pointer.position):
+                self.elsewhere.setdefault(pointer.position, (pointer, span, title))
+            else:
+                yield finding(model.leads, span, f"{title} points to {start:#x}, where no {model.container} starts")
+
+    def missing(self, site: CodeSection, unregistered: Collection[int]) -> Iterator[Finding]:
+        """Yield the finding that containers are not registered, if that is sure; ``site`` has records."""
+        model, count = self._model, len(self._starts)
+        if not unregistered or (self._unresolved and self._registered >= count):
+            return
+        where = ", ".join(f"{start:#x}" for start in sorted(unregistered)[:_MOST_NAMED])
+        more = f" and {len(unregistered) - _MOST_NAMED} more" if len(unregistered) > _MOST_NAMED else ""
+        verb = "is" if len(unregistered) == 1 else "are"
+        text = f"{len(unregistered)} of {count} {model.containers} {verb} not registered"
+        text = f"{text}: no record points to {where}{more}"
+        if self._unresolved:
+            text = f"{count} {model.containers} are here, and records register {self._registered}"
+        yield finding(model.unregistered, site.data.span(), text, _UNREGISTERED_HINT)
+
+
+#: What it means that a container is in a program and no record leads to it.
+_UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be launched; compile and link again"
+
+
+# ``.hipFatBinSegment``: the records with which HIP code registers its bundles, compared with the bundles there are.
+#
+# ::
+#
+#     0x00  magic 0x48495046 ("FPIH" in a dump)   0x04  version 1   0x08  pointer to the bundle   0x10  0
+#
+# One record per translation unit, or one per unit that all point to one bundle (-fgpu-rdc). In objects of -fgpu-rdc the
+# bundle is an undefined symbol ``__hip_fatbin_<cuid>``: it comes with the link. (clang/lib/CodeGen/CGCUDANV.cpp,
+# LLVM 22.1; the second magic: kpack of TheRock, which moves device code into separate archives, and for which the last
+# field is a number: :mod:`fatpack.registration.kpack_marker`.)
+
+#: What linkers call the section: cut to 8 bytes in PE images.
+HIP_NAMES = (".hipFatBinSegment", ".hipFatB")
+
+HIP_MAGIC = int.from_bytes(magic_numbers.HIP_WRAPPER, "little")
+_HIP_VERSION = 1
+
+
+#: What HIP's records have.
+HIP_MODEL = RecordModel(
+    names=HIP_NAMES,
+    versions={HIP_MAGIC: (_HIP_VERSION,), kpack_marker.MAGIC: (_HIP_VERSION,)},
+    container="bundle",
+    containers="bundles",
+    wrong="FP3001",
+    leads="FP3003",
+    unregistered="FP3002",
+)
+
+
+def check_hip_records(
+    view: View, host: str, tables: Sequence[CodeSection], bundles: Collection[int]
+) -> Iterator[Finding]:
+    """Yield what is wrong with the records of a host. ``bundles`` are the absolute offsets at which bundles start.
+
+    A host without records is none of our business here: its bundles may be registered in another way.
+    """
+    registrations = ContainerRegistrations(view, HIP_MODEL, bundles, lambda position: _may_start(view, position))
+    first = None
+    is_kpack = False
+    for segment in find_record_sections(view, host, tables, HIP_MODEL):
+        if isinstance(segment, Finding):
+            yield segment
+            continue
+        first = first or segment.site
+        kpacks = [record for record in segment.records if record.magic == kpack_marker.MAGIC]
+        is_kpack = is_kpack or bool(kpacks)
+        if kpacks:
+            text = f"{len(kpacks)} of its records say that the device code was moved to a separate archive (kpack)"
+            yield finding("FP3004", kpacks[0].span, f"{segment.site.section}: {text}")
+            yield from (item for item in kpack_marker.read_markers(view, segment) if isinstance(item, Finding))
+        for record in segment.records:
+            if record.magic != kpack_marker.MAGIC:
+                yield from registrations.follow(record.pointer, record.span, record.title)
+    if first is not None and not is_kpack:
+        yield from registrations.missing(first, registrations.unregistered)
+
+
+def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
+    """Yield what the records of a host say of code objects in kpack archives, and what is wrong with these records.
+
+    Of a program whose records lead to bundles there is nothing to yield. Raises FormatError as locating its sections
+    does.
+    """
+    if host not in HOSTS:
+        return
+    places = binary.get_host(host).locate(view)
+    tables = [site for site in places if not isinstance(site, Finding) and site.expects == binary.TABLE]
+    for segment in find_record_sections(view, host, tables, HIP_MODEL):
+        if isinstance(segment, Finding):
+            yield segment
+        else:
+            yield from kpack_marker.read_markers(view, segment)
+
+
+def _may_start(view: View, position: int) -> bool:
+    """Return whether what a record points to may be a bundle: a damaged one was reported already.
+
+    The runtime takes code objects as they are, too.
+    """
+    head = view.head(position, 24)
+    return bool(formats.format_by_magic(head)) or head.startswith(magic_numbers.ELF)
+
 
 #: What compilers call the section; linkers cut the name to 8 bytes in PE images.
 #: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
@@ -57,7 +326,7 @@ _PRELINKED = 256
 
 
 #: What CUDA's records have.
-CUDA_MODEL = registration_records.RecordModel(
+CUDA_MODEL = RecordModel(
     names=CUDA_NAMES,
     versions={CUDA_MAGIC: (_CUDA_VERSION, LINKED_VERSION)},
     container="fat binary",
@@ -80,11 +349,9 @@ def check_cuda_records(
     ``fatbins`` are the absolute offsets at which fat binaries were found, ``searched_ranges`` those of the view that
     were searched for them. A host without records is none of our business here.
     """
-    registrations = registration_records.ContainerRegistrations(
-        view, CUDA_MODEL, fatbins, lambda position: _starts_fatbin(view, position)
-    )
+    registrations = ContainerRegistrations(view, CUDA_MODEL, fatbins, lambda position: _starts_fatbin(view, position))
     first = None
-    for segment in registration_records.find_record_sections(view, host, tables, CUDA_MODEL):
+    for segment in find_record_sections(view, host, tables, CUDA_MODEL):
         if isinstance(segment, Finding):
             yield segment
             continue

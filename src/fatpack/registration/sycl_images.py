@@ -15,16 +15,122 @@ the section's name, and the stored size; and LLVM 22 writes no such table at all
 
 from __future__ import annotations
 
-from fatpack import limits
-from fatpack.binary.pointers import INSIDE
-from fatpack.findings import finding
+from fatpack import binary, limits
+from fatpack.binary import TABLE, CodeSection
+from fatpack.binary.pointers import INSIDE, NULL, UNDEFINED, UNKNOWN, open_pointers
+from fatpack.findings import FindingTally, finding
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
     from fatpack.binary.pointers import Pointer, PointerReader
-    from fatpack.io.source import View
+    from fatpack.io.source import Span, View
     from fatpack.model import Finding
+
+
+# ``.tgtimg``: where the device images of a program are, as (address, size) pairs of pointers and sizes.
+#
+# clang-offload-wrapper (DPC++) and LLVM's SYCL wrapper write a pair per image (``IntPtrTy`` each); linkers join them,
+# and fill with zeros between. clang-offload-extract is the reader that the table is made for.
+
+IMAGE_TABLE_NAME = ".tgtimg"
+
+#: LIMIT: tables of one host. Linkers make one, and the relocations are read for each.
+_MOST_TABLES = 64
+
+
+class ImageTableRow(Record):
+    """An image in the table: its ``position`` in the host's view, the section's number there, and its size."""
+
+    position: int
+    section: int
+    size: int
+
+
+class ImageTable(Record):
+    """All rows that lead to bytes of the file, in the order of the table, and what is wrong with the others."""
+
+    rows: tuple[ImageTableRow, ...]
+    findings: tuple[Finding, ...]
+
+
+def read_image_table(reader: PointerReader, tables: Sequence[CodeSection]) -> ImageTable:
+    """Return the rows of all tables of a host. Never raises for damaged tables."""
+    rows: list[ImageTableRow] = []
+    findings: list[Finding] = []
+    tally = FindingTally(limits.FINDINGS)
+    if len(tables) > _MOST_TABLES:
+        text = f"{len(tables)} tables of images; only the first {_MOST_TABLES} are read"
+        findings.append(finding("FP1005", tables[_MOST_TABLES].data.span(), text))
+    for site in tables[:_MOST_TABLES]:
+        data, word = site.data, reader.word
+        count, rest = divmod(len(data), 2 * word)
+        if rest:
+            text = f"{site.section} has {len(data)} bytes, which is no whole number of pairs of {word} bytes each"
+            findings.append(finding("FP3011", data.span(count * 2 * word, rest), text))
+        if count > limits.IMAGES:
+            text = f"{site.section} has {count} rows; only the first {limits.IMAGES} are read"
+            findings.append(finding("FP1005", data.span(), text, limits.advice("IMAGES")))
+            count = limits.IMAGES
+        offsets = range(0, count * 2 * word, 2 * word)
+        for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):
+            size = int.from_bytes(data.read(offset + word, word), reader.order)
+            if pointer.kind == INSIDE and pointer.section is not None:
+                rows.append(ImageTableRow(pointer.position, pointer.section, size))
+            elif problem := _problem(pointer, number):
+                wrong = finding("FP3011", data.span(offset, 2 * word), problem)
+                if tally.keeps(wrong):
+                    findings.append(wrong)
+    return ImageTable(tuple(rows), (*findings, *tally.rest()))
+
+
+def image_row_finding(place: Span, text: str) -> Finding:
+    """Return the finding about a row whose image is not where it says."""
+    return finding("FP3011", place, text)
+
+
+def _problem(pointer: Pointer, number: int) -> str:
+    """Return why a row gives no image; "" for padding."""
+    if pointer.kind == NULL:
+        return ""
+    if pointer.kind == UNDEFINED:
+        return f"row {number} points to {pointer.symbol or 'a symbol'}, which another file defines"
+    if pointer.kind == UNKNOWN:
+        return f"row {number} has a relocation that is not understood"
+    return f"row {number} points to {pointer.address:#x}, where the file has no bytes"
+
+
+# The images of a program as ``.tgtimg`` has them: each row's bytes as they are stored, in the order of the table.
+
+
+def read_stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[Finding, ...]] | None:
+    """Return the images that the table leads to, and what is wrong with other rows; None where there is no table.
+
+    Nothing is copied, and nothing inflated. A row that leads out of its section has a view that ends with the section,
+    and so fewer bytes than it says: that is a finding, too. Raises FormatError for a damaged host.
+    """
+    places = binary.get_host(host).locate(view)
+    tables = [
+        site
+        for site in places
+        if isinstance(site, CodeSection) and site.expects == TABLE and site.section == IMAGE_TABLE_NAME
+    ]
+    if not tables:
+        return None
+    table = read_image_table(open_pointers(view, host), tables)
+    ends = {number: end for _, end, _, number in binary.sections(host, view)}
+    images: list[View] = []
+    findings = list(table.findings)
+    for number, row in enumerate(table.rows):
+        left = ends.get(row.section, len(view)) - row.position
+        if row.size > left:
+            text = f"row {number} has {row.size} bytes, and {left} are left in its section"
+            findings.append(image_row_finding(view.span(row.position, max(left, 0)), text))
+        images.append(view.slice(row.position, max(min(row.size, left), 0)))
+    return tuple(images), tuple(findings)
+
 
 #: The kind of offloading that means SYCL: DPC++ counts them, LLVM has a bit for each.
 _KINDS = (4, 8)
@@ -118,3 +224,71 @@ def target_pointer_address(program: PointerReader, place: int) -> int | None:
         if stored == version and head[2] in _KINDS and not any(head[4:]):
             return start + word
     return None
+
+
+# The images that records of OpenMP and SYCL describe one by one, and what else leads to where they are.
+#
+# ::
+#
+#     OpenMP   0x00  number of images i32, then padding   0x08  records   0x10, 0x18  begin and end of the entries
+#              each record: begin and end of the image, begin and end of the entries
+#     SYCL     each record: see :mod:`fatpack.registration.sycl_images`
+#
+# (``__tgt_bin_desc`` and ``__tgt_device_image``: llvm/lib/Frontend/Offloading/OffloadWrapper.cpp, LLVM 14 to 23.
+# Offsets are those of 64-bit hosts.) LLVM 23 hands SYCL's images to the runtime as one offload binary: the code says
+# where it is and how long, and no record does.
+
+#: LIMIT: images of one descriptor. Programs have one for each target.
+_MOST = 1 << 12
+
+
+class DescribedImages(Record):
+    """The images of a section that records describe.
+
+    ``images`` are their bounds: begin and end, as addresses. ``others`` are the addresses of all other words that lead
+    into the section, with the addresses that these hold; where any word may be a number, of those that lead to the
+    begin of an image.
+    """
+
+    images: frozenset[tuple[int, int]]
+    others: Mapping[int, int]
+
+
+def find_described_images(view: View, host: str, low: int, high: int) -> DescribedImages | None:
+    """Return what records of a linked program describe between two addresses, both included.
+
+    None if not all of its data could be searched. Raises FormatError for a damaged header.
+    """
+    reader = open_pointers(view, host)
+    search = reader.into(low, high)
+    if search.unsearched:
+        return None
+    into, word = search.values, reader.word
+    begins = {place for place in into if place + word in into and into[place] <= into[place + word]}
+    found = {place for place in begins if target_pointer_address(reader, place) is not None}
+    found |= set(_openmp(reader, begins - found))
+    words = found | {place + word for place in found}
+    images = frozenset((into[place], into[place + word]) for place in found)
+    starts = {begin for begin, _ in images}
+    others = {place: value for place, value in into.items() if place not in words}
+    return DescribedImages(images, {place: to for place, to in others.items() if search.is_exact or to in starts})
+
+
+def _openmp(reader: PointerReader, begins: Collection[int]) -> Iterator[int]:
+    """Yield those of some places at which records of a descriptor of OpenMP begin."""
+    if not begins:
+        return
+    word = reader.word
+    for place, first in sorted(reader.into(min(begins), max(begins), everywhere=True).values.items()):
+        head = reader.at(place - word)
+        if first not in begins or head.kind != INSIDE or head.room < word:
+            continue
+        stored = reader.view.read(head.position, word)
+        count = int.from_bytes(stored[:4], reader.order)
+        rows = [first + 4 * word * number for number in range(count)] if count <= _MOST else []
+        if any(stored[4:]) or not rows or not all(row in begins for row in rows):
+            continue
+        bounds = [pointer.address for pointer in reader.held([place + word, place + 2 * word])]
+        entries = reader.held([row + step * word for row in rows for step in (2, 3)])
+        if [pointer.address for pointer in entries] == bounds * count:
+            yield from rows

@@ -18,14 +18,14 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.registration.analysis import analyze
 from fatpack.scanner import FoundContainer, detect_host, scan
-from fatpack.scanner.known import defined_variables, kernel_names_by_arch, kernel_names_in_images
+from fatpack.scanner.results import defined_variables, kernel_names_by_arch, kernel_names_in_images
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.registration.analysis.compared import KernelsByArch
+    from fatpack.registration.analysis.findings import KernelsByArch
     from fatpack.registration.analysis.model import RegistrationEvidence
 
 AGREES, FINDINGS, NOT_JUDGED, NO_VERDICT = "agrees", "findings", "not judged", "nothing registers"

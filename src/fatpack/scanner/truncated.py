@@ -10,10 +10,10 @@ from __future__ import annotations
 from fatpack import limits, magic_numbers
 from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
-from fatpack.formats.cuda_fatbin.resume import is_plausible
-from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader
+from fatpack.formats.cuda_fatbin.fast_path import is_plausible
+from fatpack.formats.cuda_fatbin.layout import CudaEntryHeader
 from fatpack.formats.offload_binary import layout as offload
-from fatpack.formats.syclbin import syclbin_layout as syclbin
+from fatpack.formats.syclbin import layout as syclbin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,26 @@ version, never renamed or removed.
 
 from __future__ import annotations
 
+from fatpack import images
+from fatpack.errors import FormatError
+from fatpack.findings import format_finding
+from fatpack.images import NOT_INFLATED
+from fatpack.model import Finding
 from fatpack.record import Record
+from fatpack.scanner.results import kernel_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any, TypeAlias
+
+    from fatpack.images.kernel import KernelNeeds
+    from fatpack.io.source import Source, View
+    from fatpack.model import Image
+    from fatpack.scanner import FoundImage
+
+    AnyRow: TypeAlias = "ImageRow | KernelRow"
+
 
 #: The version of the columns, which stands in the metadata of Parquet files.
 SCHEMA = "fatpack.rows/1"
@@ -108,9 +122,6 @@ class KernelRow(Row):
     code_size: int | None = None
     code_sha256: str | None = None
 
-
-if TYPE_CHECKING:
-    AnyRow: TypeAlias = "ImageRow | KernelRow"
 
 #: what rows are of → their record, and the word for one of them in ``row``
 TABLES: Mapping[str, tuple[type[ImageRow] | type[KernelRow], str]] = {
@@ -241,3 +252,200 @@ def _object_schema(kind: type[Row], word: str) -> dict[str, Any]:
         properties[name] = {**schema, "description": MEANING[name]}
     properties["row"] = {"enum": [word, "file"], "description": MEANING["row"]}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+# The findings of a row: their codes, and what they say.
+
+#: LIMIT: findings of one code whose words a row has: a file has a million of a kind where one number is wrong
+_SHOWN = 3
+
+
+class FindingSummary:
+    """Findings by their codes: of each code the words of the first ones, and how many more there were."""
+
+    __slots__ = ("_by_code", "_path")
+
+    def __init__(self, path: str, findings: Iterable[Finding] = ()) -> None:
+        self._path = path
+        self._by_code: dict[str, tuple[dict[str, None], int]] = {}
+        for item in findings:
+            self.add(item)
+
+    def add(self, item: Finding) -> None:
+        """Take the next finding."""
+        texts, count = self._by_code.setdefault(item.code, ({}, 0))
+        if len(texts) < _SHOWN:
+            texts[format_finding(item, self._path)] = None
+        self._by_code[item.code] = texts, count + item.count
+
+    def update(self, other: FindingSummary) -> None:
+        """Take the findings of another row."""
+        for code, (texts, count) in other._by_code.items():
+            own, before = self._by_code.setdefault(code, ({}, 0))
+            own.update(dict.fromkeys([*texts][: _SHOWN - len(own)]))
+            self._by_code[code] = own, before + count
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Each code once."""
+        return tuple(self._by_code)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What they say with offset and place; of many with one code the first ones, and how many more there are."""
+        return tuple(text for code in self._by_code for text in self._words(code))
+
+    def _words(self, code: str) -> Iterable[str]:
+        texts, count = self._by_code[code]
+        yield from texts
+        if count > len(texts) and len(texts) == _SHOWN:
+            yield f"{code}: {count - len(texts)} more"
+
+
+# Columns of kernels: which an image has, and what each needs.
+
+
+def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[KernelNeeds, ...], tuple[str, ...]]:
+    """Return the kernels of an image, and sentences about what contradicts itself in it."""
+    if form == "cir":  # a module says of its kernels only their names
+        from fatpack.images.kernel import KernelNeeds
+
+        return tuple(map(KernelNeeds, kernel_names(view, form, record))), ()
+    facts = images.facts(view, form)
+    return facts.kernels, facts.contradictions
+
+
+#: fields of kernels that are columns of the same name and value
+_SAME = tuple(
+    "registers sgprs agprs vgpr_spills sgpr_spills shared local has_dynamic_stack params max_threads min_blocks "
+    "wavefront barriers".split()
+)
+
+
+#: columns that only rows of kernels have, behind those of all rows
+KERNEL_COLUMNS = KernelRow._fields[len(Row._fields) :]
+
+
+def kernel_columns(kernel: KernelNeeds) -> dict[str, Any]:
+    """Return the columns of a kernel."""
+    columns = {name: getattr(kernel, name) for name in _SAME}
+    for name in ("required_threads", "cluster"):
+        sizes = getattr(kernel, name)
+        columns[name] = "x".join(map(str, sizes)) if sizes else None
+    if kernel.constants is not None:
+        columns["constants"] = ",".join(f"{bank}:{size}" for bank, size in kernel.constants)
+    return {**columns, "kernel": kernel.name, "code_size": kernel.size}
+
+
+def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool | None:
+    """Return whether a kernel has a name that a pattern is found in; None for forms that show no kernels."""
+    from re import search
+
+    if not kernels and form not in images.WITH_KERNELS:
+        return None
+    return any(search(pattern, kernel.name) for kernel in kernels)
+
+
+# What rows are of, and how much is read for them.
+
+
+class RowOptions(Record):
+    """What rows are of (``images`` or ``kernels``), and how much is read for them.
+
+    ``digests`` fills ``sha256`` of images and ``code_sha256`` of kernels, ``kernels`` fills ``kernel_count`` and
+    ``registers_max``; both read every image whole, and so do rows of kernels. With ``each_kernel`` the row of an image
+    is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
+    recognise what they are; ``heads`` compares their first bytes with what is stored about them, for which containers
+    that are compressed as a whole are inflated. ``deep`` searches everything, and ``thorough`` all of a file
+    in which nothing was found. ``positions`` are those of the images that get rows, None for
+    all; "" stands for images in no container. ``kernel`` is a regular expression: ``has_kernel`` says which images have
+    a kernel with such a name. ``digest_sizes`` are the sizes of the images that get ``sha256``, None for all.
+    """
+
+    of: str = "images"
+    digests: bool = False
+    kernels: bool = False
+    inflate: bool = False
+    deep: bool = False
+    thorough: bool = False
+    each_kernel: bool = False
+    positions: frozenset[str] | None = None
+    kernel: str = ""
+    heads: bool = False
+    digest_sizes: frozenset[int] | None = None
+
+    @property
+    def reads_kernels(self) -> bool:
+        """Whether the kernels of images are read."""
+        return self.kernels or self.each_kernel or bool(self.kernel) or self.of == "kernels"
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether images are read, not only what their containers state of them."""
+        return self.inflate or self.reads_content
+
+    @property
+    def reads_content(self) -> bool:
+        """Whether the bytes of images that were recognised are read."""
+        return self.digests or self.reads_kernels
+
+
+# Columns of what is stated of an image beside its target and sizes: by its container, by itself, by its host.
+
+#: Forms of entries in CUDA fat binaries whose headers say no more about them that is a column.
+_PLAIN = ("cubin", "ltoir", "tileir")
+
+
+def container_columns(image: Image, container_format: str) -> dict[str, Any]:
+    """Return the columns of what the container says of an image beyond its target and sizes.
+
+    Of most images of a library it says nothing: then what is made when it is asked for is not asked for.
+    """
+    if container_format == "cuda-fatbin" and image.form in _PLAIN:
+        return {}
+    return {
+        "stored_kind": image.attrs.get("kind"),
+        "ptx_version": _ptx_version(image),
+        "binary": image.attrs.get("binary"),
+        "module": image.attrs.get("am_index") if container_format == "syclbin" else None,
+    }
+
+
+def _ptx_version(image: Image) -> str | None:
+    """Return the version of PTX as its entry in a fat binary states it; None for all else."""
+    head = getattr(image.record, "head", None) if image.form == "ptx" else None
+    return None if head is None else f"{head.code_major}.{head.code_minor}"
+
+
+def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
+    """Return the columns of what an image says of itself beyond what its container, in ``holder``, does."""
+    recognised = found.recognised
+    if recognised.form == "code-object":
+        version = recognised.detail.rpartition("code object v")[2].partition(",")[0]
+        columns: dict[str, Any] = {"code_object": int(version) if version.isdigit() else None}
+    else:
+        columns = {}
+    if any(isinstance(item, Finding) and item.code == "FP1102" for item in found.inside):
+        if recognised is NOT_INFLATED:  # it was only compared, which is seldom in vain
+            from fatpack.images import peek
+
+            recognised = peek.identify_by_head(found.as_stored, holder)
+        columns["claimed"] = recognised.arch or None
+    return columns
+
+
+def cuda_runtime(view: View) -> int | None:
+    """Return the major version of the CUDA runtime library that an ELF file loads; None for none, and if damaged."""
+    from fatpack.binary.elf.file import ElfFile
+    from fatpack.binary.elf.segments import needed_libraries
+
+    try:
+        names = needed_libraries(ElfFile(view, sections=False))
+    except FormatError:  # the scan has the finding
+        return None
+    for name in names:
+        library, _, version = name.partition(".so.")
+        major = version.partition(".")[0]
+        if library == "libcudart" and major.isascii() and major.isdigit() and len(major) < 4:
+            return int(major)
+    return None

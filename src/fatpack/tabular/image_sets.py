@@ -12,12 +12,11 @@ among 24,453. All of that is one unit.
 from __future__ import annotations
 
 from fatpack.binary.known_sections import is_host_data_section, section_name_stem
-from fatpack.binary.macho.names import is_host_data_section as is_macho_data
+from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
 from fatpack.record import Record
 from fatpack.targets.selection.cuda import LINKED
-from fatpack.targets.selection.model import CandidateImage
+from fatpack.targets.selection.model import CandidateImage, image_vendor
 from fatpack.targets.selection.select_image import CandidateSet
-from fatpack.targets.selection.vendors import image_vendor
 from fatpack.targets.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
         is_same_target,
         target_identity,
     )
-    from fatpack.targets.coverage import Coverage, run_coverage
+    from fatpack.targets.devices import Coverage, run_coverage
     from fatpack.targets.nvidia import NvidiaArch, can_load, parse_nvidia
-    from fatpack.targets.target_id import TargetId, canonical_target_id, feature_signs, parse_target_id
     from fatpack.targets.triple import (
         Triple,
         is_amdgpu,
@@ -34,7 +33,16 @@ if TYPE_CHECKING:
         sub_architecture,
         triple_processor,
     )
-    from fatpack.targets.vocabulary import check_target_id, default_triple, nearest_names, resolve_target
+    from fatpack.targets.vocabulary import (
+        TargetId,
+        canonical_target_id,
+        check_target_id,
+        default_triple,
+        feature_signs,
+        nearest_names,
+        parse_target_id,
+        resolve_target,
+    )
 
 __all__ = [
     "Compatibility",
@@ -72,11 +80,10 @@ _HOMES = {
     name: module
     for module, names in {
         "compatibility": "Conflict Compatibility is_compatible_llvm22 find_conflicts effective_processor is_same_target can_serve target_identity",
-        "coverage": "Coverage run_coverage",
+        "devices": "Coverage run_coverage",
         "nvidia": "NvidiaArch can_load parse_nvidia",
-        "target_id": "TargetId canonical_target_id parse_target_id feature_signs",
+        "vocabulary": "TargetId canonical_target_id parse_target_id feature_signs check_target_id default_triple nearest_names resolve_target",
         "triple": "Triple is_amdgpu is_nvptx same_triple split_triple sub_architecture triple_processor",
-        "vocabulary": "check_target_id default_triple nearest_names resolve_target",
     }.items()
     for name in names.split()
 }

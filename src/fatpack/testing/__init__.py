@@ -16,6 +16,6 @@ the extra ``testing``.
 from __future__ import annotations
 
 from fatpack.testing.cases import FormatLaws, HostLaws
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 __all__ = ["FormatLaws", "HostLaws", "join_pieces", "make_image", "make_view"]

@@ -19,9 +19,8 @@ from fatpack.errors import FormatError, Unsupported
 from fatpack.model import Container, Finding, Label
 from fatpack.options import Options
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing import memory
-from fatpack.testing.helpers import HUGE
-from fatpack.testing.making import join_pieces, make_view
+from fatpack.testing import helpers
+from fatpack.testing.helpers import HUGE, join_pieces, make_view
 
 #: Bits that are inverted: a number becomes odd or even, negative, or another altogether.
 CHANGES = (0x01, 0x80, 0xFF)
@@ -172,7 +171,7 @@ def flip_bits(data: bytes, at: int, change: int) -> bytes:
 
 def assert_memory_bounded(name: str, data: bytes, cases: Iterable[tuple[int, int]]) -> None:
     """Hold that nothing is allocated for a number: ``cases`` are positions and what is put there in eight bytes."""
-    memory.assert_memory_within(data, cases, lambda damaged: assert_damage_handled(name, damaged), "parse")
+    helpers.assert_memory_within(data, cases, lambda damaged: assert_damage_handled(name, damaged), "parse")
 
 
 def huge_number_cases(places: Iterable[int]) -> Iterable[tuple[int, int]]:
@@ -212,7 +211,7 @@ import sys
 from pathlib import Path
 from fatpack import formats
 from fatpack.testing.formats import walk
-from fatpack.testing.making import joined
+from fatpack.testing.helpers import joined
 
 formats.with_plugins()
 for path in sys.argv[2:]:

@@ -7,10 +7,19 @@ passed on, compared or inflated, some are enough. The slow laws try every byte, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tracemalloc
+from collections.abc import Callable, Iterable
 from zlib import crc32
 
-from fatpack.model import Label
+from fatpack.io.source import BytesSource, View
+from fatpack.model import Image, Label, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from fatpack.io.source import Piece
+
 
 #: Longer fields are strings and hashes: what holds for one of their bytes holds for its neighbour.
 NUMBER = 8
@@ -63,3 +72,64 @@ def _spread(places: list[int], count: int, phase: float) -> list[int]:
     """Return at most ``count`` of the places, at equal distances."""
     step = max(1, -(-len(places) // count))
     return places[int(phase * step) :: step]
+
+
+# Views of bytes, images of them, and what writers yield as bytes.
+
+
+def make_view(data: bytes, name: str = "test") -> View:
+    """Return a view of all of the bytes; ``name`` is what errors name first."""
+    return BytesSource(data, name).view()
+
+
+def join_pieces(pieces: Iterable[Piece]) -> bytes:
+    """Return what a writer yields as one string."""
+    return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
+
+
+def make_image(data: bytes, **facts: object) -> Image:
+    """Return an image of these bytes, for a container that is to be written; ``facts`` are fields of the model."""
+    view = make_view(data, "image")
+    facts = {"target": Target(), "form": "object", **facts}
+    return Image(data=view, size=len(data), stored_size=len(data), span=view.span(), **facts)  # type: ignore[arg-type]
+
+
+# Memory that Python allocates while something is read: no number in a file may make it more than its bytes explain.
+
+
+class TracedMemory:
+    """Memory that is allocated in this block: ``peak`` is the most there was of it at once, in bytes."""
+
+    def __init__(self) -> None:
+        self._peak: int | None = None
+
+    @property
+    def peak(self) -> int:
+        """The most so far, or in the whole block once that has ended."""
+        return tracemalloc.get_traced_memory()[1] if self._peak is None else self._peak
+
+    def __enter__(self) -> Self:
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._peak = self.peak
+        tracemalloc.stop()
+
+
+def assert_memory_within(
+    data: bytes, cases: Iterable[tuple[int, int]], use: Callable[[bytes], object], what: str
+) -> None:
+    """Hold that ``use`` allocates nothing for a number, which messages call ``what``.
+
+    ``cases`` are positions and what is put there in eight bytes.
+    """
+    use(data)  # imports and caches are not the file's fault
+    with TracedMemory() as memory:
+        for start, value in cases:
+            use(data[:start] + value.to_bytes(8, "little") + data[start + 8 :])
+    most = (8 << 20) + 64 * len(data)
+    assert memory.peak < most, (
+        f"a number in the file made {what} allocate {memory.peak} bytes, at most {most} are allowed: "
+        f"compare each size with the bytes that are there before anything is read or allocated"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.words_printable import escape_html
+from fatpack.printable import escape_html
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

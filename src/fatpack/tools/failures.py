@@ -11,11 +11,12 @@ import os
 import sys
 
 from fatpack.exit_codes import error_message
-from fatpack.words_printable import printable
+from fatpack.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.errors import FatpackError
+
 
 #: family or name of a stand-in → how its failures begin; names count before families
 _BEGINNINGS = {
@@ -59,3 +60,47 @@ def print_failure(name: str, family: str, program: str, error: FatpackError | OS
 def give_up_stdout() -> None:
     """Keep the interpreter from writing, when it ends, what could not be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+# Whether a program that others find is fatpack: a link to its command, a copy of its launcher, a script that calls it.
+#
+# None of them may be taken for the original of a stand-in.
+
+#: What every launcher of ``fatpack`` has in it, whoever made it.
+_CALL = b"fatpack.main"
+
+#: LIMIT: bytes. Launchers have about 100 kB; what is larger is somebody's program.
+_LARGEST_LAUNCHER = 1 << 20
+
+#: LIMIT: bytes at the beginning of a script that are looked at.
+_SCRIPT = 4096
+
+
+def is_command(path: str) -> bool:
+    """Return whether a path is a link to a command ``fatpack``, also one that is gone, or a copy of its launcher."""
+    try:
+        if os.path.islink(path):
+            return program_stem(os.path.basename(os.readlink(path))) == "fatpack"
+        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_LAUNCHER:
+            return False
+        with open(path, "rb") as file:
+            return _CALL in file.read(_LARGEST_LAUNCHER)
+    except OSError:
+        return False
+
+
+def is_script(path: str) -> bool:
+    """Return whether a file is a script that calls ``fatpack tool``. What is no regular file is not opened."""
+    if not os.path.isfile(path):
+        return False  # a pipe would be waited for
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_SCRIPT)
+    except OSError:
+        return False
+    return text.startswith((b"#!", b"@")) and b"fatpack tool" in text
+
+
+def program_stem(name: str) -> str:
+    """Return the name of a program without the ``.exe`` that Windows has behind it."""
+    return name[:-4] if name.lower().endswith(".exe") else name

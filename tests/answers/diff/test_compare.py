@@ -18,9 +18,9 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.commands.diff.matching import match_libraries
 from fatpack.commands.diff.model import ArchDiff, CodeSizes, DiffResult, KernelDiff, LibraryDiff
 from fatpack.commands.diff.release import ImageFacts, LibraryFacts
+from fatpack.commands.diff.run import match_libraries
 from fatpack.commands.diff.text import render_diff
 from fatpack.main import main
 from fatpack.text.schemas import schema_text

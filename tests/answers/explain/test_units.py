@@ -11,13 +11,11 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.commands.explain.model import DeviceAnswer, ImageSetAnswer
-from fatpack.commands.explain.run import ExplainQuery, explain_rows
-from fatpack.commands.explain.wording import device_verdict
+from fatpack.commands.explain.run import ExplainQuery, device_verdict, explain_rows
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
 from fatpack.tabular.image_sets import ImageSetLocation
 from fatpack.targets.devices import parse_device
-from fatpack.targets.selection.choice_settings import RuntimeSettings
-from fatpack.targets.selection.settings import driver_cuda
+from fatpack.targets.selection.settings import RuntimeSettings, driver_cuda
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import kpack_host
 from tests.builders.kpack_site import Site, code, sound
 
-from fatpack.commands.check_kpack.check import KpackReport, LoaderSettings, check_folder
+from fatpack.commands.check_kpack.run import KpackReport, LoaderSettings, check_folder
 from fatpack.errors import TargetError
 
 

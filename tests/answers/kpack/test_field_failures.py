@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.builders.kpack_site import Site
 
-from fatpack.commands.check_kpack.check import KpackReport, LoaderSettings, check_folder
+from fatpack.commands.check_kpack.run import KpackReport, LoaderSettings, check_folder
 from fatpack.model import Finding
 
 MI210 = "gfx90a:sramecc+:xnack-"

@@ -15,13 +15,11 @@ from fatpack.commands.report import overview as report_overview
 from fatpack.commands.report.model import ReportResult
 from fatpack.commands.report.overview import build_overview
 from fatpack.commands.report.page import page_summary
-from fatpack.commands.report.sizes import arch_sort_key
-from fatpack.commands.report.twice import repeated_sizes
-from fatpack.tabular.columns import ImageRow, KernelRow
-from fatpack.tabular.options import RowOptions
+from fatpack.commands.report.sizes import arch_sort_key, repeated_sizes
+from fatpack.tabular.columns import ImageRow, KernelRow, RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.devices import parse_device
-from fatpack.targets.selection.choice_settings import RuntimeSettings
+from fatpack.targets.selection.settings import RuntimeSettings
 
 READ = RowOptions(digests=True, kernels=True, each_kernel=True)
 

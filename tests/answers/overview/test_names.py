@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.commands.report.names import arch_family, arch_label, kernel_namespace
+from fatpack.commands.report.model import arch_family, arch_label, kernel_namespace
 
 STEMS = {
     "_Z3addPf": "add",

@@ -17,14 +17,12 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.budget import Budget, current_budget
-from fatpack.commands.check import kernels
-from fatpack.commands.check.config import all_presets
+from fatpack.commands.check import rule_context
 from fatpack.commands.check.model import CheckResult
-from fatpack.commands.check.policy import parse_requirements
-from fatpack.commands.check.policy_check import check_policy
-from fatpack.commands.check.policy_policy import Policy
+from fatpack.commands.check.policy import Policy, all_presets, parse_requirements
+from fatpack.commands.check.request import check_policy
 from fatpack.commands.check.text import check_headline
+from fatpack.limits import Budget, current_budget
 from fatpack.text.schemas import schema_text
 
 SCHEMA = json.loads(schema_text("check"))
@@ -240,13 +238,13 @@ def test_units_without_kernels_miss_nothing(folder: Path) -> None:
 def test_a_library_in_which_something_serves_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("x.so").write_bytes(library("80 90", "90a p80"))
     named: list[str] = []
-    read = kernels.read_kernels
+    read = rule_context.read_kernels
 
-    def noted(path: str, budget: Budget) -> kernels.ImageKernels:
+    def noted(path: str, budget: Budget) -> rule_context.ImageKernels:
         named.append(path)
         return read(path, budget)
 
-    monkeypatch.setattr(kernels, "read_kernels", noted)
+    monkeypatch.setattr(rule_context, "read_kernels", noted)
     assert checked("x.so", "sm_90", per="library")
     assert checked("x.so", "sm_80+ptx", per="library")
     assert named == []
@@ -271,7 +269,7 @@ def test_what_cannot_be_inflated_is_not_code_without_kernels(folder: Path) -> No
 
 
 def test_a_file_that_is_gone_when_its_kernels_are_read_fails(folder: Path) -> None:
-    found = kernels.read_kernels("gone.so", current_budget())
+    found = rule_context.read_kernels("gone.so", current_budget())
     assert not found.names
     assert "gone.so" in found.problem
 
@@ -405,7 +403,7 @@ def test_python_takes_lists_with_commas_and_refuses_what_forbids_nothing(folder:
 
 
 def test_names_that_are_no_text_stand_in_sarif(folder: Path) -> None:
-    from fatpack.commands.check.sarif import sarif_document
+    from fatpack.commands.check.formats import sarif_document
 
     name = b"\xff.so".decode("utf-8", "surrogateescape")
     Path(name).write_bytes(library("80"))

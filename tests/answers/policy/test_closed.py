@@ -14,8 +14,8 @@ from tests.builders.packages import zipped
 from tests.builders.policy_files import container, library
 
 import fatpack
-from fatpack.commands.check.policy_check import check_policy
-from fatpack.commands.check.policy_policy import Policy
+from fatpack.commands.check.policy import Policy
+from fatpack.commands.check.request import check_policy
 from fatpack.errors import UsageError
 
 
@@ -161,9 +161,7 @@ def test_every_output_says_what_was_not_looked_into() -> None:
     import json
     from xml.etree import ElementTree
 
-    from fatpack.commands.check.formats import github_summary, workflow_commands
-    from fatpack.commands.check.junit import junit_lines
-    from fatpack.commands.check.sarif import sarif_document
+    from fatpack.commands.check.formats import github_summary, junit_lines, sarif_document, workflow_commands
 
     Path("d").mkdir()
     Path("d/x.so").write_bytes(library("80"))

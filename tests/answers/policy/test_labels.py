@@ -16,8 +16,8 @@ from tests.builders.policy_files import cubin
 import fatpack
 from fatpack import ImageFile
 from fatpack.commands.check.model import CheckResult
-from fatpack.commands.check.policy_check import check_policy
-from fatpack.commands.check.policy_policy import Policy
+from fatpack.commands.check.policy import Policy
+from fatpack.commands.check.request import check_policy
 
 LZ4, ZSTD = 0x2011, 0x8011
 TEXT = b".version 8.0\n.target sm_%d\n.address_size 64\n.visible .entry k() { ret; }\n\0"

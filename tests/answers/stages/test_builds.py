@@ -9,7 +9,7 @@ import pytest
 from tests.builders.pipeline import KERNELS, Unit
 from tests.reference import package, run
 
-from fatpack.commands.check_stages.check import check_stages
+from fatpack.commands.check_stages.run import check_stages
 
 ARCHS = {"cuda": ("sm_80", "sm_90"), "hip": ("gfx90a", "gfx1100")}
 BOTH = tuple(sorted(KERNELS.values()))

@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
-from fatpack.commands.check_stages import facts
 from fatpack.commands.check_stages import run as compare_module
-from fatpack.commands.check_stages.check import compare_stage_files
-from fatpack.commands.check_stages.facts import HostSide, StageFile, StageImage, group_into_stages
-from fatpack.commands.check_stages.run import compare_stages
-from fatpack.commands.check_stages.stage import read_stage_file
+from fatpack.commands.check_stages import stage
+from fatpack.commands.check_stages.run import compare_stage_files, compare_stages
+from fatpack.commands.check_stages.stage import HostSide, StageFile, StageImage, group_into_stages, read_stage_file
 from fatpack.io.open import open_source
 from fatpack.model import Target
 
@@ -45,19 +43,19 @@ def reasons(*files: StageFile) -> list[str]:
     return [item.why for item in compare_stages(group_into_stages(files))[1]]
 
 
-WHOLE = file(facts.MODULES, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=HostSide(frozenset("ab")))
+WHOLE = file(stage.MODULES, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=HostSide(frozenset("ab")))
 
 
 def test_stages_that_agree_lose_nothing() -> None:
     both = [code("sm_80", "a", "b"), code("sm_90", "a", "b")]
-    kinds = [facts.IMAGES, facts.CONTAINERS, facts.OBJECTS, facts.PROGRAMS]
+    kinds = [stage.IMAGES, stage.CONTAINERS, stage.OBJECTS, stage.PROGRAMS]
     files = [file(kind, *both, host=registering("a", "b") if kind in kinds[2:] else None) for kind in kinds]
     assert told(WHOLE, *files) == []
 
 
 def test_what_is_lost_is_lost_once_in_the_first_stage_that_lacks_it() -> None:
-    fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b"))
-    made = file(facts.OBJECTS, code("sm_80", "b"), host=registering("a", "b"))
+    fatbin = file(stage.CONTAINERS, code("sm_80", "a", "b"))
+    made = file(stage.OBJECTS, code("sm_80", "b"), host=registering("a", "b"))
     assert told(WHOLE, fatbin, made) == [
         ("arch", "containers", "sm_90", ("a", "b")),
         ("kernels", "objects", "sm_80", ("a",)),
@@ -65,54 +63,54 @@ def test_what_is_lost_is_lost_once_in_the_first_stage_that_lacks_it() -> None:
 
 
 def test_an_object_without_device_code_and_registration() -> None:
-    assert told(WHOLE, file(facts.OBJECTS, host=registering())) == [
+    assert told(WHOLE, file(stage.OBJECTS, host=registering())) == [
         ("code", "objects", "", ("a", "b")),
         ("registration", "objects", "", ("a", "b")),
     ]
 
 
 def test_an_object_whose_code_comes_with_the_link_lacks_none() -> None:
-    waits = file(facts.OBJECTS, host=registering("a", "b", awaits=True))
+    waits = file(stage.OBJECTS, host=registering("a", "b", awaits=True))
     assert told(WHOLE, waits) == []
-    assert told(WHOLE, waits, file(facts.PROGRAMS, code("sm_80", "a", "b"), host=registering("a", "b"))) == [
+    assert told(WHOLE, waits, file(stage.PROGRAMS, code("sm_80", "a", "b"), host=registering("a", "b"))) == [
         ("arch", "programs", "sm_90", ("a", "b"))
     ]
 
 
 def test_without_a_host_module_the_kernels_of_the_images_are_to_be_registered() -> None:
-    fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b", "amdgcn.device.init"))
-    made = file(facts.OBJECTS, code("sm_80", "a", "b"), host=registering("a"))
+    fatbin = file(stage.CONTAINERS, code("sm_80", "a", "b", "amdgcn.device.init"))
+    made = file(stage.OBJECTS, code("sm_80", "a", "b"), host=registering("a"))
     assert told(fatbin, made) == [("registration", "objects", "", ("b",))]
 
 
 def test_a_program_registers_what_its_object_does() -> None:
-    made = file(facts.OBJECTS, code("sm_80", "a"), host=registering("a"))
-    linked = file(facts.PROGRAMS, code("sm_80", "a"), host=registering())
+    made = file(stage.OBJECTS, code("sm_80", "a"), host=registering("a"))
+    linked = file(stage.PROGRAMS, code("sm_80", "a"), host=registering())
     assert told(made, linked) == [("registration", "programs", "", ("a",))]
 
 
 def test_what_cannot_be_known_is_said_and_not_guessed() -> None:
-    linked = file(facts.PROGRAMS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering(why_not="no code"))
+    linked = file(stage.PROGRAMS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering(why_not="no code"))
     assert told(WHOLE, linked) == []
     assert reasons(WHOLE, linked) == ["which kernels are registered is not known: no code"]
-    bitcode = file(facts.CONTAINERS, *(code(arch, form="bitcode", is_told=False) for arch in ("sm_80", "sm_90")))
+    bitcode = file(stage.CONTAINERS, *(code(arch, form="bitcode", is_told=False) for arch in ("sm_80", "sm_90")))
     assert told(WHOLE, bitcode) == []
     assert reasons(WHOLE, bitcode) == ["the kernels for sm_80, sm_90 are not named by bitcode"]
     # Behind bitcode, kernels of before it are still looked for.
-    assert told(WHOLE, bitcode, file(facts.PROGRAMS, code("sm_80", "a"), code("sm_90", "a", "b"))) == [
+    assert told(WHOLE, bitcode, file(stage.PROGRAMS, code("sm_80", "a"), code("sm_90", "a", "b"))) == [
         ("kernels", "programs", "sm_80", ("b",))
     ]
-    unplaced = file(facts.CONTAINERS, StageImage(Target(NVIDIA), "bitcode", None))
+    unplaced = file(stage.CONTAINERS, StageImage(Target(NVIDIA), "bitcode", None))
     assert told(WHOLE, unplaced) == []
     assert reasons(WHOLE, unplaced) == ["bitcode does not say for which architecture it is, or which kernels it has"]
 
 
 def test_kernels_of_modules_that_name_no_architecture_are_looked_for_in_all() -> None:
-    modules = file(facts.MODULES, StageImage(Target(NVIDIA), "cir", frozenset("ab")))
-    assert reasons(modules, WHOLE.replace(kind=facts.CONTAINERS)) == ["cir does not say for which architecture it is"]
-    assert told(modules, file(facts.CONTAINERS, code("sm_80", "a"), code("sm_90", "b"))) == []
-    less = file(facts.CONTAINERS, code("sm_80", "a"), code("sm_90", "a"))
-    assert told(modules, less, file(facts.PROGRAMS, code("sm_80", "a"), code("sm_90", "a"))) == [
+    modules = file(stage.MODULES, StageImage(Target(NVIDIA), "cir", frozenset("ab")))
+    assert reasons(modules, WHOLE.replace(kind=stage.CONTAINERS)) == ["cir does not say for which architecture it is"]
+    assert told(modules, file(stage.CONTAINERS, code("sm_80", "a"), code("sm_90", "b"))) == []
+    less = file(stage.CONTAINERS, code("sm_80", "a"), code("sm_90", "a"))
+    assert told(modules, less, file(stage.PROGRAMS, code("sm_80", "a"), code("sm_90", "a"))) == [
         ("kernels", "containers", "", ("b",))
     ]
 
@@ -129,38 +127,38 @@ def test_kernels_of_modules_that_name_no_architecture_are_looked_for_in_all() ->
     ],
 )
 def test_architectures_are_compared_by_meaning(wanted: str, there: str, is_there: bool) -> None:
-    assert (told(file(facts.MODULES, code(wanted, "a")), file(facts.CONTAINERS, code(there, "a"))) == []) is is_there
+    assert (told(file(stage.MODULES, code(wanted, "a")), file(stage.CONTAINERS, code(there, "a"))) == []) is is_there
 
 
 def test_code_that_runs_there_all_the_same_is_named() -> None:
     lost, _ = compare_stages(
-        group_into_stages([WHOLE, file(facts.CONTAINERS, code("compute_80", "a", "b", form="ptx"))])
+        group_into_stages([WHOLE, file(stage.CONTAINERS, code("compute_80", "a", "b", form="ptx"))])
     )
     assert [(item.arch, item.served) for item in lost] == [("sm_90", ("compute_80",))]
 
 
 def test_files_of_one_stage_are_one() -> None:
     cubins = [
-        StageFile(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")
+        StageFile(f"{arch}.cubin", stage.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")
     ]
     assert told(WHOLE, *cubins) == []
     assert told(WHOLE, cubins[0]) == [("arch", "images", "sm_90", ("a", "b"))]
 
 
 def test_what_a_later_stage_has_was_not_lost_where_one_image_of_several_was_given() -> None:
-    one = StageFile("sm_80.cubin", facts.IMAGES, (code("sm_80", "a", "b"),), None, ())
-    fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
+    one = StageFile("sm_80.cubin", stage.IMAGES, (code("sm_80", "a", "b"),), None, ())
+    fatbin = file(stage.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
     assert told(WHOLE, one, fatbin) == [("kernels", "containers", "sm_90", ("b",))]
 
 
 def test_a_stage_is_not_excused_by_an_older_file_of_a_later_one() -> None:
     """The object was made of an older container, which had all."""
-    old = file(facts.OBJECTS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering("a", "b"))
+    old = file(stage.OBJECTS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering("a", "b"))
     cubins = [
-        StageFile(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")
+        StageFile(f"{arch}.cubin", stage.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")
     ]
-    without_arch = file(facts.CONTAINERS, code("sm_80", "a", "b"))
-    without_kernel = file(facts.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
+    without_arch = file(stage.CONTAINERS, code("sm_80", "a", "b"))
+    without_kernel = file(stage.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
     assert told(*cubins, without_arch, old) == [("arch", "containers", "sm_90", ("a", "b"))]
     assert told(*cubins, without_kernel, old) == [("kernels", "containers", "sm_90", ("b",))]
     assert told(WHOLE, cubins[0], without_arch, old) == [("arch", "images", "sm_90", ("a", "b"))]
@@ -183,7 +181,7 @@ CODES = st.dictionaries(
 def test_no_stage_loses_what_it_has_or_what_nothing_had(
     one: list[StageImage], two: list[StageImage], three: list[StageImage]
 ) -> None:
-    files = [file(kind, *each) for kind, each in zip(facts.ORDER[:3], (one, two, three), strict=True)]
+    files = [file(kind, *each) for kind, each in zip(stage.ORDER[:3], (one, two, three), strict=True)]
     made = group_into_stages(files)
     for item in compare_stages(made)[0]:
         assert made.index(item.had) < made.index(item.lost)
@@ -191,13 +189,13 @@ def test_no_stage_loses_what_it_has_or_what_nothing_had(
             name
             for part in item.had.parts
             for name in part.kernels
-            if facts.is_for_same_target(part.target, part.target)
+            if stage.is_for_same_target(part.target, part.target)
         }
         assert set(item.kernels) <= had
         for part in item.lost.parts:
             if item.what == "kernels" and part.target.arch == item.arch:
                 assert part.kernels.isdisjoint(item.kernels)
-    again, _ = compare_stages(group_into_stages([file(kind, *one) for kind in facts.ORDER[:3]]))
+    again, _ = compare_stages(group_into_stages([file(kind, *one) for kind in stage.ORDER[:3]]))
     assert again == []
 
 
@@ -207,8 +205,8 @@ def test_no_stage_loses_what_it_has_or_what_nothing_had(
 def test_every_sample_of_cir_is_of_the_first_stage_and_loses_nothing_to_itself(path: Path) -> None:
     with open_source(str(path)) as source:
         sample = read_stage_file(source.view(), str(path))
-    assert sample.kind == facts.MODULES
-    lost, _ = compare_stages(group_into_stages([sample, sample.replace(kind=facts.CONTAINERS, host=None)]))
+    assert sample.kind == stage.MODULES
+    lost, _ = compare_stages(group_into_stages([sample, sample.replace(kind=stage.CONTAINERS, host=None)]))
     assert lost == []
 
 
@@ -227,9 +225,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("first", [0, 2000])
 def test_work_grows_with_the_architectures_and_not_with_their_square(asked: list[str], first: int) -> None:
     count = 1000
-    had = file(facts.IMAGES, *(code(f"gfx{number:x}", "a") for number in range(0x1000, 0x1000 + count)))
-    kept = file(facts.CONTAINERS, *(code(f"gfx{number + first:x}", "a") for number in range(0x1000, 0x1000 + count)))
-    lost = told(had, kept, kept.replace(kind=facts.PROGRAMS))
+    had = file(stage.IMAGES, *(code(f"gfx{number:x}", "a") for number in range(0x1000, 0x1000 + count)))
+    kept = file(stage.CONTAINERS, *(code(f"gfx{number + first:x}", "a") for number in range(0x1000, 0x1000 + count)))
+    lost = told(had, kept, kept.replace(kind=stage.PROGRAMS))
     assert len(lost) == (count if first else 0)
     assert asked.count("same") <= 6 * count
     assert asked.count("serves") <= 64 * 64
@@ -237,7 +235,7 @@ def test_work_grows_with_the_architectures_and_not_with_their_square(asked: list
 
 def test_messages_name_some_architectures_of_many() -> None:
     many = [code(f"sm_{number}", "a") for number in range(100, 200)]
-    found = compare_stage_files([file(facts.IMAGES, *many), file(facts.OBJECTS, host=registering("a"))]).findings
+    found = compare_stage_files([file(stage.IMAGES, *many), file(stage.OBJECTS, host=registering("a"))]).findings
     assert [item.message for item in found] == [
         "no device code is here; images.file has some for sm_100, sm_101, sm_102, sm_103, sm_104, sm_105 and 94 more: a"
     ]
@@ -245,8 +243,8 @@ def test_messages_name_some_architectures_of_many() -> None:
 
 def test_very_many_variants_of_a_processor_are_taken_by_their_kernels_alone(asked: list[str]) -> None:
     variants = [code(f"gfx90a:f{number}+", "a", "b") for number in range(1000)]
-    had = file(facts.IMAGES, code("gfx942", "a", "b"), *variants)
-    made = file(facts.CONTAINERS, code("gfx942", "a"))
+    had = file(stage.IMAGES, code("gfx942", "a", "b"), *variants)
+    made = file(stage.CONTAINERS, code("gfx942", "a"))
     assert reasons(had, made) == ["code for more than 16 variants of gfx90a is taken as for no architecture"]
     assert told(had, made) == [("kernels", "containers", "gfx942", ("b",)), ("kernels", "containers", "", ("b",))]
     assert len(asked) < 20

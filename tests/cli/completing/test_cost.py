@@ -22,7 +22,7 @@ WORK = (
     "fatpack.codecs",
     "fatpack.packages.",
     "fatpack.binary.",
-    "fatpack.commands.check.policy_check",
+    "fatpack.commands.check.request",
     "fatpack.library.",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.main.line import parse_bash_line, unquote
+from fatpack.main.completion import parse_bash_line, unquote
 
 
 @pytest.mark.parametrize(

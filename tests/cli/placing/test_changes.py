@@ -13,7 +13,7 @@ from tests.cli.conftest import Ran, fatpack
 from fatpack.errors import UsageError
 from fatpack.tools import TOOLS
 from fatpack.tools.install import links
-from fatpack.tools.install.changes import FolderTransaction
+from fatpack.tools.install.links import FolderTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

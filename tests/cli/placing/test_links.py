@@ -15,7 +15,7 @@ from fatpack.errors import UsageError
 from fatpack.main import _called_as
 from fatpack.tools import TOOLS
 from fatpack.tools.install import links
-from fatpack.tools.install.clients import ToolCallers
+from fatpack.tools.install.messages import ToolCallers
 
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 

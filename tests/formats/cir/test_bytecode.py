@@ -11,13 +11,11 @@ from tests.builders.cir import HOST, SM_80, container_of, image_of, parsed, spli
 
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats import cir
-from fatpack.formats.cir.bytecode.sections import BytecodeFile
-from fatpack.formats.cir.bytecode.stream import BytecodeStream, encode_varint
+from fatpack.formats.cir.bytecode.sections import BytecodeFile, BytecodeStream, encode_varint
 from fatpack.formats.cir.modules.model import BytecodeModuleRecord
 from fatpack.formats.cir.verify import RuleBreach
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import join_pieces
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cir"
 GOOD = (FIXTURES / "mlir-22-v6.mlirbc").read_bytes()
@@ -158,7 +156,7 @@ def test_a_deep_nest_of_regions_needs_no_stack() -> None:
 
 def test_every_misplaced_attribute_is_listed_or_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     breaches = [RuleBreach("FP1502", 200, f"number {number}") for number in range(250)]
-    monkeypatch.setattr("fatpack.formats.cir.misplaced_bytecode._in", lambda *_: iter(breaches))
+    monkeypatch.setattr("fatpack.formats.cir.verify._in", lambda *_: iter(breaches))
     monkeypatch.setattr("fatpack.limits.FINDINGS", 200)
     findings = cir.parse(view_of(GOOD)).findings
     assert sum(item.count for item in findings if item.code == "FP1502") == len(breaches)

@@ -11,10 +11,10 @@ from tests.builders.cir import HOST, SM_80, SM_90, Builder, combined, container_
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import module_name
-from fatpack.formats.cir.files.aliases import AliasTable, find_needs
+from fatpack.formats.cir.files.identifiers import AliasTable, find_needs
 from fatpack.formats.cir.modules.model import TextModuleRecord
 from fatpack.model import Image, Target
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 EMPTY = "module {\n}\n"
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")

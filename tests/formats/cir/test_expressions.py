@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.formats.cir import expressions
+from fatpack.formats.cir import vocabulary
 
 SOURCE = Path(__file__).parents[3] / "src/fatpack"
 
@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[3] / "src/fatpack"
     ],
 )
 def test_groups_that_are_repeated_for_good_become_atomic(given: bytes, expected: bytes) -> None:
-    assert expressions.with_atomic_groups(given) == expected
+    assert vocabulary.with_atomic_groups(given) == expected
     re.compile(expected)
 
 
@@ -33,7 +33,7 @@ def test_groups_that_are_repeated_for_good_become_atomic(given: bytes, expected:
 def test_both_words_match_alike_where_a_group_goes_back() -> None:
     """What CPython issue 106052 is about: the group matches "ab", and then only "a", by going back."""
     given = rb"(?:ab?c?)*+d"
-    both = re.compile(given), re.compile(expressions.with_atomic_groups(given))
+    both = re.compile(given), re.compile(vocabulary.with_atomic_groups(given))
     for text in (b"d", b"abcabad", b"aacd", b"abcb", b"abcabc", b"xabd"):
         one, other = (expression.search(text) for expression in both)
         assert (one and one.span()) == (other and other.span())
@@ -42,9 +42,9 @@ def test_both_words_match_alike_where_a_group_goes_back() -> None:
 @pytest.mark.parametrize("version", [(3, 11, 4), (3, 11, 5)])
 def test_only_old_versions_get_other_words(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]) -> None:
     compiled: list[bytes] = []
-    monkeypatch.setattr(expressions.sys, "version_info", version)
+    monkeypatch.setattr(vocabulary.sys, "version_info", version)
     monkeypatch.setattr(re, "compile", lambda text, _compile=re.compile: compiled.append(text) or _compile(text))
-    made = expressions.LazyExpression(b"(?:a)*+")
+    made = vocabulary.LazyExpression(b"(?:a)*+")
     assert (made.match(b"aab")[0], made.pattern) == (b"aa", b"(?:a)*+")
     assert compiled == [made.pattern if version == (3, 11, 5) else b"(?>(?:a)*)"]
 
@@ -52,7 +52,7 @@ def test_only_old_versions_get_other_words(monkeypatch: pytest.MonkeyPatch, vers
 def test_an_expression_is_compiled_once_and_offers_what_a_pattern_does(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[bytes] = []
     monkeypatch.setattr(re, "compile", lambda text, _compile=re.compile: compiled.append(text) or _compile(text))
-    made, pattern = expressions.LazyExpression(b"(a)b"), re.compile(b"(a)b")
+    made, pattern = vocabulary.LazyExpression(b"(a)b"), re.compile(b"(a)b")
     compiled.clear()
     for method in ("match", "search", "fullmatch"):
         assert getattr(made, method)(b"ab").span() == getattr(pattern, method)(b"ab").span()
@@ -71,10 +71,10 @@ def test_nobody_in_this_room_compiles_expressions_itself() -> None:
 
 
 def test_nobody_else_repeats_groups_for_good() -> None:
-    """An expression with ``(…)*+`` is made by :class:`fatpack.formats.cir.expressions.LazyExpression`."""
+    """An expression with ``(…)*+`` is made by :class:`fatpack.formats.cir.vocabulary.LazyExpression`."""
     found = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
         if re.search(rb"(?<!\\)\)[*+?]\+[^ =]", path.read_bytes()) and b"re.compile(" in path.read_bytes()
     }
-    assert found <= {"formats/cir/expressions.py"}
+    assert found <= {"formats/cir/vocabulary.py"}

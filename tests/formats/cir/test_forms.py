@@ -9,8 +9,8 @@ from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir, find_text_format
 from fatpack.formats.cir.modules.model import TextModuleRecord
 from fatpack.formats.cir.vocabulary import FORMS
-from fatpack.io.memory import BytesSource
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource
+from fatpack.testing.helpers import join_pieces
 
 MODULES = {
     "enum": "#cir.offload<{}>",

@@ -8,10 +8,8 @@ from tests.builders.cir import HOST, SM_80, combined, parsed, splits
 from fatpack import limits
 from fatpack.errors import FatpackError, LimitExceeded
 from fatpack.formats import cir, find_text_format
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Source, View
-from fatpack.testing.making import join_pieces
-from fatpack.testing.memory import TracedMemory
+from fatpack.io.source import BytesSource, Source, View
+from fatpack.testing.helpers import TracedMemory, join_pieces
 
 START = (
     "module attributes {cir.offload.container} {\n"

@@ -7,15 +7,14 @@ from tests.builders.cir import Builder
 
 from fatpack import limits
 from fatpack.errors import FormatError
-from fatpack.formats.cir.files import uses
-from fatpack.formats.cir.files.aliases import AliasTable, find_needs
+from fatpack.formats.cir.files import identifiers
+from fatpack.formats.cir.files.identifiers import AliasTable, find_needs
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text import lexer, region
 from fatpack.formats.cir.text.definitions import definition_at, read_definitions, run_end
 from fatpack.formats.cir.text.lexer import Lexer
 from fatpack.formats.cir.text.strings import escape_string, long_string_end, unescape, unescape_view
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -195,7 +194,9 @@ def test_a_wrong_definition_is_refused_with_its_place(data: bytes, what: str) ->
 )
 def test_aliases_are_told_from_what_looks_like_them(code: bytes, found: list[bytes]) -> None:
     view = view_of(code)
-    assert [name for what, _, _, name, _ in uses.find_uses(view, 0, len(view)) if what == uses.ALIAS] == found
+    assert [
+        name for what, _, _, name, _ in identifiers.find_uses(view, 0, len(view)) if what == identifiers.ALIAS
+    ] == found
 
 
 @pytest.mark.parametrize(
@@ -213,15 +214,15 @@ def test_a_record_is_named_by_its_first_string(code: bytes, kind: bytes, name: b
     view = view_of(code)
     found = [
         (item[4], item[3])
-        for item in uses.find_uses(view, 0, len(view))
-        if item[0] in (uses.RECORD_BODY, uses.RECORD_NAME)
+        for item in identifiers.find_uses(view, 0, len(view))
+        if item[0] in (identifiers.RECORD_BODY, identifiers.RECORD_NAME)
     ]
     assert found == [(kind, name)]
 
 
 def test_a_record_without_a_name_is_not_named_by_a_string_in_it() -> None:
     view = view_of(b'!cir.struct<{!cir.struct<"Inner" {}>, "no name"}>')
-    assert [item[3] for item in uses.find_uses(view, 0, len(view))] == [b'"Inner"']
+    assert [item[3] for item in identifiers.find_uses(view, 0, len(view))] == [b'"Inner"']
 
 
 def _outline(data: bytes) -> tuple[object, ...]:

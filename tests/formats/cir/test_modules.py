@@ -11,8 +11,7 @@ from tests.builders.cir import HOST, SM_80, combined, parsed
 
 import fatpack
 from fatpack.formats import cir, offload_binary
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Span
+from fatpack.io.source import BytesSource, Span
 from fatpack.main import main
 from fatpack.model import Container, Finding, Image, Target
 

@@ -13,11 +13,11 @@ from tests.reference import run, tool
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.files.aliases import AliasTable, find_needs
+from fatpack.formats.cir.files.identifiers import AliasTable, find_needs
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.strings import escape_string, unescape
-from fatpack.io.memory import BytesSource
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource
+from fatpack.testing.helpers import join_pieces
 
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")
 

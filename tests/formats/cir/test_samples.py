@@ -9,15 +9,15 @@ from tests.builders.cir import HOST, SM_80, combined, parsed, splits
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.bytecode.functions import read_functions
-from fatpack.formats.cir.embedded import text_binaries
+from fatpack.formats.cir.bytecode.operations import read_functions
+from fatpack.formats.cir.gpu_binary import text_binaries
+from fatpack.formats.cir.modules.contents import list_functions as defined
+from fatpack.formats.cir.modules.contents import list_symbols
 from fatpack.formats.cir.modules.model import BytecodeModuleRecord, LaunchStub, TextModuleRecord
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.symbols import list_functions as defined
-from fatpack.formats.cir.modules.symbols import list_symbols
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Container
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "cir" / "samples"
 

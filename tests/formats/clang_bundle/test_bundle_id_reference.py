@@ -11,7 +11,7 @@ from tests import reference
 from tests.builders import archive
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle import llvm_words
+from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.bundle_id import (
     conflict_llvm22,
     is_compatible_id_llvm22,
@@ -20,7 +20,7 @@ from fatpack.formats.clang_bundle.bundle_id import (
 )
 from fatpack.io.source import Span
 from fatpack.model import Container
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 pytestmark = pytest.mark.reference
 
@@ -58,7 +58,7 @@ def without_conflicts(targets: Sequence[str]) -> list[str]:
 def test_normal_forms_of_random_targets_are_those_of_llvm(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     anything = [*VENDORS, *SYSTEMS, *ENVIRONMENTS, "x86_64"]
-    architectures = sorted(llvm_words.ARCHITECTURES)
+    architectures = sorted(llvm_triple.ARCHITECTURES)
     targets = []
     for _ in range(400):
         own = [rng.choice(part if rng.random() < 0.7 else anything) for part in (VENDORS, SYSTEMS, ENVIRONMENTS)]
@@ -71,11 +71,11 @@ def test_normal_forms_of_random_targets_are_those_of_llvm(seed: int, tmp_path: P
 
 
 def test_every_architecture_word_is_known_to_llvm(tmp_path: Path) -> None:
-    bundle([f"hip-{word}-unknown-linux-gnu" for word in sorted(llvm_words.ARCHITECTURES)], tmp_path)
+    bundle([f"hip-{word}-unknown-linux-gnu" for word in sorted(llvm_triple.ARCHITECTURES)], tmp_path)
 
 
 def test_every_processor_is_known_to_llvm(tmp_path: Path) -> None:
-    targets = [f"hip-x86_64-unknown-linux-gnu-{processor}" for processor in sorted(llvm_words.PROCESSORS_LLVM22)]
+    targets = [f"hip-x86_64-unknown-linux-gnu-{processor}" for processor in sorted(llvm_triple.PROCESSORS_LLVM22)]
     bundle(targets, tmp_path)
     assert stored_ids(tmp_path / "out") == targets
 

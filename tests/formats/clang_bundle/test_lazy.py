@@ -14,14 +14,12 @@ from fatpack import limits
 from fatpack.errors import BadValue, FormatError, LimitExceeded
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle import compressed
-from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
-from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
-from fatpack.formats.clang_bundle.verify import is_unchecked, verify
+from fatpack.formats.clang_bundle.compressed import is_unchecked, verify
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, CompressedBundle
+from fatpack.io.inflated import StreamedSource
 from fatpack.io.source import Span, View
-from fatpack.io.streamed import StreamedSource
 from fatpack.model import Container, Image
-from fatpack.testing.making import join_pieces, make_image, make_view
-from fatpack.testing.memory import TracedMemory
+from fatpack.testing.helpers import TracedMemory, join_pieces, make_image, make_view
 
 SIZES = (3000, 200_000, 500_000)
 

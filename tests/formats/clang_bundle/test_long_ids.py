@@ -9,7 +9,7 @@ import pytest
 from tests.builders import elf as build
 
 from fatpack import limits
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 

@@ -12,12 +12,11 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry
-from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, MAGIC
+from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, MAGIC, BundleEntry
 from fatpack.io.source import Span
 from fatpack.model import Container, Finding, Target
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 FOLDER = FIXTURES / "clang_bundle"
 HIP = (FOLDER / "llvm-22-hip.bundle").read_bytes()

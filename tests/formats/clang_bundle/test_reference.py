@@ -13,12 +13,12 @@ from tests import reference
 
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
-from fatpack.formats.clang_bundle.hash_order import positions_in_llvm_order
 from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS
+from fatpack.formats.clang_bundle.text_reader import positions_in_llvm_order
 from fatpack.io.source import Span
 from fatpack.model import Container
 from fatpack.options import BundleOptions
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 pytestmark = pytest.mark.reference
 

@@ -7,8 +7,7 @@ import pytest
 from fatpack.errors import HostError
 from fatpack.formats.clang_bundle import fat_object
 from fatpack.formats.clang_bundle.fat_object import TargetSymbols
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 
 def view(data: bytes) -> View:

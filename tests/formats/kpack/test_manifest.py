@@ -9,7 +9,7 @@ import pytest
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.formats.kpack import manifest
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 
 FILES = {
     "gfx900": {"file": "a.kpack", "size": 903, "kernel_count": 2},

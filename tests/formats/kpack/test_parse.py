@@ -11,15 +11,15 @@ from tests.builders.kpack import archive
 from tests.laws.rooms import FIXTURES
 
 from fatpack import limits
-from fatpack.budget import Budget
 from fatpack.commands.inspect.record import InspectOptions, make_file_record
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import kpack
 from fatpack.formats.kpack import toc
 from fatpack.formats.kpack.layout import HEADER
+from fatpack.limits import Budget
 from fatpack.model import Container, Finding, Target
 from fatpack.scanner import FoundContainer, inflate_image, scan
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 
 CODE = [("lib/a.so#0", "gfx900", b"one"), ("lib/a.so#0", "gfx906", b"three"), ("bin/b#0", "gfx900", b"seven" * 9)]
 

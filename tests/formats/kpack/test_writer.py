@@ -14,7 +14,7 @@ from fatpack.formats import kpack
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.options import KpackOptions
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 _CODE = st.lists(
     st.tuples(

@@ -16,7 +16,7 @@ from fatpack.io.source import Span
 from fatpack.main import main
 from fatpack.model import Container, Target
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 #: What clang-linker-wrapper 23 wraps for liboffload.
 WRAPPED = FIXTURES / "offload_binary" / "llvm-23-nested.bin"

@@ -14,11 +14,11 @@ import fatpack as library
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import layouts_for_order
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader
+from fatpack.formats.offload_binary.layout import OffloadBinaryEntry, OffloadBinaryHeader
 from fatpack.io.source import Span
 from fatpack.model import Container, Target
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 ONE = (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
 FOUR = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()

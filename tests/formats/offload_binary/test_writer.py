@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.codecs.city_hash import hash_key
+from fatpack.codecs.hashes import hash_key
 from fatpack.errors import UsageError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary import string_table
-from fatpack.formats.offload_binary.key_order import llvm_key_order
+from fatpack.formats.offload_binary import writer
+from fatpack.formats.offload_binary.image_option import llvm_key_order
 from fatpack.io.source import Span
 from fatpack.model import Container, Target
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 TRIPLE = "nvptx64-nvidia-cuda"
 HELLO = make_image(b"hello", target=Target(TRIPLE, "sm_70", "cuda"))
@@ -42,20 +42,18 @@ def test_the_worked_examples_come_out_to_the_byte(version: int, images: list[obj
 def test_the_string_table_depends_only_on_the_set_of_strings() -> None:
     strings = [b"feature", b"+a,+b", b"arch", b"sm_70", b"zz", b"1", b"triple", b"nvptx64-nvidia-cuda", b"custom", b"2"]
     expected = b"\0zz\0custom\0arch\0feature\0triple\0+a,+b\0nvptx64-nvidia-cuda\x002\x001\0sm_70\0"
-    assert (
-        string_table.build_string_table(strings)[0] == expected == string_table.build_string_table(reversed(strings))[0]
-    )
+    assert writer.build_string_table(strings)[0] == expected == writer.build_string_table(reversed(strings))[0]
 
 
 def test_a_tail_of_the_string_before_takes_no_space() -> None:
-    table, offsets = string_table.build_string_table([b"arch", b"a", b"march", b"", b"ch", b"x"])
+    table, offsets = writer.build_string_table([b"arch", b"a", b"march", b"", b"ch", b"x"])
     assert table == b"\0x\0march\0a\0"
     assert (offsets[b"arch"], offsets[b"ch"], offsets[b""]) == (4, 6, 0)
 
 
 @given(st.sets(st.binary(max_size=6).map(lambda text: text.replace(b"\0", b"a"))))
 def test_every_string_is_where_the_table_says(strings: set[bytes]) -> None:
-    table, offsets = string_table.build_string_table(strings)
+    table, offsets = writer.build_string_table(strings)
     for text in strings:
         assert table[offsets[text] :].startswith(text + b"\0")
 

@@ -14,11 +14,11 @@ from tests.laws.rooms import FIXTURES
 from fatpack import formats, limits
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import syclbin
-from fatpack.formats.syclbin.syclbin_layout import ABSTRACT, HEADER, IR_MODULE
+from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE
 from fatpack.main import main
 from fatpack.model import Container, Finding, Target
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 
 SPIRV = module([(KERNEL, "scale")])
 PROPERTIES = sets({"SYCL/kernel names": {"scale": 1}, "SYCL/device requirements": {"aspects": b"\1\0\0\0"}})

@@ -13,10 +13,10 @@ from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, sets, ya
 from tests.reference import llvm_tool, run
 
 from fatpack.formats import syclbin
-from fatpack.formats.syclbin.stored import NewModules
+from fatpack.formats.syclbin.layout import NewModules
 from fatpack.io.source import Span
 from fatpack.model import Container, Target
-from fatpack.testing.making import join_pieces, make_image
+from fatpack.testing.helpers import join_pieces, make_image
 
 relaxed = settings(
     deadline=None,

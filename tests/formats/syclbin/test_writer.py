@@ -8,12 +8,11 @@ from tests.formats.syclbin.test_parse import MODULES, PROPERTIES, SPIRV, parsed
 
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats import syclbin
-from fatpack.formats.syclbin.stored import NewModules
-from fatpack.formats.syclbin.syclbin_layout import ABSTRACT, HEADER, IR_MODULE
+from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE, NewModules
 from fatpack.io.source import Span
 from fatpack.model import Container, Target
 from fatpack.options import SyclbinOptions
-from fatpack.testing.making import join_pieces, make_image
+from fatpack.testing.helpers import join_pieces, make_image
 
 PARTS = (
     make_image(SPIRV, target=Target(SPIR64, "", "sycl"), form="spirv"),

@@ -11,11 +11,10 @@ from tests.builders.device_elf import device_elf
 from tests.laws.rooms import FIXTURES
 
 from fatpack.binary import CodeSection, archive
-from fatpack.binary.archive import gnu
+from fatpack.binary.archive import writer
 from fatpack.errors import FatpackError, HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import join_pieces
 
 
 def built(*members: tuple[bytes, bytes]) -> bytes:
@@ -79,9 +78,9 @@ def test_names_that_no_archive_can_hold_are_refused(name: bytes) -> None:
 def test_far_members_need_a_table_of_64_bit_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     data = elf(b"f")
     first = 8 + 60 + 4 + 4 + 2
-    monkeypatch.setattr(gnu, "LARGEST_OFFSET", first + 1)
+    monkeypatch.setattr(writer, "LARGEST_OFFSET", first + 1)
     assert built((b"1.o", data)) == GNU + symbol_table(1, first, names=b"f\0") + member(b"1.o/", data)
-    monkeypatch.setattr(gnu, "LARGEST_OFFSET", first)
+    monkeypatch.setattr(writer, "LARGEST_OFFSET", first)
     expected = symbol_table(1, first + 8, names=b"f\0", code="Q", field=b"/SYM64/")
     assert built((b"1.o", data)) == GNU + expected + member(b"1.o/", data)
 

@@ -15,10 +15,10 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 from fatpack.binary import CodeSection, archive
-from fatpack.binary.archive import gnu
+from fatpack.binary.archive import writer
 from fatpack.errors import FormatError
 from fatpack.io.open import open_source
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 pytestmark = pytest.mark.reference
 
@@ -176,7 +176,7 @@ def test_offsets_that_outgrow_32_bits_get_a_table_of_64(
     files: Path, monkeypatch: pytest.MonkeyPatch, threshold: int
 ) -> None:
     names = ["cxx.o", "cxx.bc", "odd", "seventeen.bytes.o", "cxx.obj"]
-    monkeypatch.setattr(gnu, "LARGEST_OFFSET", threshold)
+    monkeypatch.setattr(writer, "LARGEST_OFFSET", threshold)
     data = ours(files, names)
     assert data == theirs(files, names, SYM64_THRESHOLD=str(threshold))
     assert (b"/SYM64/" in data) == (threshold < 1 << 20)
@@ -186,7 +186,7 @@ def test_the_exact_threshold_is_llvms(files: Path, monkeypatch: pytest.MonkeyPat
     names = ["cxx.o", "odd"]
     last = theirs(files, names).index(b"odd/")
     for threshold in range(last - 2, last + 3):
-        monkeypatch.setattr(gnu, "LARGEST_OFFSET", threshold)
+        monkeypatch.setattr(writer, "LARGEST_OFFSET", threshold)
         assert ours(files, names) == theirs(files, names, SYM64_THRESHOLD=str(threshold)), threshold
 
 

@@ -8,8 +8,7 @@ from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbo
 from fatpack import limits
 from fatpack.binary import CodeSection, archive
 from fatpack.errors import FatpackError, Truncated
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 
 

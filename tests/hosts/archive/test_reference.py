@@ -14,7 +14,7 @@ from fatpack.errors import HostError
 from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.scanner import scan
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 if TYPE_CHECKING:
     pass

@@ -9,8 +9,8 @@ import pytest
 from tests.builders.archive import GNU, THIN, header, member
 
 from fatpack.binary import CodeSection, archive
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 
 

@@ -10,9 +10,8 @@ from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbo
 
 from fatpack.binary import CodeSection, archive
 from fatpack.errors import BadValue, FormatError, HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import join_pieces
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

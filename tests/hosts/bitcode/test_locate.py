@@ -26,8 +26,7 @@ from tests.builders.bitcode import (
 
 from fatpack.binary import CodeSection, bitcode
 from fatpack.errors import BadValue, HostError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 
 CONTAINER = b"\x10\xff\x10\xad" + bytes(range(256))

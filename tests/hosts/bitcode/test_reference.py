@@ -9,9 +9,9 @@ import pytest
 from tests.reference import run, tool
 
 from fatpack.binary import CodeSection, bitcode
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.testing.memory import TracedMemory
+from fatpack.io.source import BytesSource
+from fatpack.testing.helpers import TracedMemory
 
 pytestmark = pytest.mark.reference
 

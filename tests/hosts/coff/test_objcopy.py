@@ -19,8 +19,7 @@ from fatpack import binary
 from fatpack.binary.coff.objcopy import add_sections, remove_sections
 from fatpack.binary.coff.reader import CoffObject
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, LimitExceeded, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 TEXT = Section(b".text", b"\x90" * 7, 0x60000020, [(1, 3, 4), (3, 4, 4)])
 DATA = Section(b".data", b"d" * 8, 0xC0000040)

@@ -15,7 +15,7 @@ from tests.reference import run, tool
 
 from fatpack.binary.coff.reader import CoffObject
 from fatpack.errors import FatpackError, HostError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 pytestmark = pytest.mark.reference
 

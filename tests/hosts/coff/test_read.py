@@ -10,8 +10,7 @@ from tests.builders.coff import AMD64, BASE64, OFFLOADING, Section, Symbol, buil
 
 from fatpack.binary import CodeSection, coff
 from fatpack.errors import FatpackError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 
 DEVICE = Section(b".llvm.offloading", b"device code", OFFLOADING)

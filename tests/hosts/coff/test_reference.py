@@ -13,9 +13,8 @@ from tests.reference import run, tool
 
 from fatpack.binary import CodeSection, coff
 from fatpack.io.atomic_write import write_file
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece

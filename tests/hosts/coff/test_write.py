@@ -11,9 +11,8 @@ from tests.builders.coff import OFFLOADING, Section, Symbol, build, section_symb
 
 from fatpack.binary import CodeSection, coff
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import join_pieces
 
 if TYPE_CHECKING:
     pass

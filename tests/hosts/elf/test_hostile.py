@@ -15,9 +15,8 @@ from fatpack.binary import CodeSection, elf
 from fatpack.binary.elf import objcopy
 from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import FatpackError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.memory import TracedMemory
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import TracedMemory
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)

@@ -17,14 +17,14 @@ from tests.objcopy import BUNDLES, PREFIX
 
 from fatpack import binary
 from fatpack.binary.elf.file import ElfFile, ElfSection
-from fatpack.binary.elf.objcopy import add_sections, crel, remove_sections
-from fatpack.binary.elf.objcopy.model import ElfModel
-from fatpack.binary.elf.objcopy.overlay import Layer, flatten
+from fatpack.binary.elf.objcopy import add_sections, relocations, remove_sections
+from fatpack.binary.elf.objcopy.sections import ElfModel
+from fatpack.binary.elf.objcopy.writer import Layer, flatten
 from fatpack.binary.elf.objcopy.writer import write_model as written
 from fatpack.errors import BadValue, FormatError, HostError, LimitExceeded, UsageError
 from fatpack.io.atomic_write import write_file
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 each_kind = pytest.mark.parametrize(
     ("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")], ids=["32", "32be", "64", "64be"]
@@ -188,15 +188,15 @@ ENTRIES = st.lists(st.tuples(NUMBERS, st.integers(0, (1 << 32) - 1), st.integers
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
 @given(ENTRIES)
-def test_crel_is_read_as_it_is_written(entries: list[crel.CrelEntry]) -> None:
-    assert crel.decode_crel(crel.encode_crel(entries, 64), 64) == entries
+def test_crel_is_read_as_it_is_written(entries: list[relocations.CrelEntry]) -> None:
+    assert relocations.decode_crel(relocations.encode_crel(entries, 64), 64) == entries
 
 
 @given(st.lists(st.tuples(*[st.integers(0, (1 << size) - 1) for size in (32, 24, 8, 32)])), st.binary(max_size=9))
-def test_crel_of_32_bits_and_damaged_crel(entries: list[crel.CrelEntry], rubbish: bytes) -> None:
-    assert crel.decode_crel(crel.encode_crel(entries, 32), 32) == entries
+def test_crel_of_32_bits_and_damaged_crel(entries: list[relocations.CrelEntry], rubbish: bytes) -> None:
+    assert relocations.decode_crel(relocations.encode_crel(entries, 32), 32) == entries
     try:
-        crel.decode_crel(rubbish, 32)
+        relocations.decode_crel(rubbish, 32)
     except ValueError as error:
         assert str(error)
 

@@ -15,7 +15,7 @@ from tests.reference import run, tool
 
 from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import HostError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 pytestmark = pytest.mark.reference
 

@@ -11,7 +11,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.segments import needed_libraries, shared_object_name
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 PROGRAMS = [Path(os.path.realpath(sys.executable)), FIXTURES / "elf" / "lld-22-sycl.so"]
 

@@ -8,8 +8,7 @@ import pytest
 from tests.builders.macho import ARM64, POWERPC, SYMTAB, ZEROFILL, Section, build
 
 from fatpack.binary import CodeSection, divided_sections, macho
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 
 FATBIN = b"\x50\xed\x55\xba" + bytes(12)
@@ -197,7 +196,7 @@ def test_symbols_and_names_are_no_appended_data() -> None:
 
 
 def test_the_processor_is_named_as_lipo_does() -> None:
-    from fatpack.binary.macho.macho_machines import architecture_name
+    from fatpack.binary.macho.universal import architecture_name
 
     assert architecture_name(ARM64, 0x80000002) == "arm64e"
     assert architecture_name(0x01000007, 8) == "x86_64h"

@@ -10,8 +10,7 @@ from tests.builders.pe import Section, build
 
 from fatpack.binary import CodeSection, pe
 from fatpack.errors import HostError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 
 CONTAINER = b"\x10\xff\x10\xad" + b"the rest of it"

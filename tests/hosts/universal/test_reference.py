@@ -10,7 +10,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import package, run
 
 from fatpack.binary import CodeSection
-from fatpack.binary.macho import universal_init
+from fatpack.binary.macho import universal
 from fatpack.io.open import open_source
 
 pytestmark = pytest.mark.reference
@@ -34,7 +34,7 @@ MADE = sorted(path for path in (FIXTURES / "universal").iterdir() if path.suffix
 
 def slices(path: Path) -> dict[str | None, tuple[int, bytes]]:
     with open_source(path) as source:
-        found = [site for site in universal_init.locate(source.view()) if isinstance(site, CodeSection)]
+        found = [site for site in universal.locate(source.view()) if isinstance(site, CodeSection)]
         assert len({site.member for site in found}) == len(found)
         return {site.member: (site.data.start, site.data.tobytes()) for site in found}
 

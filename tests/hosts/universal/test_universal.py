@@ -7,14 +7,13 @@ from tests.builders import archive
 from tests.builders.macho import ARM64, I386, POWERPC, X86_64, Section, build, universal
 
 from fatpack.binary import CodeSection, detect_host
-from fatpack.binary.macho import universal_init as room
+from fatpack.binary.macho import universal as room
 from fatpack.errors import HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 from fatpack.selectors.address import Address, Location, find_location
-from fatpack.testing.hosts import assert_host_labels_cover_every_byte_once
+from fatpack.testing.cases import assert_host_labels_cover_every_byte_once
 
 FATBIN = b"\x50\xed\x55\xba\x01\0\x10\0" + bytes(8)
 BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__" + bytes(8)

@@ -11,8 +11,8 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.images.amdgpu import PROCESSORS
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 HSA = 64
 V3, V4, V5, V6 = 1, 2, 3, 4

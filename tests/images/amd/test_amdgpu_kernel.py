@@ -12,9 +12,9 @@ from tests.reference import run
 from fatpack import images
 from fatpack.errors import BadValue, FormatError
 from fatpack.images.amdgpu import PROCESSORS
-from fatpack.images.images_kernel import KernelInfo, KernelNeeds
-from fatpack.io.memory import BytesSource
+from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 NEEDS = Path(__file__).parents[2] / "fixtures" / "kernels"
 OBJECTS = sorted([*NEEDS.glob("*.hsaco"), *NEEDS.glob("*.o")])

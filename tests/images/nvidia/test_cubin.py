@@ -11,8 +11,8 @@ from tests.builders.device_elf import NOTE, device_elf
 from tests.reference import run
 
 from fatpack import images
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 CUBINS = sorted((Path(__file__).parents[2] / "fixtures" / "cuda" / "cubin").glob("*.cubin"))
 PTX = Path(__file__).parents[2] / "fixtures" / "cuda" / "ptx"

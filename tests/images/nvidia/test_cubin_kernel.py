@@ -10,9 +10,9 @@ from tests.builders.device_elf import device_elf
 from tests.reference import run
 
 from fatpack import images
-from fatpack.images.images_kernel import KernelInfo, KernelNeeds
-from fatpack.io.memory import BytesSource
+from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 NEEDS = FIXTURES / "kernels"

@@ -14,9 +14,9 @@ from tests.reference import run
 from fatpack import images, limits
 from fatpack.errors import LimitExceeded
 from fatpack.images import ptx
-from fatpack.images.ptx_code import strip_comments
-from fatpack.io.memory import BytesSource
+from fatpack.images.ptx import strip_comments
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 TEXTS = sorted((Path(__file__).parents[2] / "fixtures" / "cuda" / "ptx").glob("*.ptx"))
 

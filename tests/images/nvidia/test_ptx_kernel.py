@@ -8,9 +8,9 @@ import pytest
 from tests.reference import run
 
 from fatpack import images, limits
-from fatpack.images.images_kernel import KernelNeeds
-from fatpack.io.memory import BytesSource
+from fatpack.images.kernel import KernelNeeds
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 
 SOURCES = Path(__file__).parents[2] / "fixtures" / "kernels" / "src"
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

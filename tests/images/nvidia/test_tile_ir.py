@@ -26,10 +26,9 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.images.images_kernel import KernelInfo, KernelNeeds
+from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.images.tile_ir import extent
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.scanner import FoundContainer, scan
 
 FILES = sorted((FIXTURES / "tile_ir").glob("*.tileirbc"))

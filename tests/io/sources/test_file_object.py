@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from fatpack.io.file import FileSource
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
 from fatpack.io.ranges import RangedSource
+from fatpack.io.source import BytesSource
 
 DATA = os.urandom(100_000)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fatpack import limits
 from fatpack.errors import BadValue
-from fatpack.io.memory import BytesSource
-from fatpack.io.streamed import StreamedSource
+from fatpack.io.inflated import StreamedSource
+from fatpack.io.source import BytesSource
 
 DATA = random.Random(2).randbytes(1000)
 

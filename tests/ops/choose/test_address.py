@@ -8,11 +8,10 @@ import pytest
 from tests.builders.archive import GNU, THIN, header, member
 
 from fatpack.errors import HostError, UsageError
-from fatpack.io.memory import BytesSource
 from fatpack.io.open import open_source
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.selectors.address import Address, Location, find_location, parse_address
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fatpack.images import ImageInfo
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Span
+from fatpack.io.source import BytesSource, Span
 from fatpack.model import Image, Target
 from fatpack.scanner import FoundImage
 from fatpack.selectors.bundle_id_match import choose_by_id, missing_ids, no_match_reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.scanner import scan
 from fatpack.selectors.no_match import available_values
 from fatpack.selectors.select import Selector

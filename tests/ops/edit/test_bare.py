@@ -11,12 +11,11 @@ from fatpack.binary import archive
 from fatpack.commands.slim.remove import ImageRemoval, remove_images
 from fatpack.edit.editor import verify_edited
 from fatpack.errors import HostError, Unsupported, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 from fatpack.selectors.select import Selector
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 FOUR = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()

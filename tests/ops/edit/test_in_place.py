@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.edit import in_place
+from fatpack.edit import editor
+from fatpack.edit.editor import InPlaceResult, write_in_place
 from fatpack.edit.embed import embed_container
-from fatpack.edit.in_place import InPlaceResult, write_in_place
 from fatpack.errors import HostError, UsageError
-from fatpack.io import append_in_place, atomic_write, identity
+from fatpack.io import append_in_place, atomic_write
+from fatpack.io.atomic_write import read_file_metadata
 from fatpack.io.file import FileSource
-from fatpack.io.identity import read_file_metadata
 from fatpack.io.open import open_source
 from fatpack.main import main
 
@@ -36,7 +36,7 @@ def host(tmp_path: Path) -> Path:
 @pytest.fixture
 def growing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every host for a large one."""
-    monkeypatch.setattr(in_place, "GROWS_FROM", 0)
+    monkeypatch.setattr(editor, "GROWS_FROM", 0)
 
 
 def edited(path: Path, *, only_growing: bool = False, break_links: bool = False) -> InPlaceResult:
@@ -100,12 +100,12 @@ def test_what_cannot_be_kept_stops_the_edit(
 
     real = read_file_metadata
     monkeypatch.setattr(
-        identity,
+        atomic_write,
         "read_file_metadata",
         lambda file: real(file).replace(**{name: value}) if isinstance(file, str) else real(file),
     )
-    monkeypatch.setattr(identity.os, "chown", refuse)
-    monkeypatch.setattr(identity.os, "setxattr", refuse)
+    monkeypatch.setattr(atomic_write.os, "chown", refuse)
+    monkeypatch.setattr(atomic_write.os, "setxattr", refuse)
     with pytest.raises(PermissionError, match=r"cannot be kept.*nothing was changed, write a copy with -o") as caught:
         edited(host)
     assert caught.value.filename == str(host)
@@ -182,7 +182,7 @@ def test_the_command_line_says_what_it_does(
     assert "--break-links goes with --in-place" in capfd.readouterr().err
     assert main([*command, "--in-place", "--break-links"]) == 0
     assert capfd.readouterr().err.endswith("B, rewritten as a whole\n")
-    monkeypatch.setattr(in_place, "GROWS_FROM", 0)
+    monkeypatch.setattr(editor, "GROWS_FROM", 0)
     before = host.stat()
     assert main([*command, "--in-place"]) == 0
     assert "were added" in capfd.readouterr().err
@@ -196,11 +196,11 @@ def test_a_program_with_capabilities_is_written_anew(
     real = read_file_metadata(str(host))
     given: list[object] = []
     monkeypatch.setattr(
-        identity,
+        atomic_write,
         "read_file_metadata",
         lambda _: real.replace(attributes={"security.capability": b"\1"} if not given else {}),
     )
-    monkeypatch.setattr(identity, "apply_metadata", lambda _fd, like, _path: given.append(like.attributes))
+    monkeypatch.setattr(atomic_write, "apply_metadata", lambda _fd, like, _path: given.append(like.attributes))
     assert edited(host, only_growing=True).added is None
     assert given == [{"security.capability": b"\1"}]
 
@@ -219,7 +219,7 @@ def test_a_large_host_costs_its_payload(tmp_path: Path) -> None:
     if subprocess.run(["gcc", "-c", "-o", path, source]).returncode:
         pytest.skip("no gcc")
     size = path.stat().st_size
-    assert size > in_place.GROWS_FROM
+    assert size > editor.GROWS_FROM
     edit = edited(path, only_growing=True)
     assert edit.added is not None
     assert edit.added < len(CONTAINER) + 4096
@@ -348,7 +348,7 @@ def test_what_is_taken_back_was_read_before_it_was_replaced(
             assert host.read_bytes()[change.at :].startswith(change.patch)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-        monkeypatch.setattr(identity, "apply_metadata", fail)
+        monkeypatch.setattr(atomic_write, "apply_metadata", fail)
         with pytest.raises(OSError, match="Input/output error"):
             write_in_place(source.view(), pieces, str(host))
     assert host.read_bytes() == OBJECT
@@ -358,7 +358,7 @@ def test_what_verification_refuses_is_taken_back(host: Path, growing: None, monk
     def refuse(*_: object) -> None:
         raise HostError("no good")
 
-    monkeypatch.setattr(in_place, "verify_edited", refuse)
+    monkeypatch.setattr(editor, "verify_edited", refuse)
     with pytest.raises(HostError, match="no good"):
         edited(host, only_growing=True)
     assert host.read_bytes() == OBJECT

@@ -17,12 +17,11 @@ from fatpack.edit.editor import verify_edited
 from fatpack.edit.selection import rewrite, select_for_edit
 from fatpack.errors import HostError
 from fatpack.formats import clang_bundle
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.selectors.select import Selector
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 GEN, CPU = "sycl-spir64_gen-unknown-unknown", "sycl-spir64_x86_64-unknown-unknown"
 HOST = "host-x86_64-unknown-linux-gnu"

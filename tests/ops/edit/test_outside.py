@@ -9,7 +9,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack.commands.slim.remove import remove_images
 from fatpack.edit.embed import embed_container, replace_container
 from fatpack.errors import HostError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.scanner import FoundContainer, scan
 from fatpack.selectors.select import Selector
 

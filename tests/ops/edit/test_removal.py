@@ -12,13 +12,12 @@ from fatpack.commands.slim.remove import remove_images
 from fatpack.edit.editor import editor_for, verify_edited
 from fatpack.edit.embed import embed_container, replace_container
 from fatpack.errors import FormatError, HostError, LimitExceeded, UsageError
-from fatpack.formats.clang_bundle.stored import FatObjectEntry
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.formats.clang_bundle.fat_object import FatObjectEntry
+from fatpack.io.source import BytesSource, View
 from fatpack.scanner import FoundContainer, scan
 from fatpack.selectors.no_match import NothingSelected
 from fatpack.selectors.select import Selector
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 HOST = (FIXTURES / "demo" / "host.o").read_bytes()
 #: Four offload binaries: hip gfx90a:xnack+, cuda sm_80, … (see the golden beside it)
@@ -189,7 +188,7 @@ def test_images_of_a_fat_object_are_looked_at_once_each(
             Counted.count += 1
             return isinstance(item, FatObjectEntry)
 
-    monkeypatch.setattr("fatpack.edit.objects.FatObjectEntry", Counted("SectionEntry", (), {}))
+    monkeypatch.setattr("fatpack.edit.selection.FatObjectEntry", Counted("SectionEntry", (), {}))
     additions: list[tuple[str, list[View]]] = [
         (f"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx{number}", [view(b"x")]) for number in range(100)
     ]

@@ -13,14 +13,13 @@ from fatpack.binary import archive
 from fatpack.edit.replace_images import ImageSubstitution, image_as_file, replace_image
 from fatpack.edit.selection import all_items, scan_tree
 from fatpack.errors import FatpackError, FormatError, HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, FoundImage
 from fatpack.selectors.address import Location
 from fatpack.selectors.no_match import NothingSelected
 from fatpack.selectors.select import Selector, with_positions
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 CUBIN = (FIXTURES / "cuda" / "cubin" / "tiny.cuda11.8.sm_80.cubin").read_bytes()
 

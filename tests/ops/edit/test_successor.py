@@ -6,13 +6,13 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack import formats
-from fatpack.edit.successor import ReplacementMetadata, replacement_image
+from fatpack.edit.replace_images import ReplacementMetadata, replacement_image
 from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.bundle_id import parse_id
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import join_pieces, make_view
+from fatpack.testing.helpers import join_pieces, make_view
 
 NEW = make_view(b"new bytes", "new")
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fatpack.binary.linking import LinkSymbol
-from fatpack.commands.link_inputs import needed
-from fatpack.commands.link_inputs.grouping import group_images
+from fatpack.binary.symbols import LinkSymbol
+from fatpack.commands.link_inputs import plan
 from fatpack.commands.link_inputs.input_files import LinkImage
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.commands.link_inputs.plan import group_images
+from fatpack.io.source import BytesSource, View
 from fatpack.model import Image, Target
 
 
@@ -25,7 +24,7 @@ def _symbols_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
             is_weak, is_wanted = "?" in word, "-" in word
             yield LinkSymbol(name.lower().encode(), not is_wanted, is_weak, name.isupper())
 
-    monkeypatch.setattr(needed, "link_symbols", symbols)
+    monkeypatch.setattr(plan, "link_symbols", symbols)
 
 
 def device(text: str, *, arch: str = "gfx90a", offload: str = "hip", is_lazy: bool = True) -> LinkImage:
@@ -73,9 +72,9 @@ def test_an_image_joins_the_compatible_groups_that_want_it() -> None:
 
 def test_work_grows_with_the_symbols_and_not_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    is_needed = needed._LazyImageJoin._is_needed
+    is_needed = plan._LazyImageJoin._is_needed
     monkeypatch.setattr(
-        needed._LazyImageJoin,
+        plan._LazyImageJoin,
         "_is_needed",
         lambda self, number, key: asked.append(number) or is_needed(self, number, key),
     )

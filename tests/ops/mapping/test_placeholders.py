@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.commands.map.placeholders import PLACEHOLDERS, parse_template, placeholder_values
+from fatpack.commands.map.map import PLACEHOLDERS, parse_template, placeholder_values
 from fatpack.errors import UsageError
 from fatpack.images import UNKNOWN
 from fatpack.model import Target
 from fatpack.scanner import FoundImage
-from fatpack.testing.making import make_image
+from fatpack.testing.helpers import make_image
 
 
 def found(**facts: object) -> FoundImage:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.tools.intel.repeated import RunningPrograms, create_output, substitute
+from fatpack.tools.intel.llvm_foreach import RunningPrograms, create_output, substitute
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.commands.map.running import ProcessPool
+from fatpack.commands.map.map import ProcessPool
 from fatpack.errors import CommandFailed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.commands.pack.image_keys import id_from
+from fatpack.commands.pack.formats import id_from
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.model import Target

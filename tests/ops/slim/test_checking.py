@@ -8,12 +8,11 @@ import pytest
 from tests.builders.fatbin import PTX, entry, fatbin, ptx
 
 import fatpack as library
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import verifier_for
-from fatpack.commands.slim.wishes import SlimOptions
 from fatpack.errors import HostError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 
 def view(data: bytes) -> View:

@@ -8,13 +8,12 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import verifier_for
-from fatpack.commands.slim.wishes import SlimOptions
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()

@@ -12,7 +12,7 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import llvm_tool, run
 
 import fatpack
-from fatpack.commands.wrap.ir.ir_text import constant_array, global_name, quote_bytes
+from fatpack.commands.wrap.ir.text import constant_array, global_name, quote_bytes
 
 FATBIN = FIXTURES / "cuda_fatbin" / "v130_size.fatbin"
 BUNDLE = FIXTURES / "clang_bundle" / "llvm-22-hip.bundle"

@@ -12,10 +12,16 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from tests.reference import package, run
 
-from fatpack.commands.wrap.code.program import RegistrationCode, binary_program, descriptor_program, fatbin_program
-from fatpack.commands.wrap.code.template import FUNCTIONS, LinkerFixup, assemble
-from fatpack.commands.wrap.code.unwinding import eh_frame
-from fatpack.commands.wrap.code.windows_unwind import windows_unwind
+from fatpack.commands.wrap.code.template import (
+    FUNCTIONS,
+    LinkerFixup,
+    RegistrationCode,
+    assemble,
+    binary_program,
+    descriptor_program,
+    fatbin_program,
+)
+from fatpack.commands.wrap.code.unwinding import eh_frame, windows_unwind
 from fatpack.commands.wrap.objects.coff import _RELOCATIONS
 from fatpack.commands.wrap.objects.elf import _BEFORE_END, MACHINES
 from fatpack.commands.wrap.registration import entry_layout

@@ -12,10 +12,10 @@ from tests.laws.rooms import FIXTURES
 from tests.reference import package, run
 
 import fatpack
-from fatpack.commands.wrap.host import parse_host
 from fatpack.commands.wrap.inputs import WrapInput, plan_registration
 from fatpack.commands.wrap.objects.contents import build_object
 from fatpack.commands.wrap.registration import OpenmpDescriptor, RegisteredContent, UniqueNames, entry_layout
+from fatpack.commands.wrap.run import parse_host
 
 ELF_HOSTS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-unknown-freebsd14", "arm64-linux-gnu")
 COFF_HOSTS = ("x86_64-pc-windows-msvc", "x86_64-w64-windows-gnu", "x86_64-w64-mingw32")
@@ -169,7 +169,7 @@ def test_an_offload_binary_of_several_images_is_one_content() -> None:
     output = io.BytesIO()
     images = [fatpack.ImageFile(data, triple="t", arch="a", offload="openmp", name="i.o") for data in (b"one", b"two")]
     fatpack.pack(images, output, options=fatpack.OffloadBinaryOptions(version=2))
-    from fatpack.io.memory import BytesSource
+    from fatpack.io.source import BytesSource
 
     data = output.getvalue()
     found = plan_registration("openmp", [WrapInput("x", BytesSource(data).view())], llvm=23)

@@ -13,12 +13,12 @@ from tests.builders import wheels as build
 from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 
-from fatpack.commands.slim import headers
+from fatpack.commands.slim import wheel_metadata
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.main import main
 from fatpack.proof import packages
 from fatpack.proof.ledger import DifferenceLog
-from fatpack.proof.packages import describing, wheels
+from fatpack.proof.packages import wheels
 from fatpack.proof.packages.verdict import PackageProofResult
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
@@ -286,14 +286,14 @@ def test_a_wheel_with_names_as_condas_is_proved_as_a_wheel() -> None:
 @pytest.mark.parametrize("wheel", [build.WHEEL, b"Wheel-Version: 1.0\r\nTag: py3-none-any", b"Build: 0\n", b""])
 def test_the_build_tag_that_slimming_writes_is_proved(wheel: bytes) -> None:
     ledger = DifferenceLog()
-    after = headers.with_header_value(wheel, "Build", "1sm", behind="Tag")
-    describing.compare_wheel("WHEEL", wheel.decode(), after.decode(), ledger)
+    after = wheel_metadata.with_header_value(wheel, "Build", "1sm", behind="Tag")
+    wheels.compare_wheel("WHEEL", wheel.decode(), after.decode(), ledger)
     assert ledger.differences == []
 
 
 def test_a_description_is_read_whole_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = build.wheel(FILES)
-    monkeypatch.setattr(describing, "_TEXT", 300)
+    monkeypatch.setattr(wheels, "_TEXT", 300)
     with pytest.raises(LimitExceeded, match="dist-info/RECORD"):
         proof_of(data, data)
 

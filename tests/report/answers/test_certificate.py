@@ -10,9 +10,9 @@ from tests.builders import linked_elf
 from tests.builders.linked_elf import entry, fatbin
 
 from fatpack.commands.slim.certificate import certificate_record, render_certificate
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.proof import prove
-from fatpack.proof.verdict import Difference, ProofResult
+from fatpack.proof.ledger import Difference, ProofResult
 from fatpack.text.schemas import schema_text
 
 SM80, SM90 = entry(2, 80, b"\x7fELF" + bytes(600)), entry(2, 90, b"\x7fELF" + bytes(80))

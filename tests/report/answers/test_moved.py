@@ -96,7 +96,7 @@ def test_why_nothing_is_beside_a_program(site: Site, path: str, words: str) -> N
 
 
 def test_no_more_archives_are_read_than_the_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.commands.check_kpack.neighbours._MOST_ARCHIVES", 1)
+    monkeypatch.setattr("fatpack.commands.check_kpack.lookup._MOST_ARCHIVES", 1)
     beside = kpack(site.root / "core/lib/libx.so")["beside"]
     assert len(beside["archives"]) == 1
     assert [row["problem"] for row in beside["problems"]] == ["only 1 archives are read"]

@@ -14,8 +14,8 @@ from tests.report.html.test_page import hostile_map, hostile_overview
 
 import fatpack
 from fatpack.commands.inspect.bytes import file_labels
-from fatpack.commands.report.html_page import render_page
 from fatpack.commands.report.overview import build_overview
+from fatpack.commands.report.page import render_page
 from fatpack.io.open import open_source
 from fatpack.tabular.columns import ImageRow, KernelRow
 

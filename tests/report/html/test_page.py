@@ -14,15 +14,12 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.commands.report import byte_regions
-from fatpack.commands.report.byte_grid import draw_byte_grid
 from fatpack.commands.report.byte_regions import ByteRegion, FileRegions, file_regions
-from fatpack.commands.report.colours import FAMILIES
-from fatpack.commands.report.drawing import standalone_svg
-from fatpack.commands.report.html_page import render_page
 from fatpack.commands.report.markdown import escape_markdown, markdown_code, render_markdown
 from fatpack.commands.report.model import ReportResult
 from fatpack.commands.report.overview import build_overview
-from fatpack.commands.report.pictures import draw_coverage
+from fatpack.commands.report.page import render_page
+from fatpack.commands.report.pictures import FAMILIES, draw_byte_grid, draw_coverage, standalone_svg
 from fatpack.commands.report.treemap import draw_treemap
 from fatpack.io.open import open_source
 from fatpack.io.source import Span

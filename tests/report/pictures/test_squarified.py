@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.commands.report.squarified import Rectangle, squarify
+from fatpack.commands.report.treemap import Rectangle, squarify
 
 SIZES = st.lists(st.integers(0, 10**12), min_size=1, max_size=30)
 

@@ -13,11 +13,11 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.binary.memory import HostMemory, MemorySection
 from fatpack.commands.inspect.record import make_file_record
-from fatpack.commands.inspect.units import has_registration, registration_lines
-from fatpack.io.memory import BytesSource
+from fatpack.commands.inspect.text import has_registration, registration_lines
 from fatpack.io.open import open_source
+from fatpack.io.source import BytesSource
 from fatpack.main import main
-from fatpack.registration.analysis.strings import names_in_strings
+from fatpack.registration.analysis.analyze import names_in_strings
 from fatpack.text.schemas import schema_text
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests import reference
 from tests.laws.rooms import FIXTURES
 
-from fatpack.commands.inspect.program import add_differences
+from fatpack.commands.inspect.run import add_differences
 from fatpack.main import main
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"

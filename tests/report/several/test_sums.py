@@ -17,9 +17,9 @@ from fatpack.binary import archive
 from fatpack.commands.inspect.record import make_file_record
 from fatpack.commands.inspect.totals import KEYS, compute_totals, totals_table
 from fatpack.formats.cuda_fatbin import entry
-from fatpack.io.pieces import PiecesSource
+from fatpack.io.source import PiecesSource
 from fatpack.main import main
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 from fatpack.text.schemas import schema_text
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"

@@ -14,7 +14,7 @@ import fatpack
 from fatpack.commands.inspect.registration import registration_record as record_of
 from fatpack.io.open import open_source
 from fatpack.main import main
-from fatpack.registration.analysis.compared import missing_kernels
+from fatpack.registration.analysis.findings import missing_kernels
 
 pytestmark = pytest.mark.reference
 

@@ -11,7 +11,7 @@ from tests.runtime.evidence.test_hostile import Reading
 from tools.fuzz.evidence import all_records, read_evidence
 
 from fatpack.binary.elf.file import ElfFile
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.registration.analysis import analyze
 from fatpack.registration.analysis.model import RegistrationEvidence

@@ -10,13 +10,12 @@ import pytest
 from tests import reference
 
 from fatpack.binary.memory import MemorySection
-from fatpack.io.memory import BytesSource
-from fatpack.registration.analysis import references, unwinding
+from fatpack.io.source import BytesSource
+from fatpack.registration.analysis import elf_program, references
 from fatpack.registration.analysis.aarch64 import Aarch64Follower
 from fatpack.registration.analysis.calls import ProgramCalls
-from fatpack.registration.analysis.registers import LinkedProgram
-from fatpack.registration.analysis.state import STACK, RegisterState
-from fatpack.registration.analysis.x86_runs import InstructionRuns
+from fatpack.registration.analysis.registers import STACK, LinkedProgram, RegisterState
+from fatpack.registration.analysis.x86 import InstructionRuns
 
 CODE, DATA = 0x10000, 0x900000
 FUNCTION = CODE + 0x4000
@@ -220,7 +219,7 @@ def test_frames_are_walked_where_no_table_of_them_is() -> None:
     view = BytesSource(frames + bytes(4)).view()
     section = MemorySection(1, ".eh_frame", DATA, len(view), view, False)
     made = LinkedProgram(view, "x86-64", 8, [section], is_windows=False)
-    assert list(unwinding.function_starts(made)) == [CODE, FUNCTION]
+    assert list(elf_program.function_starts(made)) == [CODE, FUNCTION]
 
 
 def test_code_that_is_no_code_ends() -> None:

@@ -10,12 +10,12 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.binary.elf.file import ElfFile
 from fatpack.errors import FormatError
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.main import main
 from fatpack.model import Finding
 from fatpack.registration.analysis import analyze, calls
 from fatpack.registration.analysis.counts import RegistrationCounts
-from fatpack.registration.analysis.state import STACK, RegisterState
+from fatpack.registration.analysis.registers import STACK, RegisterState
 from fatpack.scanner.context import detect_host
 
 HOSTS = ("single.o", "clang_win.obj", "clang_win.dll", "libtwo.so", "libtwo.stripped.so", "k1.rdc.o", "dlink.o")

@@ -17,7 +17,7 @@ from tests.runtime.evidence.test_described import ARM, LINUX, WINDOWS, openmp_ho
 import fatpack
 from fatpack.commands.inspect.registration import registration_record as record_of
 from fatpack.io.open import open_source
-from fatpack.registration.analysis import reading
+from fatpack.registration.analysis import objects
 from fatpack.registration.analysis.entries import OffloadEntry
 from fatpack.scanner.context import detect_host
 
@@ -48,7 +48,7 @@ def codes(path: Path) -> list[str]:
 def entries(path: Path) -> list[OffloadEntry]:
     with open_source(str(path)) as source:
         view = source.view()
-        return reading.object_evidence(reading.read_object(view, detect_host(view))).entries
+        return objects.object_evidence(objects.read_object(view, detect_host(view))).entries
 
 
 def expected(name: str, code: str, found: list[str], *, is_optimised: bool) -> bool:

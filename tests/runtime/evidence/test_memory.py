@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.binary.memory import HostMemory, MemorySection, MemorySymbol
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 
 def test_no_function_lies_over_another_however_many_names_it_has() -> None:

@@ -11,7 +11,7 @@ from tests.builders import registration
 
 import fatpack
 from fatpack.io.open import open_source
-from fatpack.registration.analysis import reading
+from fatpack.registration.analysis import objects
 from fatpack.scanner.context import detect_host
 
 pytestmark = pytest.mark.reference
@@ -30,7 +30,7 @@ def codes(path: Path) -> list[str]:
 def registered(path: Path) -> set[str]:
     with open_source(str(path)) as source:
         view = source.view()
-        return set(reading.object_evidence(reading.read_object(view, detect_host(view))).kernels)
+        return set(objects.object_evidence(objects.read_object(view, detect_host(view))).kernels)
 
 
 def check(folder: Path, model: str, target: str, level: tuple[str, ...]) -> None:

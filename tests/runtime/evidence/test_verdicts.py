@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fatpack.binary.memory import HostMemory, MemorySection, MemorySymbol
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.registration.analysis import findings
 from fatpack.registration.analysis.model import LaunchCall, RegisterCall, RegistrationEvidence
 

@@ -11,10 +11,8 @@ from tests.builders import pe as build_pe
 
 from fatpack import binary
 from fatpack.binary import CodeSection
-from fatpack.binary.open import open_pointers
-from fatpack.binary.pointers import NULL_POINTER, UNKNOWN_POINTER, LoadedRanges, Pointer
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.binary.pointers import NULL_POINTER, UNKNOWN_POINTER, LoadedRanges, Pointer, open_pointers
+from fatpack.io.source import BytesSource, View
 
 #: (bits, order) → machine, and its types of relocation: base added, whole pointer to a symbol
 MACHINES = {(64, "little"): (62, 8, 1), (32, "little"): (3, 8, 1), (64, "big"): (22, 12, 22), (32, "big"): (20, 22, 1)}

@@ -13,7 +13,7 @@ from tests.builders.device_elf import device_elf
 from tests.builders.fatbin import entry, fatbin
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 
@@ -275,7 +275,7 @@ def test_a_host_without_records_is_not_judged() -> None:
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.registration.registration_records._MOST_TABLES", 1)
+    monkeypatch.setattr("fatpack.registration.records._MOST_TABLES", 1)
     elf = build.Elf(type=build.SHARED)
     elf.add(".nv_fatbin", FATBIN, flags=build.ALLOC, align=8, addr=0x10000)
     for _ in range(3):

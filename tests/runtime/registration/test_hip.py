@@ -9,7 +9,7 @@ import pytest
 from tests.builders import elf as build
 from tests.builders import pe as build_pe
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 
@@ -163,13 +163,13 @@ def test_a_host_without_records_is_not_judged() -> None:
 
 
 def test_no_more_records_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.registration.registration_records._MOST", 2)
+    monkeypatch.setattr("fatpack.registration.records._MOST", 2)
     items = scan(BytesSource(library([], records=record(0x10000) + record(0x11000) + record(1))).view())
     assert [item.message for item in items if isinstance(item, Finding)] == ["3 records; only the first 2 are read"]
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.registration.registration_records._MOST_TABLES", 1)
+    monkeypatch.setattr("fatpack.registration.records._MOST_TABLES", 1)
     elf = build.Elf(type=build.SHARED)
     elf.add(".hip_fatbin", bundle(), flags=build.ALLOC, align=4096, addr=0x10000)
     for _ in range(3):

@@ -8,16 +8,16 @@ from tests.builders import elf as build
 from tests.builders.kpack_host import REFERENCE, library, record, reference, windows_library
 
 from fatpack.model import Finding
-from fatpack.registration import hip
+from fatpack.registration import records
 from fatpack.registration.kpack_marker import KpackMarker
 from fatpack.scanner import scan
-from fatpack.testing.making import make_view
+from fatpack.testing.helpers import make_view
 
 PATHS = ("../.kpack/x_lib_@GFXARCH@.kpack", "/opt/x.kpack")
 
 
 def markers(data: bytes, host: str = "elf") -> list[KpackMarker]:
-    found = list(hip.kpack_markers(make_view(data), host))
+    found = list(records.kpack_markers(make_view(data), host))
     assert not [item for item in found if isinstance(item, Finding)]
     return [item for item in found if isinstance(item, KpackMarker)]
 
@@ -25,7 +25,7 @@ def markers(data: bytes, host: str = "elf") -> list[KpackMarker]:
 def findings(data: bytes) -> list[Finding]:
     """Return what a scan of the whole file finds, which are the findings of reading the markers alone too."""
     found = [item for item in scan(make_view(data)) if isinstance(item, Finding) and item.code != "FP3004"]
-    alone = [item for item in hip.kpack_markers(make_view(data), "elf") if isinstance(item, Finding)]
+    alone = [item for item in records.kpack_markers(make_view(data), "elf") if isinstance(item, Finding)]
     assert found == alone
     return found
 
@@ -103,7 +103,7 @@ def test_a_pointer_to_nothing_is_told_at_its_record(to: int, words: str) -> None
     assert found.span.start == build.section_field(data, 2, "offset") + 24
     assert words in found.message
     assert found.message.startswith("record 1 of .hipFatBinSegment")
-    assert [item.key for item in hip.kpack_markers(make_view(data), "elf") if isinstance(item, KpackMarker)] == [
+    assert [item.key for item in records.kpack_markers(make_view(data), "elf") if isinstance(item, KpackMarker)] == [
         "lib/libx.so#0"
     ]
 
@@ -142,4 +142,4 @@ def test_no_more_markers_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch
 
 def test_a_program_with_bundles_has_no_markers() -> None:
     assert markers(library(records=b"")) == []
-    assert list(hip.kpack_markers(make_view(b"\0" * 64), "raw")) == []
+    assert list(records.kpack_markers(make_view(b"\0" * 64), "raw")) == []

@@ -12,12 +12,12 @@ from tests.runtime.registration.test_cuda import FATBIN, record
 from tests.runtime.registration.test_hip import bundle
 from tests.runtime.registration.test_hip import record as hip_record
 
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 from fatpack.scanner.context import SEARCH_SECTIONS, start_scan
 from fatpack.scanner.scan_host import scan_limited
-from fatpack.tools.llvm.stored_images import llvm_images
+from fatpack.tools.llvm.object_files import llvm_images
 
 LOAD, DYNAMIC = 1, 2
 READ, WRITE = 4, 6
@@ -164,7 +164,7 @@ def test_many_records_and_segments_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         Segment(FATBIN), *[Segment(b"", WRITE)] * 5, *[Segment(b"x" * 24, WRITE)] * 64, Segment(record(at(0)), WRITE)
     )
     assert found(late) == []
-    monkeypatch.setattr("fatpack.registration.without_sections._MOST", 1)
+    monkeypatch.setattr("fatpack.registration.stripped_programs._MOST", 1)
     data = program(Segment(FATBIN * 2), Segment(record(at(0)) + record(at(0) + len(FATBIN)), WRITE))
     assert len(found(data)) == 1
 

@@ -10,9 +10,9 @@ from tests.builders import sycl
 from tests.builders.sycl import SPIR64, SPIR64_GEN, Stored, packed, program, spirv, windows_program
 
 from fatpack import limits
-from fatpack.budget import Budget
 from fatpack.errors import BadValue
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
+from fatpack.limits import Budget
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 
@@ -243,7 +243,7 @@ def test_listing_inflates_no_more_than_the_beginning(monkeypatch: pytest.MonkeyP
     def refuse(*_: object, **__: object) -> bytearray:
         raise AssertionError("inflated as a whole")
 
-    monkeypatch.setattr("fatpack.formats.clang_bundle.frame.decompress", refuse)
+    monkeypatch.setattr("fatpack.formats.clang_bundle.compressed.decompress", refuse)
     found, findings = read(program([Stored(packed(LARGE), len(LARGE))] * 3))
     assert findings == []
     assert [image.form for image in found[0].images] == ["spirv"] * 3
@@ -259,7 +259,7 @@ def test_more_rows_than_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.registration.image_table._MOST_TABLES", 1)
+    monkeypatch.setattr("fatpack.registration.sycl_images._MOST_TABLES", 1)
     elf = build.Elf(type=build.SHARED)
     elf.add(SPIR64, ONE, flags=build.ALLOC, addr=0x1000)
     for number in range(3):

@@ -12,7 +12,7 @@ from tests.builders import pe as build_pe
 from tests.builders.sycl import MACHINES, packed, spirv
 
 import fatpack
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
 

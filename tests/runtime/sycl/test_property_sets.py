@@ -15,7 +15,7 @@ from tests.builders.syclbin import sets
 
 import fatpack
 from fatpack import formats, limits
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 from fatpack.scanner import FoundContainer, scan
 
 IMAGE = spirv(20, 1)

@@ -13,7 +13,7 @@ from tests.survey.conftest import Read, expected
 from fatpack.commands.survey.engines import LocalEngine
 from fatpack.commands.survey.run import run_survey
 from fatpack.commands.survey.worker import SurveyTask, TaskOptions, TaskResult
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import RowOptions
 
 OPTIONS = TaskOptions(RowOptions(), "jsonl")
 

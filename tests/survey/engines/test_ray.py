@@ -17,7 +17,7 @@ from fatpack.commands.survey.manifest import PlanTotals
 from fatpack.commands.survey.run import run_survey
 from fatpack.commands.survey.worker import TaskOptions
 from fatpack.main import main
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import RowOptions
 
 #: Without it, Ray sends what it is used for to its makers.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

@@ -15,7 +15,7 @@ import re
 import pytest
 
 from fatpack.targets.nvidia import parse_nvidia
-from fatpack.targets.selection import amd, cuda, sycl, sycl_openmp
+from fatpack.targets.selection import amd, cuda, sycl_openmp
 from fatpack.targets.selection.model import CandidateImage, SelectionResult
 
 #: number | images | device; settings | expected | rule, mark
@@ -243,15 +243,17 @@ def test_the_adapters_of_sycl_take_an_image(
     adapter, name = device.split()
     names = images.split()
     parts = [text.partition(":") for text in names]
-    answer = sycl.select_sycl_image([CandidateImage("", arch, triple) for triple, _, arch in parts], name, adapter)
-    assert spelled(answer, names, {"error": sycl.SYCL_ERROR}) == expected
+    answer = sycl_openmp.select_sycl_image(
+        [CandidateImage("", arch, triple) for triple, _, arch in parts], name, adapter
+    )
+    assert spelled(answer, names, {"error": sycl_openmp.SYCL_ERROR}) == expected
     assert answer.is_certain is (number != "114")  # its architecture is not looked at: it may fail
 
 
 def test_opencl_takes_the_last_spirv() -> None:
     images = [CandidateImage("", "", "spir64-unknown-unknown"), CandidateImage("", "", "spir64")]
-    assert sycl.select_sycl_image(images, "pvc", "opencl-gpu").image == 1
-    assert sycl.select_sycl_image(images, "pvc", "level-zero").image == 0
+    assert sycl_openmp.select_sycl_image(images, "pvc", "opencl-gpu").image == 1
+    assert sycl_openmp.select_sycl_image(images, "pvc", "level-zero").image == 0
 
 
 def test_every_case_is_here() -> None:

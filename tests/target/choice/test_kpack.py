@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.targets.selection.kpack import (
+from fatpack.targets.selection.amd import (
     KpackSelection,
     candidate_archives,
     expand_path,

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fatpack.binary import CodeSection
-from fatpack.doc import FormatInfo
 from fatpack.errors import Truncated
-from fatpack.layout import Field, Layout
+from fatpack.layout import Field, FormatInfo, Layout
 from fatpack.model import Label
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fatpack.doc import FormatInfo
 from fatpack.errors import BadValue, Truncated
-from fatpack.layout import Field, Layout
+from fatpack.layout import Field, FormatInfo, Layout
 from fatpack.model import Container, Image, Label, Target
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ one, so mixed archives are read as well.
 from __future__ import annotations
 
 from fatpack.binary import MEMBER, CodeSection
-from fatpack.binary.archive.archive_layout import BIG, FORMAT, HEADER, MAGIC_SIZE, REGULAR, THIN
+from fatpack.binary.archive.layout import BIG, FORMAT, HEADER, MAGIC_SIZE, REGULAR, THIN
 from fatpack.binary.archive.reader import DamagedMember, read_intact_members, read_members
-from fatpack.doc import FormatInfo
 from fatpack.findings import finding
 from fatpack.io.source import View
+from fatpack.layout import FormatInfo
 from fatpack.model import Finding
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ def _site(archive: View, data: View, title: str, number: int, findings: tuple[Fi
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers field by field, contents whole."""
-    from fatpack.binary.archive.byte_map import label_archive
+    from fatpack.binary.archive.byte_labels import label_archive
 
     return label_archive(view)
 
@@ -145,7 +145,7 @@ def build_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
     Names are stored as given, so callers pass base names; they may repeat. Raises FormatError for an object whose
     symbols cannot be read, Unsupported, UsageError and HostError for what no archive can hold.
     """
-    from fatpack.binary.archive.gnu import build_gnu_archive
+    from fatpack.binary.archive.writer import build_gnu_archive
 
     return build_gnu_archive(members)
 
@@ -163,7 +163,7 @@ def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Pie
 
 def check(view: View) -> Iterator[int | Finding]:
     """Yield what is wrong with the tables of symbols, and at last how many names in them were followed."""
-    from fatpack.binary.archive.index import check_symbol_tables
+    from fatpack.binary.archive.byte_labels import check_symbol_tables
 
     return check_symbol_tables(view)
 

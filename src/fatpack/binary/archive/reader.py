@@ -11,7 +11,7 @@ QUIRK(GNU ar 2.19 and newer): a thin archive made from a regular one names that 
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.binary.archive.archive_layout import (
+from fatpack.binary.archive.layout import (
     FORMAT,
     HEADER,
     LONG_NAMES,

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from fatpack.binary import CodeSection
 from fatpack.codecs.bitstream import FORMAT, BitReader
-from fatpack.doc import FormatInfo
 from fatpack.errors import FormatError, HostError
 from fatpack.findings import finding
-from fatpack.layout import Field, Layout
+from fatpack.layout import Field, FormatInfo, Layout
 from fatpack.magic_numbers import BITCODE, WRAPPED_BITCODE
 from fatpack.model import Label
 
@@ -120,7 +119,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
 
 
 def _place(stream: View, found: DeviceGlobal, budget: int) -> CodeSection | Finding:
-    from fatpack.binary.bitcode.contents import constant_view
+    from fatpack.binary.bitcode.globals import constant_view
 
     title = f"global {found.number} in section {found.section}"
     if found.run is None:
@@ -138,7 +137,7 @@ def _damage(view: View, error: FormatError) -> Finding:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: the wrapper field by field, and the stream, whose parts are no bytes, whole."""
-    from fatpack.byte_map import fill_gaps
+    from fatpack.model import fill_gaps
 
     at = 0
     parts = []

@@ -19,7 +19,7 @@ x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a 
 
 from __future__ import annotations
 
-from fatpack.binary.coff.coff_layout import (
+from fatpack.binary.coff.layout import (
     BIG_HEADER,
     BIG_SYMBOL,
     FORMAT,
@@ -29,9 +29,8 @@ from fatpack.binary.coff.coff_layout import (
     SECTION_DEFINITION,
     SYMBOL,
 )
-from fatpack.binary.coff.locate import locate
-from fatpack.binary.coff.reader import coff_kind
-from fatpack.doc import FormatInfo
+from fatpack.binary.coff.reader import coff_kind, locate
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,14 +85,14 @@ def detect(view: View) -> bool:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers field by field, contents, relocations, symbols and strings whole."""
-    from fatpack.binary.coff.byte_map import label_coff
+    from fatpack.binary.coff.reader import label_coff
 
     return label_coff(view)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
-    from fatpack.binary.coff.locate import sections
+    from fatpack.binary.coff.reader import sections
 
     return sections(view)
 
@@ -140,6 +139,6 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[
 
 def verify(before: View, after: View) -> None:
     """Raise HostError unless ``after`` is ``before`` with other device code, and all else the same byte for byte."""
-    from fatpack.binary.coff.compare import verify_edit
+    from fatpack.binary.coff.editor import verify_edit
 
     verify_edit(before, after)

@@ -6,8 +6,15 @@ end. Only such objects are edited. A cut object fails these checks too: without 
 
 from __future__ import annotations
 
-from fatpack.binary.coff.coff_layout import FORMAT, RELOCATION, SIZES_PREFIX, STATIC, is_device_name
-from fatpack.binary.coff.layout import UNINITIALIZED, CoffSection
+from fatpack.binary.coff.layout import (
+    FORMAT,
+    RELOCATION,
+    SIZES_PREFIX,
+    STATIC,
+    UNINITIALIZED,
+    CoffSection,
+    is_device_name,
+)
 from fatpack.binary.coff.reader import CoffObject, coff_kind
 from fatpack.errors import BadValue, HostError
 from fatpack.record import Record

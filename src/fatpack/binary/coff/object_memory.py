@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from fatpack.binary.coff.coff_layout import RELOCATION
-from fatpack.binary.coff.layout import UNINITIALIZED
+from fatpack.binary.coff.layout import RELOCATION, UNINITIALIZED
 from fatpack.binary.coff.reader import CoffObject
-from fatpack.binary.elf.symbol_tables import section_budget
-from fatpack.binary.host_object import ObjectMemory
-from fatpack.binary.memory import Constructor, MemorySection, MemorySymbol
-from fatpack.binary.relocations import CALL, PAGE_OFFSET, POINTER, RELATIVE
+from fatpack.binary.elf.symbols import section_budget
+from fatpack.binary.memory import (
+    CALL,
+    PAGE_OFFSET,
+    POINTER,
+    RELATIVE,
+    Constructor,
+    MemorySection,
+    MemorySymbol,
+    ObjectMemory,
+)
 from fatpack.errors import FormatError
 
 TYPE_CHECKING = False
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.binary.coff.layout import CoffSection as Row
-    from fatpack.binary.relocations import Relocation
+    from fatpack.binary.memory import Relocation
     from fatpack.io.source import View
 
 #: Machine → type of a relocation → what it makes (PE Format, "COFF Relocations": IMAGE_REL_AMD64_…, IMAGE_REL_ARM64_…,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.binary.coff.coff_layout import RELOCATION
-from fatpack.binary.coff.layout import UNINITIALIZED
+from fatpack.binary.coff.layout import RELOCATION, UNINITIALIZED
 from fatpack.binary.coff.reader import CoffObject
 from fatpack.binary.pointers import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer, PointerSearch
 from fatpack.errors import FormatError

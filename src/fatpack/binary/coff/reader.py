@@ -9,18 +9,32 @@ QUIRK(llvm-objcopy): sections it adds have VirtualSize and VirtualAddress set al
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.coff.coff_layout import (
+from fatpack.binary import CONTAINER, IMAGE, IMAGES, TABLE, CodeSection, without_overlaps
+from fatpack.binary.coff.layout import (
     BIG_HEADER,
     BIG_SYMBOL,
+    BUNDLE_PREFIX,
+    DEVICE_SECTION_NAMES,
     FORMAT,
     HEADER,
+    MACHINES,
     MAX_SECTIONS,
+    OVERFLOWED_RELOCATIONS,
+    PREFIXES,
     RELOCATION,
     SECTION,
+    SIZES_PREFIX,
     SYMBOL,
+    TABLES,
+    UNINITIALIZED,
+    CoffSection,
+    is_device_name,
+    is_table_name,
+    name_offset,
 )
-from fatpack.binary.coff.layout import MACHINES, OVERFLOWED_RELOCATIONS, CoffSection, name_offset
-from fatpack.errors import BadMagic, BadValue, Truncated
+from fatpack.errors import BadMagic, BadValue, FormatError, Truncated
+from fatpack.findings import finding
+from fatpack.model import Label, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +42,8 @@ if TYPE_CHECKING:
 
     from fatpack.binary.coff.layout import SectionRow
     from fatpack.io.source import View
+    from fatpack.model import Finding
+
 
 #: Headers read at a time: 160 KiB.
 _ROWS = 4096
@@ -169,3 +185,157 @@ def _is_plausible(section: CoffSection, table_end: int) -> bool:
         and all(offset == 0 or offset >= table_end for offset in offsets)
         and (section.flags >> 20 & 0xF) != 0xF
     )
+
+
+# Which byte of a COFF object is what.
+
+
+def label_coff(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: headers field by field, contents, relocations, symbols and strings whole."""
+    what = coff_kind(view)
+    if what not in ("classic", "big"):
+        size = min(HEADER.size, len(view)) if what else 0
+        whole = Label(view.span(0, size), "header", f"{what} object", "not a COFF object with sections", "data")
+        yield from fill_gaps(view, [whole])
+        return
+    coff = CoffObject(view)
+    layout = BIG_HEADER if coff.is_big else HEADER
+    yield from layout.labels(view, 0, FORMAT)
+    present = min(coff.section_count, (len(view) - coff.table_offset) // SECTION.size)
+    for index in range(present):
+        yield from SECTION.labels(view, coff.table_offset + index * SECTION.size, f"section[{index + 1}]")
+    yield from fill_gaps(view, _parts(coff), coff.table_offset + present * SECTION.size)
+
+
+def _parts(coff: CoffObject) -> Iterator[Label]:
+    strings = coff.strings()
+    try:
+        for section in coff.sections():
+            yield from _section_parts(coff, section, strings)
+    except FormatError:
+        pass  # a table that is cut: what its whole headers describe is labelled
+    if coff.symbol_offset and coff.symbol_count:
+        size = coff.symbol_end - coff.symbol_offset
+        span = coff.view.span(coff.symbol_offset, size)
+        yield Label(span, "symbols", f"{coff.symbol_count} records", "the symbol table", "data")
+    if strings is not None:
+        span, doc = coff.view.span(coff.symbol_end, len(strings)), "long names, behind their total size"
+        yield Label(span, "strings", f"{len(strings)} bytes", doc, "data")
+
+
+def _section_parts(coff: CoffObject, section: CoffSection, strings: View | None) -> Iterator[Label]:
+    prefix = f"section[{section.number}]"
+    try:
+        name = coff.name(section.stored_name, strings).decode("utf-8", "backslashreplace")
+    except FormatError:
+        name = "unreadable name"
+    if section.raw_size and not section.flags & UNINITIALIZED:
+        span, text = coff.view.span(section.raw_offset, section.raw_size), f"{name}, {section.raw_size} bytes"
+        yield Label(span, f"{prefix}.data", text, "contents of the section", "data")
+    try:
+        count = coff.relocation_count(section)
+    except FormatError:
+        count = 0
+    if count:
+        span = coff.view.span(section.relocation_offset, count * RELOCATION.size)
+        yield Label(span, f"{prefix}.relocations", f"{name}, {count} relocations", "places to patch", "data")
+
+
+# Where device code may lie in a COFF object: by section name, for lack of section types.
+
+_NEEDLES = (*PREFIXES, *DEVICE_SECTION_NAMES, *TABLES, SIZES_PREFIX)
+_LONGEST_NEEDLE = max(map(len, _NEEDLES)) + 1
+
+#: What of it fits into the 8 bytes of a section header; all other names are in the string table.
+_SHORT = tuple(name.ljust(8, b"\0") for name in _NEEDLES if len(name) <= 8)
+
+
+def locate(view: View) -> Iterator[CodeSection | Finding]:
+    """Yield the sections that hold containers, in the order of the section table; ``index`` counts them from 1.
+
+    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
+    A section outside the file, a name that cannot be read and a table that is cut are findings too.
+    """
+    what = coff_kind(view)
+    if what == "import":
+        return
+    if what == "anonymous":
+        yield finding(
+            "FP1006",
+            view.span(0, HEADER.size),
+            "an object with the compiler's intermediate code (/GL): this version does not read these",
+            "compile without whole-program optimisation to have its device code listed",
+        )
+        return
+    places = list(_places(CoffObject(view)))
+    names = {place.section or "" for place in places if isinstance(place, CodeSection)}
+    if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
+        # The wrapper's object, which a linker puts into a program: its sections hold several images, as in there.
+        places = [
+            place.replace(expects=IMAGES) if isinstance(place, CodeSection) and place.expects == IMAGE else place
+            for place in places
+        ]
+    yield from without_overlaps(places)
+
+
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    rows: list[tuple[int, int, str, int]] = []
+    if coff_kind(view) not in ("classic", "big"):
+        return rows
+    coff = CoffObject(view)
+    strings = coff.strings()
+    try:
+        for section in coff.sections():
+            end = section.raw_offset + section.raw_size
+            if section.raw_size and not section.flags & UNINITIALIZED and end <= len(view):
+                name = coff.name(section.stored_name, strings).decode("utf-8", "backslashreplace")
+                rows.append((section.raw_offset, end, name, section.number))
+    except FormatError:
+        pass  # what the rest is called is not known
+    return rows
+
+
+def _places(coff: CoffObject) -> Iterator[CodeSection | Finding]:
+    strings = coff.strings()
+    is_reported = False
+    number = 0
+    try:
+        for number, row in enumerate(coff.rows(), 1):
+            place = name_offset(row[0])
+            if place is None:
+                if row[0] not in _SHORT:
+                    continue
+            elif strings is not None and 4 <= place < len(strings):
+                head = strings.head(place, _LONGEST_NEEDLE)
+                if not head.startswith(_NEEDLES):
+                    continue
+            try:
+                name = coff.name(row[0], strings)
+            except FormatError as error:
+                if not is_reported:
+                    is_reported = True
+                    span = coff.view.span(coff.table_offset + (number - 1) * SECTION.size, SECTION.size)
+                    yield finding("FP2202", span, f"section {number}: {error.describe()}", error.hint)
+                continue
+            if is_device_name(name) or is_table_name(name):
+                yield from _site(coff.view, CoffSection(number, *row), name.decode("utf-8", "backslashreplace"))
+    except FormatError as error:
+        yield finding("FP2203", coff.view.span(min(coff.table_offset, len(coff.view))), error.describe(), error.hint)
+
+
+def _site(view: View, section: CoffSection, name: str) -> Iterator[CodeSection | Finding]:
+    title = f"section {section.number} ({name})"
+    end = section.raw_offset + section.raw_size
+    if section.flags & UNINITIALIZED and section.raw_size:
+        yield finding("FP2003", view.span(0, HEADER.size), f"{title} has a size but no bytes in the file")
+    elif section.raw_size and end > len(view):
+        span = view.span(min(section.raw_offset, len(view)))
+        text = f"{title} ends at {end:#x}, the object at {len(view):#x}"
+        yield finding("FP2201", span, text, "the file looks cut short")
+    elif section.raw_size or name.startswith(BUNDLE_PREFIX.decode()):
+        # Without content it is what removing leaves behind, but for an image of a fat object, which may be empty.
+        expects = IMAGE if name.startswith(BUNDLE_PREFIX.decode()) else CONTAINER
+        if is_table_name(name.encode("utf-8", "backslashreplace")):
+            expects = TABLE
+        yield CodeSection(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)

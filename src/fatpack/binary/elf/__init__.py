@@ -17,9 +17,9 @@ byte-compared with those of the originals for GNU ld, gold and lld in the refere
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import is_elf
-from fatpack.doc import FormatInfo
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
+
 
 __all__ = [
     "DOC",
@@ -134,7 +135,7 @@ def embed(
     *,
     name: str = ".llvm.offloading",
     section_type: int | None = None,
-    flags: int = constants.EXCLUDE,
+    flags: int = layout.EXCLUDE,
     align: int | None = None,
     unique: bool = False,
     keep_trailing: bool = False,
@@ -167,9 +168,9 @@ def _section(content: Sequence[Piece], name: str) -> NewSection:
     """Return a section as clang makes one for an offload binary, or under another name as other compilers do."""
     from fatpack.binary.elf.editor.append import NewSection
 
-    kind = constants.OFFLOADING if name == ".llvm.offloading" else constants.PROGBITS
+    kind = layout.OFFLOADING if name == ".llvm.offloading" else layout.PROGBITS
     # HIP's runtime wants its bundles at multiples of a page.
-    return NewSection(content, name, kind, constants.EXCLUDE, 4096 if name == ".hip_fatbin" else 8)
+    return NewSection(content, name, kind, layout.EXCLUDE, 4096 if name == ".hip_fatbin" else 8)
 
 
 def embed_sections(
@@ -183,32 +184,32 @@ def embed_sections(
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
     """Return the file with other contents in one section; see
-    :func:`fatpack.binary.elf.editor.editing_rewrite.replace_section`."""
-    from fatpack.binary.elf.editor import editing_rewrite
+    :func:`fatpack.binary.elf.editor.rewrite.replace_section`."""
+    from fatpack.binary.elf.editor import rewrite
 
-    return editing_rewrite.replace_section(view, index, content)
+    return rewrite.replace_section(view, index, content)
 
 
 def remove(view: View, indices: Sequence[int]) -> list[Piece]:
-    """Return the file without some sections; see :func:`fatpack.binary.elf.editor.editing_rewrite.remove_sections`."""
-    from fatpack.binary.elf.editor import editing_rewrite
+    """Return the file without some sections; see :func:`fatpack.binary.elf.editor.rewrite.remove_sections`."""
+    from fatpack.binary.elf.editor import rewrite
 
-    return editing_rewrite.remove_sections(view, indices)
+    return rewrite.remove_sections(view, indices)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
     """Return the file with several sections exchanged or taken out; see ``editing.rewrite.edit``."""
-    from fatpack.binary.elf.editor import editing_rewrite
+    from fatpack.binary.elf.editor import rewrite
 
-    return editing_rewrite.edit_sections(view, changes)
+    return rewrite.edit_sections(view, changes)
 
 
 def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
     """Return a linked file with other bytes in loaded sections; see
-    :func:`fatpack.binary.elf.shrinker.relay.shrink_elf`."""
-    from fatpack.binary.elf.shrinker import relay
+    :func:`fatpack.binary.elf.shrinker.shrink.shrink_elf`."""
+    from fatpack.binary.elf.shrinker import shrink as shrinker_shrink
 
-    return relay.shrink_elf(view, change, mode=mode)
+    return shrinker_shrink.shrink_elf(view, change, mode=mode)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:

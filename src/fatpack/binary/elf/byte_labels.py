@@ -7,11 +7,10 @@ first; the rest of the other part is labelled without its fields.
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.byte_map import fill_gaps
 from fatpack.errors import FormatError
-from fatpack.model import Label
+from fatpack.model import Label, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ def _contents(elf: ElfFile) -> list[Label]:
             name = elf.string(strings, section.name_offset) if strings is not None else ""
             span = elf.view.span(section.offset, min(section.size, len(elf.view) - section.offset))
             value = (
-                f"{constants.section_type_word(section.type)}, {span.size} bytes, flags "
-                f"{constants.section_flag_letters(section.flags)}"
+                f"{layout.section_type_word(section.type)}, {span.size} bytes, flags "
+                f"{layout.section_flag_letters(section.flags)}"
             )
             title = f"contents[{section.index}] {name}".rstrip()
             found.append(Label(span, title, value, "the contents of the section", "data"))

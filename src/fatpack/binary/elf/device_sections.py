@@ -14,20 +14,125 @@ which holds the host's bitcode with a second copy of what ``.llvm.offloading`` h
 from __future__ import annotations
 
 from fatpack.binary import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, CodeSection, without_overlaps
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile, ElfSection
-from fatpack.binary.elf.names import remember, section_names_key, split_elf_sections
 from fatpack.errors import FormatError, cli_or_api
 from fatpack.findings import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from typing import TypeAlias, TypeVar
 
     from fatpack.binary import SectionContent
     from fatpack.binary.known_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
+
+    Key: TypeAlias = "tuple[bytes, tuple[int, ...]]"
+    T = TypeVar("T")
+
+
+# What the names of sections say, remembered for the objects after this one; and the division of sections by that.
+#
+# Every object of an archive is asked. Its members come from one compiler, and most have the same sections: the table of
+# their names and where in it each name starts are the same bytes. An object of a large C++ library has tens of
+# thousands of sections of one kind: names are built of few sections only.
+
+#: LIMIT: bytes of a table of names, and tables, that are remembered: 4 MB at most with what is said of them.
+_SIZE, _COUNT = 4096, 64
+
+#: bytes of a table of names in which the quick way looks; names behind are looked up one by one
+_NAMES_SIZE = 64 << 20
+
+_WITHOUT_BYTES = (layout.NULL, layout.NOBITS)
+
+#: The first bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.binary.known_sections`).
+_MANY = {
+    b".text.": ".text",
+    b".data.": ".data",
+    b".rodat": ".rodata",
+    b".rela.": ".rela",
+    b".rel.t": ".rel",
+    b".group": ".group",
+    b".gcc_e": ".gcc_except_table",
+    b".debug": ".debug",
+    b".llvm_": ".llvm",
+}
+
+
+def section_names_key(elf: ElfFile, names_at: Sequence[int]) -> Key | None:
+    """Return what the names of all sections are known by, None for tables that are too large to be remembered.
+
+    Raises BadValue when the file has no table of names, or one that lies outside.
+    """
+    names = elf.names_table()
+    return (names.tobytes(), tuple(names_at)) if len(names) <= _SIZE and len(names_at) <= _SIZE // 8 else None
+
+
+def remember(known: dict[Key, T], key: Key, value: T) -> None:
+    """Keep what was found out for a key; too many of them are forgotten together."""
+    if len(known) >= _COUNT:
+        known.clear()
+    known[key] = value
+
+
+def split_elf_sections(view: View, elf: ElfFile | None) -> SectionSplit:
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+
+    Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. ``elf`` is
+    the file as it was read already, if it could be. Of a damaged file it is what can be read of it.
+    """
+    from fatpack.binary.known_sections import SectionSplit, is_host_data_section, may_hold_anything
+
+    unusual: list[tuple[int, int]] = []
+    opened: dict[str, tuple[int, int]] = {}
+    data: dict[str, list[tuple[int, int]]] = {}
+    try:
+        elf = elf or ElfFile(view)
+        reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(view)
+        names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
+        for kind, type, start, size in zip(_kinds(elf, names_at), types, starts, sizes, strict=True):
+            end = start + size
+            if not size or type in _WITHOUT_BYTES or end > present:
+                continue
+            reached = max(reached, end)
+            if not kind:
+                unusual.append((start, end))
+            elif may_hold_anything(kind):
+                count, total = opened.get(kind, (0, 0))
+                opened[kind] = count + 1, total + size
+                if is_host_data_section(kind):
+                    data.setdefault(kind, []).append((start, end))
+        if reached < present:
+            unusual.append((reached, present))
+    except FormatError:
+        pass  # the host has reported it
+    return SectionSplit(unusual, opened, data)
+
+
+#: names of sections and where each starts → their stems
+_KINDS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
+
+
+def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
+    """Return the stems of the names of all sections, "" for unusual ones. Raises BadValue when there are no names."""
+    key = section_names_key(elf, names_at)
+    found = _KINDS.get(key) if key else None
+    if found is None:
+        names = elf.names_table()
+        table = names.head(0, _NAMES_SIZE)
+        found = [_MANY.get(table[at : at + 6]) or _kind(elf.string(names, at)) for at in names_at]
+        if key:
+            remember(_KINDS, key, found)
+    return found
+
+
+def _kind(name: str) -> str:
+    from fatpack.binary.known_sections import is_known_section, section_name_stem
+
+    return section_name_stem(name) if is_known_section(name) else ""
+
 
 #: The section of LLVM's offload binaries, and what ``clang -r --offload-link`` calls it afterwards.
 OFFLOADING_NAMES = (".llvm.offloading", ".llvm.offloading.relocatable")
@@ -117,7 +222,8 @@ class DeviceSections:
         return next(self._places)
 
     def division(self) -> SectionSplit:
-        """Return all sections that have bytes in two kinds; see :func:`fatpack.binary.elf.names.split_elf_sections`."""
+        """Return all sections that have bytes in two kinds; see
+        :func:`fatpack.binary.elf.device_sections.split_elf_sections`."""
         return split_elf_sections(self._view, self._elf)
 
     def _locate(self) -> Iterator[CodeSection | Finding]:
@@ -144,7 +250,7 @@ class DeviceSections:
                 for section, name in chosen
                 if section.stored_size
                 or name.startswith(BUNDLE_PREFIX)
-                or (section.type == constants.NOBITS and not is_table_name(name) and not (is_moved and name == _HIP))
+                or (section.type == layout.NOBITS and not is_table_name(name) and not (is_moved and name == _HIP))
             ]
             yield from without_overlaps(sorted(places, key=_position)) if len(places) > 1 else places
         if names_error is not None:
@@ -221,12 +327,12 @@ def _telling(elf: ElfFile, name_offsets: Sequence[int]) -> dict[int, str]:
 
 def _marked(name_offsets: Sequence[int], types: Sequence[int], names: Collection[int]) -> list[int]:
     """Return the indices of the sections that have the type, or one of the names."""
-    if not names and constants.OFFLOADING not in types:
+    if not names and layout.OFFLOADING not in types:
         return []
     return [
         index
         for index, (name_offset, type) in enumerate(zip(name_offsets, types, strict=True))
-        if type == constants.OFFLOADING or (name_offset in names and type != constants.NULL)
+        if type == layout.OFFLOADING or (name_offset in names and type != layout.NULL)
     ]
 
 
@@ -256,14 +362,14 @@ def _expects(section: ElfSection, name: str, is_fat: bool) -> SectionContent:
         return CONTAINER
     # Of a program's section the names are alike, but it is loaded. The bundler of DPC++ of 2019 and 2020 made loaded
     # sections too; what it made has a section for the host.
-    return IMAGES if section.flags & constants.ALLOC and not is_fat else IMAGE
+    return IMAGES if section.flags & layout.ALLOC and not is_fat else IMAGE
 
 
 def _site(elf: ElfFile, section: ElfSection, name: str, expects: SectionContent) -> CodeSection | Finding:
     view = elf.view
     span = view.span(section.offset, section.stored_size)
     title = f"section {section.index} ({name})" if name else f"section {section.index}"
-    if section.type == constants.NOBITS:
+    if section.type == layout.NOBITS:
         return finding(
             "FP2003",
             span,
@@ -277,23 +383,23 @@ def _site(elf: ElfFile, section: ElfSection, name: str, expects: SectionContent)
             f"{title} ends at {section.end:#x}, the file at {len(view):#x}",
             "the file looks cut short",
         )
-    if section.flags & constants.COMPRESSED:
+    if section.flags & layout.COMPRESSED:
         return finding(
             "FP1006",
             span,
             f"{title} is compressed by its section flags, which no producer of device code does",
         )
     findings: list[Finding] = []
-    if section.type != constants.OFFLOADING and name.startswith(OFFLOADING_NAMES[0]):
+    if section.type != layout.OFFLOADING and name.startswith(OFFLOADING_NAMES[0]):
         raw = name not in OFFLOADING_NAMES
         findings.append(
             finding(
                 "FP2001",
                 span,
-                f"{title} has type {constants.section_type_word(section.type)}: LLVM tools do not see it",
+                f"{title} has type {layout.section_type_word(section.type)}: LLVM tools do not see it",
                 "this is how LLVM 14 embedded images; rebuild with LLVM 15 or newer"
                 if raw
-                else f"llvm-objcopy --set-section-type {name}={constants.OFFLOADING:#x} mends it",
+                else f"llvm-objcopy --set-section-type {name}={layout.OFFLOADING:#x} mends it",
             )
         )
     data = view.slice(section.offset, section.size, name or f"section {section.index}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 
 from fatpack import limits
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.layout import elf_layouts
 from fatpack.binary.elf.table import FORMAT, check_inside, read_table_blocks, read_table_rows, table_limit_error
 from fatpack.errors import BadMagic, BadValue, Truncated, format_hex
@@ -74,7 +74,7 @@ class ElfSection(Record):
     @property
     def stored_size(self) -> int:
         """The number of bytes in the file: none for nobits and null sections."""
-        return 0 if self.type in (constants.NOBITS, constants.NULL) else self.size
+        return 0 if self.type in (elf_layout.NOBITS, elf_layout.NULL) else self.size
 
     @property
     def end(self) -> int:
@@ -93,12 +93,12 @@ class ElfFile:
     def __init__(self, view: View, *, sections: bool = True) -> None:
         head = view.head(0, 64)
         ident = head[:16]
-        if ident[:4] != constants.MAGIC:
+        if ident[:4] != elf_layout.MAGIC:
             raise BadMagic(
                 "this is no ELF file",
                 format=FORMAT,
                 offset=view.offset(0),
-                expected=constants.MAGIC.hex(" "),
+                expected=elf_layout.MAGIC.hex(" "),
                 found=ident[:4].hex(" ") or "nothing",
                 chain=view.chain,
             )
@@ -107,11 +107,11 @@ class ElfFile:
                 needed=16, left=len(ident), format=FORMAT, offset=view.offset(0), field="ident", chain=view.chain
             )
         self.view = view
-        if ident[4] not in constants.CLASSES:
+        if ident[4] not in elf_layout.CLASSES:
             raise self.bad("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
-        if ident[5] not in constants.ORDERS:
+        if ident[5] not in elf_layout.ORDERS:
             raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
-        self.layouts = elf_layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
+        self.layouts = elf_layouts(elf_layout.CLASSES[ident[4]], elf_layout.ORDERS[ident[5]])
         layout = self.layouts.header
         self.header = ElfHeader(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
         self._few: list[tuple[int, ...]] | None = None
@@ -156,9 +156,9 @@ class ElfFile:
         if count > limits.SECTIONS:
             at = header.section_offset
             raise table_limit_error(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
-        names = first[table.position("link")] if header.names_index == constants.ESCAPED else header.names_index
+        names = first[table.position("link")] if header.names_index == elf_layout.ESCAPED else header.names_index
         # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
-        is_escaped = header.program_count == constants.ESCAPED and count
+        is_escaped = header.program_count == elf_layout.ESCAPED and count
         return count, names, first[table.position("info")] if is_escaped else header.program_count
 
     def _past_the_end(self) -> Truncated:
@@ -200,7 +200,7 @@ class ElfFile:
     @property
     def is_linked(self) -> bool:
         """Whether a linker made this file for running: its sections have addresses and cannot move."""
-        return self.header.type in (constants.EXECUTABLE, constants.SHARED)
+        return self.header.type in (elf_layout.EXECUTABLE, elf_layout.SHARED)
 
     def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:
         """Yield the field values of ``count`` records that follow each other from a position. Raises Truncated."""
@@ -256,7 +256,7 @@ class ElfFile:
     def stored_ranges(self) -> tuple[Sequence[int], list[int]]:
         """Return where the bytes of every section start and end; an end of 0 is a section without bytes."""
         types, offsets, sizes = self.columns("type", "offset", "size")
-        empty = (constants.NULL, constants.NOBITS)
+        empty = (elf_layout.NULL, elf_layout.NOBITS)
         ends = [
             offset + size if size and type not in empty else 0
             for type, offset, size in zip(types, offsets, sizes, strict=True)
@@ -329,13 +329,13 @@ class ElfFile:
                 str(index),
             )
         section = self.section(index)
-        if section.type != constants.STRTAB:
+        if section.type != elf_layout.STRTAB:
             raise self.bad(
                 f"section {index} should hold the section names",
                 self.section_field(index, "type"),
                 "type",
-                constants.section_type_word(constants.STRTAB),
-                constants.section_type_word(section.type),
+                elf_layout.section_type_word(elf_layout.STRTAB),
+                elf_layout.section_type_word(section.type),
             )
         return section
 
@@ -364,4 +364,4 @@ class ElfFile:
 
 def is_elf(view: View) -> bool:
     """Return whether a view starts as an ELF file does."""
-    return view.head(0, 4) == constants.MAGIC
+    return view.head(0, 4) == elf_layout.MAGIC

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.symbol_tables import section_budget
-from fatpack.binary.host_object import ObjectMemory
-from fatpack.binary.memory import Constructor, MemorySection, MemorySymbol
-from fatpack.binary.relocations import CALL, GOT, PAGE_OFFSET, POINTER, RELATIVE
+from fatpack.binary.elf.symbols import section_budget
+from fatpack.binary.memory import (
+    CALL,
+    GOT,
+    PAGE_OFFSET,
+    POINTER,
+    RELATIVE,
+    Constructor,
+    MemorySection,
+    MemorySymbol,
+    ObjectMemory,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.binary.relocations import Relocation
+    from fatpack.binary.memory import Relocation
     from fatpack.io.source import View
 
 #: e_machine → type of a relocation → what it makes (System V ABI for AMD64, 1.0; ELF for the Arm 64-bit Architecture)
@@ -63,9 +71,9 @@ class ElfObjectMemory(ObjectMemory):
         left = section_budget(elf.view)
         types, infos, flags = elf.columns("type", "info", "flags")
         for number, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
-            if type in (constants.REL, constants.RELA):
+            if type in (elf_layout.REL, elf_layout.RELA):
                 self._by_target.setdefault(info, []).append(number)
-            if not flag & constants.ALLOC or flag & _TLS:
+            if not flag & elf_layout.ALLOC or flag & _TLS:
                 continue
             section = elf.section(number)
             stored = section.stored_size if section.end <= len(elf.view) and section.stored_size <= left else 0
@@ -74,14 +82,14 @@ class ElfObjectMemory(ObjectMemory):
             data = elf.view.slice(section.offset if stored else 0, stored)
             found.append(MemorySection(number, elf.name(section), at, section.size, data, bool(flag & _EXECUTABLE)))
             addresses[number] = at
-            at += max(section.size if type != constants.NOBITS else min(section.size, 1 << 40), 1) + _GAP
+            at += max(section.size if type != elf_layout.NOBITS else min(section.size, 1 << 40), 1) + _GAP
         return found, addresses
 
     def _symbols(self, above: int) -> tuple[list[int | None], list[MemorySymbol]]:
         """Return the address of each symbol by number (None: of no section), and those that have names."""
         elf = self._elf
         (types,) = elf.columns("type")
-        table = next((elf.section(number) for number, type in enumerate(types) if type == constants.SYMTAB), None)
+        table = next((elf.section(number) for number, type in enumerate(types) if type == elf_layout.SYMTAB), None)
         if table is None or not 0 < table.link < elf.section_count:
             return [], []
         layout, data = elf.layouts.symbol, elf.contents(table)
@@ -100,7 +108,7 @@ class ElfObjectMemory(ObjectMemory):
                 start = self._addresses.get(place)
                 address = None if start is None else start + row[value]
             addresses.append(address)
-            if address is None or not number or kind == constants.SECTION_SYMBOL:
+            if address is None or not number or kind == elf_layout.SECTION_SYMBOL:
                 continue
             end = strings.find(b"\0", row[name], row[name] + 8192)
             if row[name] and end > row[name] and budget > 0:
@@ -117,7 +125,7 @@ class ElfObjectMemory(ObjectMemory):
     def _table(self, number: int, target: MemorySection) -> Iterator[Relocation]:
         elf, ways, addresses = self._elf, self._ways, self._symbol_rows
         layouts, table = elf.layouts, elf.section(number)
-        layout = layouts.rela if table.type == constants.RELA else layouts.rel
+        layout = layouts.rela if table.type == elf_layout.RELA else layouts.rel
         if table.end > len(elf.view) or table.size > self._left:
             return
         self._left -= table.size

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.pointers import (
     INSIDE,
@@ -48,8 +48,8 @@ _DYN = 3
 _UNDEFINED = 0
 
 #: Types of tables whose relocations add to the word in place, and of such that are not read here.
-_IN_PLACE = (constants.REL, constants.RELR)
-_UNREAD = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
+_IN_PLACE = (elf_layout.REL, elf_layout.RELR)
+_UNREAD = (elf_layout.CREL, elf_layout.ANDROID_REL, elf_layout.ANDROID_RELA)
 
 #: SHF_EXECINSTR
 _CODE = 0x4
@@ -78,7 +78,7 @@ class ElfPointers:
             self._elf = ElfFile(view, sections=False)
         self.word = self._elf.layouts.word
         self.order = self._elf.layouts.order
-        relative, narrow, wide = constants.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
+        relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
         self._relative, self._absolute = relative, wide if self.word == 8 else narrow
         self._loaded: LoadedRanges | None = None
         self.is_linked = self._elf.is_linked
@@ -129,7 +129,7 @@ class ElfPointers:
         data = (
             (section.address, self.view.slice(section.offset, section.size))
             for section in self._elf.sections()
-            if section.flags & constants.ALLOC
+            if section.flags & elf_layout.ALLOC
             and not section.flags & _CODE
             and section.stored_size
             and section.end <= len(self.view)
@@ -142,7 +142,7 @@ class ElfPointers:
             found = words_at(self, self._in_place(), low, high)
         left = max_pointers()
         for section in self._relocation_sections(None):
-            if section.type != constants.RELA:
+            if section.type != elf_layout.RELA:
                 continue
             for place, addend in self._stated(section, low, high):
                 if not left:
@@ -154,14 +154,14 @@ class ElfPointers:
     def _kinds(self) -> set[int]:
         """Return the types of sections that are loaded."""
         types, flags = self._elf.columns("type", "flags")
-        return {type for type, flag in zip(types, flags, strict=True) if flag & constants.ALLOC}
+        return {type for type, flag in zip(types, flags, strict=True) if flag & elf_layout.ALLOC}
 
     def _has_relocations(self) -> bool:
         """Return whether the tables of relocations that are read here are all that the program has."""
         return (
             self._relative >= 0
             and self._kinds().isdisjoint(_UNREAD)
-            and bool(self._kinds() & {constants.RELA, *_IN_PLACE})
+            and bool(self._kinds() & {elf_layout.RELA, *_IN_PLACE})
         )
 
     def _has_pointers_in_place(self) -> bool:
@@ -175,11 +175,11 @@ class ElfPointers:
         Relocation Table").
         """
         for section in self._relocation_sections(None):
-            if section.type == constants.REL:
+            if section.type == elf_layout.REL:
                 for words in self._blocks(section):
                     yield from words[::2]
         for section in self._elf.sections():
-            if section.type != constants.RELR or not section.flags & constants.ALLOC or section.end > len(self.view):
+            if section.type != elf_layout.RELR or not section.flags & elf_layout.ALLOC or section.end > len(self.view):
                 continue
             following = 0
             for words in self._blocks(section):
@@ -206,7 +206,7 @@ class ElfPointers:
     def _blocks(self, section: ElfSection) -> Iterator[array[int] | memoryview]:
         """Yield the words of a table of relocations, in blocks of whole ones."""
         layouts = self._elf.layouts
-        by_type = {constants.RELA: layouts.rela.size, constants.RELR: self.word}
+        by_type = {elf_layout.RELA: layouts.rela.size, elf_layout.RELR: self.word}
         size = by_type.get(section.type, layouts.rel.size)
         view = self.view.slice(section.offset, section.size)
         kind = "Q" if layouts.word == 8 else "I"
@@ -248,7 +248,7 @@ class ElfPointers:
             rows = [
                 (address, size, offset, index)
                 for index, (address, size, offset, type, flags) in enumerate(zip(*columns, strict=True))
-                if flags & constants.ALLOC and type not in (constants.NOBITS, constants.NULL)
+                if flags & elf_layout.ALLOC and type not in (elf_layout.NOBITS, elf_layout.NULL)
             ]
             self._loaded = LoadedRanges(rows, len(self.view))
         return self._loaded
@@ -300,7 +300,7 @@ class ElfPointers:
             table = elf.section(relocation.symbols)
             row = layout.named(elf.contents(table), relocation.symbol * layout.size)
             index = row["section_index"]
-            if index == constants.ESCAPED:
+            if index == elf_layout.ESCAPED:
                 return None
             name = ""
             if index == _UNDEFINED and 0 < table.link < elf.section_count:
@@ -329,8 +329,8 @@ class ElfPointers:
         left = len(self.view)
         types, infos, flags = self._elf.columns("type", "info", "flags")
         for index, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
-            if type in (constants.REL, constants.RELA):
-                is_wanted = info == target if target is not None else flag & constants.ALLOC
+            if type in (elf_layout.REL, elf_layout.RELA):
+                is_wanted = info == target if target is not None else flag & elf_layout.ALLOC
                 section = self._elf.section(index)
                 if is_wanted and section.end <= len(self.view) and section.size <= left:
                     left -= section.size
@@ -343,7 +343,7 @@ class ElfPointers:
         comparisons in C.
         """
         layouts = self._elf.layouts
-        count = 3 if section.type == constants.RELA else 2
+        count = 3 if section.type == elf_layout.RELA else 2
         for words in self._blocks(section):
             places = words[::count]
             if max(places) < low or min(places) > high:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfSection
 from fatpack.errors import FormatError
 from fatpack.record import Record
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WRITABLE = 2
 
 #: DT_RELA, DT_RELASZ and DT_REL, DT_RELSZ: type of a section of such relocations → tags of its address and size
-_TABLES = {constants.RELA: (7, 8), constants.REL: (17, 18)}
+_TABLES = {layout.RELA: (7, 8), layout.REL: (17, 18)}
 
 #: DT_NEEDED, DT_STRTAB, DT_STRSZ and DT_SONAME
 _NEEDED, _STRINGS, _STRINGS_SIZE, _SONAME = 1, 5, 10, 14
@@ -44,7 +44,7 @@ class LoadedSegment(Record):
 
 def loaded_segments(elf: ElfFile) -> list[LoadedSegment]:
     """Return the loaded segments that have bytes in the file. Raises FormatError for damaged program headers."""
-    return _segments(elf, constants.LOAD)
+    return _segments(elf, layout.LOAD)
 
 
 def _segments(elf: ElfFile, wanted: int) -> list[LoadedSegment]:
@@ -94,7 +94,7 @@ def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
     word = "Q" if elf.layouts.word == 8 else "I"
     row = struct.Struct(("<" if elf.layouts.order == "little" else ">") + 2 * word)
     entries: list[tuple[int, int]] = []
-    for table in _segments(elf, constants.DYNAMIC)[:1]:
+    for table in _segments(elf, layout.DYNAMIC)[:1]:
         block = elf.view.head(table.offset, min(table.size, _DYNAMIC_SIZE))
         for tag, value in row.iter_unpack(block[: len(block) - len(block) % row.size]):
             if not tag:
@@ -117,6 +117,6 @@ def relocation_tables(elf: ElfFile) -> list[ElfSection]:
             if size and 0 <= inside < segment.size:
                 stored = min(size, segment.size - inside)
                 place = segment.offset + inside
-                found.append(ElfSection(0, 0, type, constants.ALLOC, address, place, stored, 0, 0, 0, 0))
+                found.append(ElfSection(0, 0, type, layout.ALLOC, address, place, stored, 0, 0, 0, 0))
                 break
     return found

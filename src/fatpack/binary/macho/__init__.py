@@ -32,7 +32,7 @@ from __future__ import annotations
 from fatpack import magic_numbers
 from fatpack.binary.macho.layout import FORMAT, LAYOUTS_BY_MAGIC
 from fatpack.binary.macho.locate import divided_sections, locate, sections
-from fatpack.doc import FormatInfo
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,6 +100,6 @@ def detect(view: View) -> bool:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
-    from fatpack.binary.macho import byte_map
+    from fatpack.binary.macho import reader
 
-    return byte_map.label_macho(view)
+    return reader.label_macho(view)

@@ -7,7 +7,7 @@ of the slice of a universal one.
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.macho.macho_machines import machine_name
+from fatpack.binary.macho.universal import machine_name
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
 

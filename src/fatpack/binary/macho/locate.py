@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.binary import CodeSection, without_overlaps
-from fatpack.binary.macho.names import expected_content, is_host_data_section, is_known_section, may_hold_anything
+from fatpack.binary import CONTAINER, TABLE, CodeSection, without_overlaps
 from fatpack.binary.macho.reader import MachOFile, MachOSection
 from fatpack.errors import FormatError
 from fatpack.findings import code_for_error, finding
@@ -12,9 +11,86 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.binary import SectionContent
     from fatpack.binary.known_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
+
+
+# What the names of Mach-O's sections say: where device code is, and what all files have anyway.
+#
+# The names of device code are those of clang (clang/lib/CodeGen/CGCUDANV.cpp: CUDA in LLVM 22.1, HIP from LLVM 23.1
+# on); the others those of LLVM's and Apple's compilers and linkers (llvm/lib/MC/MCObjectFileInfo.cpp and
+# lld/MachO/InputSection.h of LLVM 22.1). A name has 16 bytes at most.
+
+#: Sections of device code, whatever their segment is called: linkers rename segments.
+_NAMES: dict[bytes, SectionContent] = {
+    b"__nv_fatbin": CONTAINER,
+    b"__nv_relfatbin": CONTAINER,
+    b"__hip_fatbin": CONTAINER,
+    b".llvm.offloading": CONTAINER,
+    b"__nv_module_id": TABLE,
+}
+
+#: A name that says enough in one segment only.
+_OFFLOAD = (b"__LLVM", b"__offload")
+
+#: Code and data of the host, in which anything may be.
+_OPEN = frozenset(
+    b"__text __const __data __cstring __ustring __StaticInit __textcoal_nt __const_coal __datacoal_nt __static_const"
+    b" __static_data".split()
+)
+
+#: Of these what is code.
+_CODE = frozenset(b"__text __StaticInit __textcoal_nt".split())
+
+#: What has a form of its own, which leaves no place for a container.
+_FORMED = frozenset(
+    # what the dynamic linker reads, and what programs start and end with
+    b"__stubs __stub_helper __symbol_stub __symbol_stub1 __picsymbolstub1 __got __auth_got __auth_stubs __auth_ptr"
+    b" __la_symbol_ptr __la_resolver __lazy_symbol __nl_symbol_ptr __pointers __jump_table __mod_init_func"
+    b" __mod_term_func __init_offsets __constructor __destructor __chain_starts __interpose __dyld __program_vars"
+    # constants of one size, zeros, variables of threads
+    b" __literal4 __literal8 __literal16 __bss __common __thread_vars __thread_ptrs __thread_data __thread_bss"
+    b" __thread_init __thread_ptr __cfstring __ctf"
+    # unwinding and exceptions
+    b" __eh_frame __unwind_info __compact_unwind __gcc_except_tab"
+    # intermediate code of the host; the records that register CUDA's and HIP's device code
+    b" __bitcode __cmdline __swift_cmdline __asm __bundle __fatbin __info_plist __entitlements".split()
+)
+
+#: Families of names: Objective-C, Swift, debuggers, sanitizers, coverage, probes.
+_BEGINNINGS = (
+    b"__objc_",
+    b"__swift",
+    b"__debug_",
+    b"__apple_",
+    b"__llvm_",
+    b"__sancov_",
+    b"__asan_",
+    b"__dof_",
+    b"__unwind",
+)
+
+
+def expected_content(segment: bytes, name: bytes) -> SectionContent | None:
+    """Return what a host expects in a section of that name; None where it says nothing about device code."""
+    return CONTAINER if (segment, name) == _OFFLOAD else _NAMES.get(name)
+
+
+def may_hold_anything(name: bytes) -> bool:
+    """Return whether anything may be in sections of this name: code and data of the host."""
+    return name in _OPEN
+
+
+def is_host_data_section(name: bytes) -> bool:
+    """Return whether sections of this name are data of the host, where libraries embed device code as well."""
+    return name in _OPEN and name not in _CODE
+
+
+def is_known_section(name: bytes) -> bool:
+    """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
+    return name in _OPEN or name in _FORMED or name.startswith(_BEGINNINGS)
 
 
 def locate(view: View) -> Iterator[CodeSection | Finding]:
@@ -79,7 +155,7 @@ def divided_sections(view: View, _places: object = None) -> SectionSplit:
     Bytes behind all that load commands lead to count as one of the others: installers have their contents there.
     """
     from fatpack.binary.known_sections import SectionSplit
-    from fatpack.binary.macho.parts import list_ranges
+    from fatpack.binary.macho.reader import list_ranges
 
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}

@@ -6,8 +6,22 @@ load command all commands behind it, since nothing else says where those start.
 
 from __future__ import annotations
 
-from fatpack.binary.macho.layout import FORMAT, LAYOUTS_BY_MAGIC, TYPE_MASK, ZEROFILL, command_name
+import struct
+
+from fatpack.binary.macho.layout import (
+    DYLD_INFO,
+    DYLD_INFO_ONLY,
+    DYSYMTAB,
+    FORMAT,
+    LAYOUTS_BY_MAGIC,
+    LINKEDIT,
+    SYMTAB,
+    TYPE_MASK,
+    ZEROFILL,
+    command_name,
+)
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
+from fatpack.model import Label, fill_gaps
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -15,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
+
 
 #: LIMIT: bytes of load commands that are read. Programs with thousands of libraries have less than 1 MB.
 _COMMANDS = 16 << 20
@@ -195,3 +210,125 @@ class MachOFile:
             field=field,
             chain=self.view.chain,
         )
+
+
+# What lies where in a Mach-O file by its load commands: contents, relocations, symbols, and what linkers add.
+
+#: What LC_DYLD_INFO leads to: five pairs of offset and size.
+_DYLD = ("rebase info", "binding info", "weak binding info", "lazy binding info", "exports")
+
+#: Tables that LC_DYSYMTAB leads to: where offset and count are in the command, bytes of a row, and what it is.
+_DYNAMIC = (
+    (32, 8, "table of contents"),
+    (40, None, "modules"),
+    (48, 4, "referenced symbols"),
+    (56, 4, "indirect symbols"),
+    (64, 8, "external relocations"),
+    (72, 8, "local relocations"),
+)
+_MODULE_SIZE, _MODULE_64_SIZE = 52, 56
+_RELOCATION_SIZE = 8
+
+
+class MachORange(Record):
+    """A part of the file: where it starts, its size, its name among labels, and what is there."""
+
+    at: int
+    size: int
+    name: str
+    value: str
+    doc: str
+
+
+def list_ranges(file: MachOFile) -> Iterator[MachORange]:
+    """Yield what load commands say where it lies; a place may be outside of the file, and parts may overlap."""
+    for section in file.sections():
+        if isinstance(section, FormatError):
+            continue
+        yield from _of_section(section)
+    try:
+        for command in file.commands():
+            yield from _of_command(file, command)
+    except FormatError:
+        pass  # what the whole commands describe is known
+
+
+def _of_section(section: MachOSection) -> Iterator[MachORange]:
+    prefix = f"section[{section.number}]"
+    if section.has_bytes and section.size:
+        text = f"{section.title}, {section.size} bytes"
+        yield MachORange(section.offset, section.size, f"{prefix}.data", text, "contents of the section")
+    if section.relocation_count:
+        size = section.relocation_count * _RELOCATION_SIZE
+        text = f"{section.title}, {section.relocation_count} relocations"
+        yield MachORange(section.relocation_offset, size, f"{prefix}.relocations", text, "places to patch")
+
+
+def _of_command(file: MachOFile, command: LoadCommand) -> Iterator[MachORange]:
+    if command.kind == SYMTAB:
+        symbols_at, count, strings_at, size = _numbers(file, command, 8, 4)
+        yield MachORange(symbols_at, count * file.shape.symbol_size, "symbols", f"{count} records", "the symbol table")
+        yield MachORange(strings_at, size, "strings", f"{size} bytes", "names of symbols")
+    elif command.kind == DYSYMTAB:
+        for at, row_size, name in _DYNAMIC:
+            start, count = _numbers(file, command, at, 2)
+            wide = _MODULE_64_SIZE if file.shape.symbol_size == 16 else _MODULE_SIZE
+            yield MachORange(start, count * (row_size or wide), name, f"{count} records", "for the dynamic linker")
+    elif command.kind in (DYLD_INFO, DYLD_INFO_ONLY):
+        for place, name in enumerate(_DYLD):
+            start, size = _numbers(file, command, 8 + 8 * place, 2)
+            yield MachORange(start, size, name, f"{size} bytes", "for the dynamic linker")
+    elif command.kind in LINKEDIT:
+        start, size = _numbers(file, command, 8, 2)
+        yield MachORange(start, size, LINKEDIT[command.kind], f"{size} bytes", "what the linker adds")
+
+
+def _numbers(file: MachOFile, command: LoadCommand, at: int, count: int) -> tuple[int, ...]:
+    """Return 32-bit numbers of a load command, zeros where it ends before them."""
+    stored = file.record(command, at, 4 * count).ljust(4 * count, b"\0")
+    return struct.unpack(f"{'<' if file.shape.order == 'little' else '>'}{count}I", stored)
+
+
+# Which byte of a Mach-O file is what.
+
+
+def label_macho(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
+    try:
+        file = MachOFile(view)
+    except FormatError:
+        yield from fill_gaps(view, [])
+        return
+    yield from file.shape.header.labels(view, 0, FORMAT)
+    reached, number = file.commands_at, 1
+    try:
+        for command in file.commands():
+            for label in _command(file, command, number):
+                number += label.name.endswith("].name") and label.name.startswith("section[")
+                yield label
+            reached = command.at + command.size
+    except FormatError:
+        pass  # where the chain of commands breaks, what is left of them has no fields
+    found = (
+        Label(view.span(part.at, part.size), part.name, part.value, part.doc, "data") for part in list_ranges(file)
+    )
+    yield from fill_gaps(view, found, reached)
+
+
+def _command(file: MachOFile, command: LoadCommand, number: int) -> Iterator[Label]:
+    """Yield the labels of one load command; its sections are counted from ``number`` on."""
+    view, prefix, shape = file.view, f"command[{command.number}]", file.shape
+    at, end = command.at, command.at + command.size
+    if command.kind == shape.segment_command and command.size >= shape.segment.size:
+        yield from shape.segment.labels(view, at, prefix)
+        count = shape.segment.read(view, at)[shape.segment.position("section_count")]
+        at += shape.segment.size
+        for place in range(min(count, (end - at) // shape.section.size)):
+            yield from shape.section.labels(view, at + place * shape.section.size, f"section[{number + place}]")
+        at += min(count, (end - at) // shape.section.size) * shape.section.size
+    else:
+        yield from shape.command.labels(view, at, prefix)
+        at += shape.command.size
+    if at < end:
+        text = f"{command_name(command.kind)}, {end - at} bytes"
+        yield Label(view.span(at, end - at), f"{prefix}.data", text, "the rest of the load command", "data")

@@ -2,19 +2,112 @@
 
 from __future__ import annotations
 
+from fatpack import magic_numbers
 from fatpack.binary import MEMBER, CodeSection
-from fatpack.binary.macho.macho_machines import architecture_name
-from fatpack.binary.macho.universal_layout import FORMAT, HEADER, SLICES
-from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
+from fatpack.errors import BadValue, FormatError, HostError, LimitExceeded, Truncated
 from fatpack.findings import code_for_error, finding
 from fatpack.io.source import View
+from fatpack.layout import Field, FormatInfo, Layout
+from fatpack.magic_numbers import UNIVERSAL_MACH_O
+from fatpack.model import Label, fill_gaps
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from fatpack.io.source import Piece
     from fatpack.model import Finding
+
+
+# What processors are called in Mach-O: by objects and programs, and by the table of a universal file.
+#
+# The numbers are those of ``mach/machine.h``, the names those of ``lipo`` and of the option ``-arch``
+# (llvm/lib/Object/MachOObjectFile.cpp, LLVM 22.1).
+
+#: cputype → its name, cpusubtype without capabilities → the architecture, as lipo and ``-arch`` spell them
+_MACHINES: Mapping[int, tuple[str, Mapping[int, str]]] = {
+    0x00000006: ("m68k", {}),
+    0x00000007: ("i386", {}),
+    0x0000000C: (
+        "arm",
+        {
+            5: "armv4t",
+            6: "armv6",
+            7: "armv5e",
+            9: "armv7",
+            11: "armv7s",
+            12: "armv7k",
+            14: "armv6m",
+            15: "armv7m",
+            16: "armv7em",
+        },
+    ),
+    0x00000012: ("ppc", {100: "ppc970"}),
+    0x00000018: ("riscv32", {}),
+    0x01000007: ("x86_64", {8: "x86_64h"}),
+    0x0100000C: ("arm64", {2: "arm64e"}),
+    0x01000012: ("ppc64", {}),
+    0x0200000C: ("arm64_32", {}),
+}
+_CAPABILITIES = 0xFF000000
+
+
+def architecture_name(machine: int, variant: int) -> str:
+    """Return what lipo calls a processor: ``arm64``; ``cpu_0x63_0x1`` for one that it has no name for."""
+    variant &= ~_CAPABILITIES
+    name, variants = _MACHINES.get(machine, ("", {}))
+    return variants.get(variant, name) or f"cpu_{machine:#x}_{variant:#x}"
+
+
+def machine_name(machine: int) -> str:
+    """Return a cputype in words."""
+    name = _MACHINES.get(machine, ("unknown", {}))[0]
+    return f"{name} ({machine:#x})"
+
+
+# The records of universal files: always big-endian, with offsets of 32 or 64 bits.
+
+FORMAT = "universal"
+
+HEADER = Layout(
+    FORMAT,
+    "header",
+    (
+        Field("magic", "bytes[4]", "magic: CA FE BA BE, or BF as the last byte for offsets of 64 bits"),
+        Field("slice_count", "u32", "nfat_arch: records behind this header"),
+    ),
+    "big",
+)
+
+
+def _slice(bits: int) -> Layout:
+    word = f"u{bits}"
+    reserved = (Field("reserved", "u32", "reserved: 0"),) if bits == 64 else ()
+    return Layout(
+        FORMAT,
+        f"slice, {bits} bits",
+        (
+            Field("machine", "u32", "cputype: the instruction set", machine_name),
+            Field("variant", "u32", "cpusubtype: a variant of it, and capabilities in the highest byte"),
+            Field("offset", word, "offset: where the slice starts in the file"),
+            Field("size", word, "size: its bytes"),
+            Field("align", "u32", "align: the alignment of the offset, as a power of two"),
+            *reserved,
+        ),
+        "big",
+    )
+
+
+#: magic → the layout of a slice's record
+SLICES: Mapping[bytes, Layout] = {
+    magic_numbers.UNIVERSAL_MACH_O: _slice(32),
+    magic_numbers.UNIVERSAL_MACH_O_64: _slice(64),
+}
+
+#: Java's classes start with the magic of 32 bits too; their version, at the count's place, is above 44.
+MAX_SLICES = 44
+
 
 #: LIMIT: records that are read. There are less than 20 architectures.
 _MOST = 4096
@@ -107,3 +200,91 @@ def _place(view: View, item: Slice, owner: str) -> Iterator[CodeSection | Findin
         chain = (*view.chain[:-1], f"{outside}({item.title})")
         data = View(view.source, view.start + start, min(view.start + end, view.end), chain)
         yield CodeSection(data, None, item.number, item.title, MEMBER)
+
+
+# Which byte of a universal file is what.
+
+
+def label_universal(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: the table field by field, slices whole."""
+    layout = SLICES.get(view.head(0, 4))
+    if layout is None or len(view) < HEADER.size:
+        yield from fill_gaps(view, [])
+        return
+    yield from HEADER.labels(view, 0, "header")
+    found: list[Label] = []
+    try:
+        for item in read_slices(view):
+            yield from layout.labels(view, HEADER.size + item.number * layout.size, f"slice[{item.number}]")
+            span, text = view.span(item.offset, item.size), f"{item.title}, {item.size} bytes"
+            found.append(Label(span, f"slice[{item.number}].data", text, "the slice's bytes", "data"))
+    except FormatError:
+        pass  # a table that is cut: what its whole records describe is labelled
+    yield from fill_gaps(view, found, HEADER.size + len(found) * layout.size)
+
+
+# Universal files of macOS (fat Mach-O): the same program, library or archive for several processors in one file.
+#
+# ::
+#
+#     0x00  CA FE BA BE (offsets of 32 bits) or CA FE BA BF (64), nfat_arch u32, all numbers big-endian
+#     0x08  per slice: cputype u32, cpusubtype u32, offset, size, align u32; 64 bits: reserved u32
+#     ....  slices, each at a multiple of its alignment: a Mach-O file, an archive of such, or bitcode
+#
+# A slice is a file of its own, and is named as a member of an archive is, by the architecture: ``libx.dylib(arm64)``,
+# ``libx.a(arm64(a.o))``. Offsets count in the whole file.
+#
+# How we know: ``mach-o/fat.h`` of Apple's cctools; what llvm-lipo 22 writes, with offsets of 32 and 64 bits, is
+# compared with LIEF, llvm-lipo and llvm-objdump in the reference tests. Java's classes start with the magic of 32 bits
+# too: they have a version of 45 or more where a universal file has the number of its slices
+# (``llvm/lib/BinaryFormat/Magic.cpp``).
+
+__all__ = ["DOC", "LAYOUTS", "REFUSAL", "detect", "labels", "locate", "rewrite"]
+
+DOC = FormatInfo(
+    name=FORMAT,
+    title="universal Mach-O file",
+    description=(
+        "Programs, libraries, objects and archives of macOS for several processors in one file. Written by lipo, "
+        "llvm-lipo, libtool and rustc. Each slice is listed as a file of its own, named by its architecture."
+    ),
+    references=(
+        "mach-o/fat.h of Apple's cctools 1010",
+        "llvm/lib/Object/MachOUniversal.cpp and llvm/lib/BinaryFormat/Magic.cpp, LLVM 22.1",
+    ),
+    reads="tables of 32 and 64 bits; slices that are Mach-O files, archives, bitcode or anything else",
+    writes="nothing",
+    limitations=(
+        "Universal files are never edited: lipo -thin takes a slice out, and lipo -create puts slices together.",
+        "A slice that the count leaves out (an arm64 one that lipo was told to hide) is not listed.",
+        "A file of more than 44 slices with offsets of 32 bits is taken for a class of Java.",
+    ),
+)
+
+LAYOUTS = (HEADER, *SLICES.values())
+
+#: Why such a file is not edited, and what would work.
+REFUSAL = (
+    "universal Mach-O files are not edited: slices depend on where they lie, and each has a signature of its own",
+    "take it apart with lipo -thin, and put it together with lipo -create",
+)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes start as a universal file does, and not as a class of Java."""
+    head = view.head(0, HEADER.size)
+    if head[:4] not in SLICES or len(head) < HEADER.size:
+        return False
+    return head[:4] != UNIVERSAL_MACH_O or int.from_bytes(head[4:], "big") <= MAX_SLICES
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: the table field by field, slices whole."""
+
+    return label_universal(view)
+
+
+def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]:
+    """Refuse what archives do: exchange the contents of members. Raises HostError with what would work."""
+    problem, hint = REFUSAL
+    raise HostError(problem, hint=hint, chain=view.chain)

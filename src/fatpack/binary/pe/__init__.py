@@ -3,7 +3,7 @@
 ::
 
     0x00       "MZ", …, at 0x3c the position P of the PE signature u32; then usually a DOS program
-    P          "PE\\0\\0", then the file header of COFF objects, 20 bytes
+    P          "PE\0\0", then the file header of COFF objects, 20 bytes
     P + 0x18   optional header: magic u16 (0x10b: 32 bits, 0x20b: 64 bits), sizes and addresses, data directories
     ....       section headers, 40 bytes each; sizes in memory are exact, sizes in the file are rounded up
     ....       contents of the sections, each at a multiple of the file alignment; certificates of signed files last
@@ -30,10 +30,9 @@ Microsoft's linker does with long names was not checked.
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, PeFile
-from fatpack.binary.pe.reader import divided_sections, locate, sections
-from fatpack.doc import FormatInfo
+from fatpack.binary.pe.reader import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, PeFile, divided_sections, locate, sections
 from fatpack.errors import FormatError, HostError
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
+
 
 __all__ = [
     "DOC",
@@ -88,9 +88,9 @@ def detect(view: View) -> bool:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: file and section headers field by field, everything else whole."""
-    from fatpack.binary.pe import byte_map
+    from fatpack.binary.pe import reader
 
-    return byte_map.label_pe(view)
+    return reader.label_pe(view)
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
@@ -127,7 +127,7 @@ def _refusal(view: View, reason: str) -> HostError:
 
 
 def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
-    """Return an image with other bytes in loaded sections; see :func:`fatpack.binary.pe.relay.shrink_pe`."""
-    from fatpack.binary.pe import relay
+    """Return an image with other bytes in loaded sections; see :func:`fatpack.binary.pe.shrinker.shrink_pe`."""
+    from fatpack.binary.pe import shrinker
 
-    return relay.shrink_pe(view, change, mode=mode)
+    return shrinker.shrink_pe(view, change, mode=mode)

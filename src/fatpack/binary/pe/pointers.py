@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.binary.pe.read import PeFile
+from fatpack.binary.pe.reader import PeFile
 from fatpack.binary.pointers import (
     INSIDE,
     NULL_POINTER,

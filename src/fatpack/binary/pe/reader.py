@@ -4,20 +4,174 @@ from __future__ import annotations
 
 from fatpack import limits, magic_numbers
 from fatpack.binary import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, CodeSection, without_overlaps
-from fatpack.binary.coff.layout import REMOVED_BY_LINKER
-from fatpack.binary.pe.read import UNINITIALIZED, PeFile
+from fatpack.binary.coff.layout import (
+    REMOVED_BY_LINKER,
+    CoffSection,
+    file_header_layout,
+    name_offset,
+    section_header_layout,
+)
 from fatpack.errors import Truncated
 from fatpack.findings import finding
+from fatpack.layout import Field, Layout
+from fatpack.model import Label, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.binary import SectionContent
-    from fatpack.binary.coff.layout import CoffSection
     from fatpack.binary.known_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
+
+
+# Reading PE images: headers, the section table, and where the directories of the optional header are.
+
+FORMAT = "pe"
+
+DOS_HEADER = Layout(
+    FORMAT,
+    "DOS header",
+    (
+        Field("magic", "bytes[2]", "e_magic: MZ"),
+        Field("dos", "bytes[58]", "what DOS needs to start the program behind this header"),
+        Field("pe_offset", "u32", "e_lfanew: where the PE signature is"),
+    ),
+)
+HEADER = file_header_layout(FORMAT)
+SECTION = section_header_layout(FORMAT)
+LAYOUTS = (DOS_HEADER, HEADER, SECTION)
+
+SIGNATURE = magic_numbers.PE
+
+#: bytes of a section name that are read; real ones have a few dozen
+_LONGEST_NAME = 256
+
+SYMBOL_SIZE = 18
+UNINITIALIZED = 0x80
+
+#: optional header's magic → where its data directories start
+_DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
+_CERTIFICATES, _BASE_RELOCATIONS = 4, 5
+
+#: optional header's magic → bytes of an address, and where ImageBase is
+_ADDRESSES = {b"\x0b\x01": (4, 28), b"\x0b\x02": (8, 24)}
+
+
+class PeFile:
+    """The headers of a PE image. Raises Truncated where they end early."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        *_, self.pe_offset = DOS_HEADER.read(view, 0)
+        self.header_offset = self.pe_offset + len(SIGNATURE)
+        row = HEADER.read(view, self.header_offset)
+        _, self.section_count, _, self.symbol_offset, self.symbol_count, self.optional_size, _ = row
+        self.optional_offset = self.header_offset + HEADER.size
+        self.table_offset = self.optional_offset + self.optional_size
+
+    def sections(self) -> Iterator[CoffSection]:
+        """Yield the section headers, numbered from 1 on. Raises Truncated behind the last whole one."""
+        for number in range(self.section_count):
+            row = SECTION.read(self.view, self.table_offset + number * SECTION.size)
+            yield CoffSection(number + 1, *row)
+
+    def name(self, stored: bytes) -> bytes:
+        """Return a section's name, or the start of a long one; the stored bytes where nothing can be looked up."""
+        place = name_offset(stored)
+        if place is None or place < 4 or not self.symbol_offset:
+            return stored.rstrip(b"\0")
+        strings = self.symbol_offset + self.symbol_count * SYMBOL_SIZE
+        return self.view.head(strings + place, _LONGEST_NAME).partition(b"\0")[0]
+
+    @property
+    def word(self) -> int:
+        """The number of bytes in an address."""
+        return self._address()[0]
+
+    @property
+    def base(self) -> int:
+        """ImageBase: the address at which the image expects to be loaded, and which pointers in it include."""
+        word, at = self._address()
+        return int.from_bytes(self.view.head(self.optional_offset + at, word), "little")
+
+    def _address(self) -> tuple[int, int]:
+        return _ADDRESSES.get(self.view.head(self.optional_offset, 2), (8, 24))
+
+    def certificates(self) -> tuple[int, int]:
+        """Return position and size of the certificate table: zeros in an image that is not signed."""
+        return self._directory(_CERTIFICATES)
+
+    def base_relocations(self) -> tuple[int, int]:
+        """Return address, without ImageBase, and size of the table of base relocations: zeros if there is none."""
+        return self._directory(_BASE_RELOCATIONS)
+
+    def _directory(self, number: int) -> tuple[int, int]:
+        start = _DIRECTORIES.get(self.view.head(self.optional_offset, 2))
+        if start is None or start + 8 * (number + 1) > self.optional_size:
+            return 0, 0
+        entry = self.view.head(self.optional_offset + start + 8 * number, 8)
+        return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")
+
+
+# The byte map of a PE image: file and section headers field by field, everything else whole.
+
+
+def label_pe(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    try:
+        image = PeFile(view)
+    except Truncated:
+        yield from fill_gaps(view, [])
+        return
+    start, at = min(DOS_HEADER.size, image.pe_offset), image.header_offset
+    if start == DOS_HEADER.size:
+        yield from DOS_HEADER.labels(view, 0, "dos")
+    elif start:
+        yield Label(view.span(0, start), "dos", "cut by the PE header", "DOS header", "data")
+    if image.pe_offset > start:
+        size = image.pe_offset - start
+        yield Label(view.span(start, size), "stub", f"{size} bytes", "the program that DOS runs instead", "data")
+    yield Label(view.span(image.pe_offset, len(SIGNATURE)), "signature", "PE")
+    yield from HEADER.labels(view, at, "header")
+    at = image.optional_offset
+    size = min(image.optional_size, len(view) - at)
+    if size:
+        yield Label(view.span(at, size), "optional header", f"{size} bytes", "sizes, addresses, directories", "data")
+    parts = [_part(image, section) for section in _whole_sections(image)]
+    at = min(image.table_offset, len(view))
+    for number in range(len(parts)):
+        yield from SECTION.labels(view, at, f"section[{number + 1}]")
+        at += SECTION.size
+    if image.symbol_offset:
+        size = image.symbol_count * SYMBOL_SIZE
+        strings = view.head(image.symbol_offset + size, 4)
+        size += int.from_bytes(strings, "little")
+        span = view.span(image.symbol_offset, size)
+        parts.append(Label(span, "symbols", f"{image.symbol_count} records", "symbols and strings", "data"))
+    signed_at, size = image.certificates()
+    span = view.span(signed_at, size)
+    parts.append(Label(span, "certificates", f"{size} bytes", "the signature of the file", "data"))
+    yield from fill_gaps(view, parts, at)
+
+
+def _whole_sections(image: PeFile) -> list[CoffSection]:
+    sections = []
+    try:
+        for section in image.sections():
+            sections.append(section)
+    except Truncated:
+        pass  # what the whole headers describe is labelled
+    return sections
+
+
+def _part(image: PeFile, section: CoffSection) -> Label:
+    name = image.name(section.stored_name).decode("utf-8", "backslashreplace")
+    size = 0 if section.flags & UNINITIALIZED else section.raw_size
+    span, doc = image.view.span(section.raw_offset, size), "contents, padded to the file alignment"
+    return Label(span, f"section[{section.number}].data", f"{name}, {size} bytes", doc, "data")
+
 
 #: What device code may be called: cut by a linker, or whole where the image has a string table (MinGW).
 _NAMES: dict[bytes, SectionContent] = {

@@ -5,19 +5,47 @@ Positions of numbers in the optional header are those of Microsoft's PE format s
 
 from __future__ import annotations
 
+import struct
+import sys
+from array import array
 from bisect import bisect_right
+from itertools import accumulate
 
-from fatpack.binary.pe.read import FORMAT, SECTION, UNINITIALIZED, PeFile
-from fatpack.errors import BadValue, HostError, UsageError, format_hex
+from fatpack.binary.new_file import PieceList
+from fatpack.binary.pe.reader import FORMAT, HEADER, SECTION, SYMBOL_SIZE, UNINITIALIZED, PeFile
+from fatpack.binary.shrink import AUTO, SHRINK, ZERO, ShrinkResult
+from fatpack.errors import BadValue, HostError, UsageError, cli_or_api, format_hex
+from fatpack.io.source import View
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fatpack.binary.coff.layout import CoffSection
-    from fatpack.binary.shrink import NewSectionContent
-    from fatpack.io.source import Piece, View
+    from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkMode, ShrinkRequest
+    from fatpack.io.source import Piece
+
+
+# The checksum of a PE image: Windows asks for it of drivers, and of libraries that start early.
+
+#: Adding 16-bit words with their carries is counting modulo this.
+_MODULUS = 0xFFFF
+
+
+def compute_checksum(pieces: Iterable[Piece]) -> int:
+    """Return the sum of the 16-bit words of a file, carries added, plus its size: CheckSumMappedFile of ImageHlp.
+
+    The field itself counts as zeros; the caller has zeros there. Reads every byte, and copies none.
+    """
+    total = size = 0
+    for piece in pieces:
+        for part in piece.pieces() if isinstance(piece, View) else (piece,):
+            # A part that starts in the middle of a word has its bytes in the other halves: 256 times as much.
+            total += int.from_bytes(part, "little") % _MODULUS * (256 if size % 2 else 1)
+            size += len(part)
+    return ((total % _MODULUS or _MODULUS) + size) & 0xFFFFFFFF
+
 
 #: positions in the optional header
 INITIALIZED_SIZE, CHECKSUM = 8, 64
@@ -162,3 +190,366 @@ class LinkedPeImage(PeFile):
                 )
             found[index] = ChangedPeSection(section, content.pieces, size)
         return sorted(found.values(), key=lambda change: change.section.raw_offset)
+
+
+# What can be cut out of a PE image, and the numbers in it that say where things are in the file.
+#
+# ::
+#
+#     old   headers │ section │ device code ▒▒▒▒▒▒▒▒ │ section │ … │ symbols, overlay │ certificates
+#     new   headers │ section │ device code │ section │ … │ symbols, overlay
+#
+# Addresses and sizes in memory stay; what a section has in memory beyond the file is zero. Only offsets change: of
+# sections, COFF symbols, line numbers and debug information.
+
+#: IMAGE_SCN_CNT_INITIALIZED_DATA: counts for SizeOfInitializedData
+_INITIALIZED = 0x40
+
+#: An entry of the debug directory: its bytes, and where it has size, address and position of what it describes.
+_DEBUG_SIZE, _DEBUG_LENGTH_AT, _DEBUG_POSITION_AT = 28, 16, 24
+
+
+class CannotShrinkPe(Exception):
+    """Nothing can be cut out of this file; the reason in words."""
+
+
+class PeCut(Record):
+    """What goes of a changed section: the bytes from ``start`` to ``end`` of the old file."""
+
+    changed: ChangedPeSection
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """The number of bytes that go, a multiple of FileAlignment."""
+        return self.end - self.start
+
+
+def find_cuts(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> list[PeCut]:
+    """Return what can be cut, in the order of the file. Raises Whole if the image has to keep its layout."""
+    align = image.file_align
+    if align & align - 1 or not align or image.section_align < PAGE:
+        raise CannotShrinkPe(
+            f"sections are aligned to {image.section_align} bytes in memory: the file is mapped as it is"
+        )
+    found = []
+    for each in changed:
+        if each.section.raw_offset % align:
+            raise CannotShrinkPe(f"{image.title(each.section)} does not start at a multiple of FileAlignment, {align}")
+        kept = max(each.size + -each.size % align, align)
+        size = max(each.section.raw_size - kept, 0) // align * align
+        if size:
+            found.append(PeCut(each, each.end - size, each.end))
+    return found
+
+
+class _PeShift:
+    """Where positions of the old file are in the new one."""
+
+    def __init__(self, image: LinkedPeImage, found: Sequence[PeCut]) -> None:
+        self._image = image
+        self._starts = [cut.start for cut in found]
+        self._ends = [cut.end for cut in found]
+        self._gone = [0, *accumulate(cut.size for cut in found)]
+
+    def __call__(self, position: int, size: int, what: str) -> int:
+        """Return the new position of some bytes. Raises Whole for those that are cut."""
+        number = bisect_right(self._ends, position)
+        if number < len(self._starts) and position + size > self._starts[number]:
+            raise CannotShrinkPe(f"{what} at {self._image.at(position)} lies in the bytes that would go")
+        return position - self._gone[number]
+
+
+def header_patches(image: LinkedPeImage, found: Sequence[PeCut]) -> Iterator[tuple[int, bytes]]:
+    """Yield position and bytes of all numbers that change when something is cut.
+
+    Raises Whole where one leads into what would go, FormatError for a damaged image.
+    """
+    shift = _PeShift(image, found)
+    if image.symbol_offset:
+        at = image.header_offset + HEADER.field_offset("symbol_offset")
+        yield at, _word(shift(image.symbol_offset, 1, "the symbol table"))
+    saved = {cut.changed.section.number: cut.size for cut in found}
+    initialized = sum(cut.size for cut in found if cut.changed.section.flags & _INITIALIZED)
+    if initialized <= image.initialized_size:
+        yield image.optional_offset + INITIALIZED_SIZE, _word(image.initialized_size - initialized)
+    for section in image.all:
+        at = image.header_of(section)
+        gone = saved.get(section.number, 0)
+        if gone:
+            yield at + SECTION.field_offset("raw_size"), _word(section.raw_size - gone)
+        if section.raw_offset and section.raw_size:
+            new = shift(section.raw_offset, section.raw_size - gone, "a section")
+            yield at + SECTION.field_offset("raw_offset"), _word(new)
+        for field in ("relocation_offset", "line_offset"):
+            position = getattr(section, field)
+            if position:
+                yield at + SECTION.field_offset(field), _word(shift(position, 1, "what a section refers to"))
+    yield from _debug_patches(image, shift)
+
+
+def _debug_patches(image: LinkedPeImage, shift: _PeShift) -> Iterator[tuple[int, bytes]]:
+    address, size = image.directory(DEBUG)
+    start = image.position_of(address, size) if size else -1
+    if start < 0:
+        if size:
+            raise CannotShrinkPe("the debug directory is not in the file")
+        return
+    for at in range(start, start + size - _DEBUG_SIZE + 1, _DEBUG_SIZE):
+        length, position = (
+            int.from_bytes(image.view.read(at + place, 4), "little") for place in (_DEBUG_LENGTH_AT, _DEBUG_POSITION_AT)
+        )
+        if position:
+            yield at + _DEBUG_POSITION_AT, _word(shift(position, length, "debug information"))
+
+
+def find_signature(image: LinkedPeImage, *, drop: bool) -> tuple[int, int]:
+    """Return where the certificates are that sign the image, an empty range for none.
+
+    Raises HostError for a signed image unless they are to be dropped, and where they are not at its end.
+    """
+    start, size = image.directory(CERTIFICATES)
+    if not start or not size:
+        return len(image.view), len(image.view)
+    if not drop:
+        raise image.refusal(
+            f"the image is signed (certificates at {image.at(start)}): any edit makes the signature invalid",
+            f"{cli_or_api('--drop-signature', 'drop_signature=True')} takes it out; sign the result anew",
+        )
+    if start + size != len(image.view):
+        raise image.refusal(
+            f"the certificates at {image.at(start)} are not at the end of the file", "take the signature out first"
+        )
+    return start, start + size
+
+
+def _word(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+# What in a PE image refers to device code: pointers, symbols, exports and base relocations.
+#
+# Pointers are addresses in place, with the image's base; a base relocation says where the loader must correct one, and
+# stays as it is.
+
+_AGAIN = "link the program again without the device code that should go"
+
+#: A symbol: name, value, number of its section, type, class, number of records that belong to it and follow.
+_SYMBOL = struct.Struct("<8sIhHBB")
+_VALUE_AT = 8
+
+#: Records, and words, that are read at a time.
+_ROWS = 1 << 14
+
+#: Export directory: number of functions, and the address of the table of their addresses.
+_FUNCTION_COUNT_AT, _FUNCTIONS_AT = 20, 28
+
+#: A block of base relocations: the page, and the bytes of the block with this header; then 16 bits for each.
+_BLOCK = struct.Struct("<II")
+
+
+def pointer_patches(
+    image: LinkedPeImage, changed: Sequence[ChangedPeSection], pointers: Mapping[int, int]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield position and bytes of pointers that get other values. Raises HostError."""
+    word, base = image.word, image.base
+    inside = _Ranges(changed)
+    for place, value in pointers.items():
+        position = image.position_of(place - base, word)
+        if position < 0:
+            raise image.refusal(f"the file holds no bytes of a pointer at address {place:#x}", _AGAIN)
+        if inside.number(place - base) >= 0 or inside.number(place - base + word - 1) >= 0:
+            raise image.refusal(f"the pointer at address {place:#x} lies in the device code that changes", _AGAIN)
+        if not base <= value < 1 << 8 * word:
+            raise image.refusal(f"a pointer would hold {value:#x}, which is no address of the image", _AGAIN)
+        if not any(image.view.read(position, word)):
+            raise image.refusal(f"there is no pointer at address {place:#x}: its bytes are zero", _AGAIN)
+        yield position, value.to_bytes(word, "little")
+
+
+class _Ranges:
+    """The addresses of the sections that change."""
+
+    def __init__(self, changed: Sequence[ChangedPeSection]) -> None:
+        self._ordered = sorted(changed, key=lambda each: each.start_address)
+        self._starts = [each.start_address for each in self._ordered]
+
+    def number(self, address: int) -> int:
+        """Return the number of the section that an address lies in, -1 if it is none of these."""
+        number = bisect_right(self._starts, address) - 1
+        if number < 0 or address >= self._ordered[number].end_address:
+            return -1
+        return self._ordered[number].section.number
+
+    def between(self, start: int, end: int) -> bool:
+        """Return whether one of the sections has an address in a range."""
+        number = bisect_right(self._starts, end - 1) - 1
+        return number >= 0 and self._ordered[number].end_address > start
+
+
+def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> None:
+    """Raise HostError if a base relocation changes bytes of a section that gets others."""
+    address, size = image.directory(BASE_RELOCATIONS)
+    start = image.position_of(address, size) if size else -1
+    if start < 0:
+        return
+    inside = _Ranges(changed)
+    at, end = start, start + size
+    while at + _BLOCK.size <= end:
+        page, length = _BLOCK.unpack(image.view.read(at, _BLOCK.size))
+        if length < _BLOCK.size or at + length > end:
+            break
+        # A relocation changes 8 bytes at most, and its place in the page takes 12 bits.
+        if inside.between(page, page + 4096 + 8):
+            entries = image.view.read(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
+            for (entry,) in struct.iter_unpack("<H", entries):
+                place = page + (entry & 0xFFF)
+                if entry >> 12 and max(inside.number(place), inside.number(place + 7)) >= 0:
+                    raise image.refusal(
+                        f"a base relocation changes bytes at address {image.base + place:#x}, in the device code: its "
+                        "contents depend on where it is loaded",
+                        _AGAIN,
+                    )
+        at += length
+
+
+def check_exports(image: LinkedPeImage, moves: Sequence[ContainerMove]) -> None:
+    """Raise HostError if a container that moves is exported: other files know its address."""
+    moved = {move.old - image.base for move in moves if move.old != move.new}
+    address, size = image.directory(EXPORTS)
+    start = image.position_of(address, _FUNCTIONS_AT + 4) if size and moved else -1
+    if start < 0:
+        return
+    count, table = (
+        int.from_bytes(image.view.read(start + at, 4), "little") for at in (_FUNCTION_COUNT_AT, _FUNCTIONS_AT)
+    )
+    at = image.position_of(table, 4 * count)
+    for first in range(0, count if at >= 0 else 0, _ROWS):
+        words = array("I", image.view.read(at + 4 * first, 4 * min(_ROWS, count - first)))
+        if sys.byteorder == "big":
+            words.byteswap()
+        if not moved.isdisjoint(words):
+            number = first + next(place for place, word in enumerate(words) if word in moved)
+            raise image.refusal(
+                f"the container that function {number} of the exports leads to would move",
+                "leave the container where it is, or link without exporting it",
+            )
+
+
+def symbol_patches(
+    image: LinkedPeImage, changed: Sequence[ChangedPeSection], moves: Sequence[ContainerMove]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield position and bytes of the values of symbols that stand for containers with other addresses."""
+    moved = {move.old - image.base: move.new - image.base for move in moves if move.old != move.new}
+    starts = {each.section.number: each.start_address for each in changed}
+    if not moved or not image.symbol_offset:
+        return
+    skipped = 0
+    for first in range(0, image.symbol_count, _ROWS):
+        at = image.symbol_offset + first * SYMBOL_SIZE
+        rows = image.view.read(at, min(_ROWS, image.symbol_count - first) * SYMBOL_SIZE)
+        for number, (_, value, section, _, _, following) in enumerate(_SYMBOL.iter_unpack(rows)):
+            if skipped:
+                skipped -= 1
+                continue
+            skipped = following
+            address = starts.get(section, -1) + value
+            if section in starts and address in moved:
+                new = moved[address] - starts[section]
+                yield at + number * SYMBOL_SIZE + _VALUE_AT, new.to_bytes(4, "little")
+
+
+# Device code of a PE image laid down again: its bytes, the pointers to it, and what becomes of freed bytes.
+
+
+def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> ShrinkResult:
+    """Return an image with new contents of loaded sections, as pieces.
+
+    ``mode`` "shrink" takes freed bytes out of the file by whole units of FileAlignment and raises HostError where it
+    cannot, "zero" leaves them as zeros, "auto" shrinks what it can; ``why`` of the answer then says what it could not.
+    An image with a checksum is read once, for the new one. A signed image loses its signature if the change says so.
+
+    Addresses in ``change`` include the image's base. Raises HostError for a change that would break the file,
+    FormatError for a damaged one, UsageError for an index that is no section's.
+    """
+    image = LinkedPeImage(view)
+    changed = image.changed(change.contents)
+    unsigned = find_signature(image, drop=change.drop_signature)
+    check_relocations(image, changed)
+    check_exports(image, change.moves)
+    patches = {
+        **dict(pointer_patches(image, changed, change.pointers)),
+        **dict(symbol_patches(image, changed, change.moves)),
+    }
+    found: list[PeCut] = []
+    why = ""
+    if mode != ZERO:
+        try:
+            found, headers, why = _planned(image, changed)
+            patches |= headers
+        except CannotShrinkPe as reason:
+            if mode == SHRINK:
+                hint = "mode zero leaves zeros where the device code was"
+                raise image.refusal(f"the file cannot shrink: {reason}", hint) from None
+            why = str(reason)
+    entry = image.directory_at(CERTIFICATES)
+    if unsigned[0] < unsigned[1] and entry is not None:
+        patches[entry] = bytes(8)
+    pieces = _laid(image, changed, found, patches, unsigned)
+    gone = [(cut.start, cut.size) for cut in found]
+    gone += [(unsigned[0], unsigned[1] - unsigned[0])] if unsigned[0] < unsigned[1] else []
+    return ShrinkResult(pieces, SHRINK if found else ZERO, gone, why)
+
+
+def _planned(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> tuple[list[PeCut], dict[int, bytes], str]:
+    """Return what is cut, the numbers in headers that change by it, and why nothing is. Raises Whole."""
+    found = find_cuts(image, changed)
+    if not found:
+        return [], {}, f"no section loses as much as FileAlignment, {image.file_align} bytes"
+    return found, dict(header_patches(image, found)), ""
+
+
+def _laid(
+    image: LinkedPeImage,
+    changed: Sequence[ChangedPeSection],
+    found: Sequence[PeCut],
+    patches: Mapping[int, bytes],
+    unsigned: tuple[int, int],
+) -> list[Piece]:
+    """Return the new file. Raises HostError where two changes meet."""
+    place = image.optional_offset + CHECKSUM
+    if not image.checksum:
+        return _assembled(image, changed, found, patches, unsigned)
+    number = compute_checksum(_assembled(image, changed, found, {**patches, place: bytes(4)}, unsigned))
+    return _assembled(image, changed, found, {**patches, place: number.to_bytes(4, "little")}, unsigned)
+
+
+def _assembled(
+    image: LinkedPeImage,
+    changed: Sequence[ChangedPeSection],
+    found: Sequence[PeCut],
+    patches: Mapping[int, bytes],
+    unsigned: tuple[int, int],
+) -> list[Piece]:
+    cut = {each.changed.section.number: each.size for each in found}
+    replaced: list[tuple[int, int, Sequence[Piece], int]] = [
+        (at, at + len(data), [data], len(data)) for at, data in patches.items()
+    ]
+    for each in changed:
+        stored = each.section.raw_size - cut.get(each.section.number, 0)
+        replaced.append((each.section.raw_offset, each.end, each.pieces, stored))
+    if unsigned[0] < unsigned[1]:
+        replaced.append((*unsigned, [], 0))
+    new = PieceList(image.view)
+    at = 0
+    for start, end, pieces, size in sorted(replaced, key=lambda each: each[:2]):
+        if start < at:
+            raise image.refusal(f"two changes meet at {image.at(start)}", "use a file as the linker wrote it")
+        new.copy(at, start - at)
+        stop = new.at + size
+        new.put(pieces)
+        new.fill(stop)
+        at = end
+    new.copy(at, len(image.view) - at)
+    return new.finished()

@@ -9,3 +9,5 @@
 Facts come from formats, hosts and runtimes, rules from :mod:`fatpack.targets`. What is wrong is a finding; a report
 renders the rest.
 """
+
+from __future__ import annotations

@@ -4,26 +4,193 @@ from __future__ import annotations
 
 import os
 import sys
+from shlex import quote
 
+import click
+
+from fatpack.command_line.command import Command, option_group
+from fatpack.command_line.options import (
+    color_option,
+    deep_option,
+    exclude_option,
+    limit_option,
+    max_inflated_option,
+    schema_option,
+)
+from fatpack.command_line.param_types import FILE, INPUT, REQUIRED, TARGET, ChoiceType, SuggestionType
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
-from fatpack.commands.check import config as configs
-from fatpack.commands.check import limits
-from fatpack.commands.check.policy import parse_forbidden, parse_requirements
-from fatpack.commands.check.policy_check import check_policy
-from fatpack.commands.check.policy_options import has_value
-from fatpack.commands.check.policy_policy import Policy
+from fatpack.commands.check import policy
+from fatpack.commands.check import policy as configs
+from fatpack.commands.check.policy import Policy, parse_forbidden, parse_requirements
+from fatpack.commands.check.request import check_policy
+from fatpack.commands.check_kpack.text import SCHEMA
 from fatpack.commands.inspect.run import open_argument
 from fatpack.errors import UsageError
+from fatpack.exit_codes import FINE
 from fatpack.record import Record
-from fatpack.text.text import write_lines
+from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from fatpack.commands.check.model import CheckResult
+
+
+# The options of ``fatpack check`` that say a policy: the same names as in a file of configuration.
+
+
+def _presets() -> Iterable[str]:
+    """Return the presets that fatpack brings, as ``--require`` takes them."""
+    from fatpack.commands.check.policy import builtin_presets
+
+    return (f"@{preset.name}" for preset in builtin_presets())
+
+
+#: What may stand in a policy, and where it is read from.
+policy_options = option_group(
+    click.option(
+        "--require",
+        multiple=True,
+        type=SuggestionType(
+            REQUIRED.words, held="arch", beside=True, marked={"@": _presets}, accepted=REQUIRED.accepted
+        ),
+        metavar="LIST",
+        help="Devices that the code must run on: sm_80,sm_120+ptx,gfx942 or 'RTX 4090'; 'sm_120!' demands machine "
+        "code, compute_120 PTX; @NAME is a preset. Repeatable.",
+    ),
+    click.option(
+        "--forbid",
+        multiple=True,
+        type=TARGET,
+        metavar="PATTERN",
+        help="Architectures that no image may be for, as sm_5*. Repeatable.",
+    ),
+    click.option(
+        "--max-size",
+        metavar="SIZE",
+        help="The largest allowed size of each PATH, as 850MB or 800MiB.",
+    ),
+    click.option("--max-growth", metavar="GROWTH", help="With --against: how much PATH may grow, as 5% or 20MB."),
+    click.option("--against", type=FILE, metavar="OLD", help="With --max-growth: the earlier file or folder."),
+    click.option("--uniform", is_flag=True, help="Every kernel must exist for every architecture of its library."),
+    click.option("--registered", is_flag=True, help="Kernels that libraries launch must be registered, with images."),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="With --registered: what could not be judged fails, as if code could not be read.",
+    ),
+    click.option(
+        "--metadata",
+        is_flag=True,
+        help="Packages must contain the architectures that their metadata declares.",
+    ),
+    click.option(
+        "--verify",
+        is_flag=True,
+        help="Also verify every file completely, as `fatpack doctor` does (slow).",
+    ),
+    click.option(
+        "--per",
+        type=ChoiceType(("unit", "library")),
+        help="Where --require must hold: in each unit (default), or in each library as a whole.",
+    ),
+    click.option(
+        "--config",
+        type=FILE,
+        metavar="FILE",
+        help="Read the policy from this TOML file, not from the nearest pyproject.toml.",
+    ),
+    click.option("--no-config", is_flag=True, help="Read no pyproject.toml."),
+    click.option("--presets", "list_presets", is_flag=True, help="List the presets, and exit."),
+)
+
+#: Settings of a policy by their options; all have the same names in ``[tool.fatpack.check]``.
+_SETTINGS = tuple(
+    "require forbid max-size max-growth against uniform registered strict metadata verify per exclude".split()
+)
+
+
+def policy_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a policy that are given, by the names that they have in files."""
+    values = {name: options[name.replace("-", "_")] for name in _SETTINGS}
+    return {name: value for name, value in values.items() if has_value(value)}
+
+
+def has_value(value: object) -> bool:
+    """Return whether an option or a setting asks for something; an empty text does, and cannot be meant."""
+    return value is not None and value is not False and value != ()
+
+
+# ``fatpack check``: files against a policy.
+
+#: What the outcome of a policy is written as.
+OUTPUTS = ("text", "json", "github", "junit", "sarif")
+
+
+@click.command("check", cls=Command, schema=SCHEMA)
+@click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
+@policy_options
+@exclude_option
+@deep_option
+@click.option("--kernels", is_flag=True, help="Also name kernels of large libraries that break a rule (slow).")
+@click.option(
+    "--output",
+    type=ChoiceType(OUTPUTS),
+    help="Output format; github also appends to the file of GITHUB_STEP_SUMMARY.",
+)
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@schema_option
+@max_inflated_option
+@limit_option
+@color_option
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    help="Show all units and kernels.",
+)
+def command(
+    paths: tuple[str, ...],
+    *,
+    output: str | None,
+    as_json: bool,
+    schema: bool,
+    verbose: int,
+    **options: Any,
+) -> int:
+    """Check files against a policy (architectures, size).
+
+    PATH is a file, a folder, a package (wheel, ...), a URL or a pattern in quotes. The table [tool.fatpack.check] of
+    the nearest pyproject.toml may hold the policy; options of the command line override it. Only image headers are
+    read; --verify reads everything. The exit code is 0 if all rules hold, 1 if one is broken, and 3, 4 or 5 if a file
+    cannot be read.
+    """
+    if schema:
+        from fatpack.text.schemas import schema_text
+
+        sys.stdout.write(schema_text("check"))
+        return FINE
+    if options["list_presets"]:
+        write_presets(options["config"], read=not options["no_config"])
+        return FINE
+    if as_json and output not in (None, "json"):
+        raise UsageError(f"--json and --output {output} contradict each other", hint="leave one of them out")
+
+    if not paths:
+        raise UsageError(
+            "no file is given", hint="fatpack check PATH --require sm_80,sm_90+ptx; --help shows all rules"
+        )
+    policy = build_policy(policy_settings(options), options)
+    if policy is None:
+        hint = f"fatpack check {quote(paths[0])}{' ...' if len(paths) > 1 else ''} --require sm_80,sm_90+ptx"
+        if len(paths) > 1:
+            hint += "; fatpack check-stages compares the files of one build"
+        raise UsageError("no rules given: add --require, --forbid or --max-size", hint=hint)
+    return run_policy_check(paths, policy, "json" if as_json else output or "text", verbose=verbose)
+
 
 #: the file to which GitHub Actions adds what a step says of itself
 _SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -56,13 +223,13 @@ def build_policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Policy
     if ("max-growth" in values) != ("against" in values):
         raise UsageError("--max-growth and --against go together", hint="--max-growth 5% --against OLD")
     if "max-growth" in values:
-        limits.parse_growth(values["max-growth"])
+        policy.parse_growth(values["max-growth"])
     if values.get("per", "unit") not in ("unit", "library"):
         raise UsageError(f"per is {values['per']!r}", hint="unit or library")
     made = Policy(
         require=parse_requirements(values.get("require", ()), configs.all_presets(file)),
         forbid=parse_forbidden(values.get("forbid", ())),
-        max_size=limits.parse_size_limit(values["max-size"]) if "max-size" in values else None,
+        max_size=policy.parse_size_limit(values["max-size"]) if "max-size" in values else None,
         max_growth=values.get("max-growth") or "",
         against=values.get("against") or "",
         uniform=bool(values.get("uniform")),
@@ -99,15 +266,15 @@ def run_policy_check(paths: Sequence[str], asked: PolicySource, output: str, *, 
 
 def _write(checked: CheckResult, output: str, verbose: int) -> None:
     if output == "text":
-        from fatpack.commands.check.texts import render_check
+        from fatpack.commands.check.text import render_check
 
         write_text(render_check(checked, verbose=verbose), verbose=verbose, wraps=True)
     elif output == "sarif":
-        from fatpack.commands.check.sarif import sarif_document
+        from fatpack.commands.check.formats import sarif_document
 
         write_document(sarif_document(checked))
     elif output == "junit":
-        from fatpack.commands.check.junit import junit_lines
+        from fatpack.commands.check.formats import junit_lines
 
         write_lines(junit_lines(checked), sys.stdout)
     elif output == "github":

@@ -6,15 +6,20 @@ in properties, ``:`` and ``,`` are escaped), and the Markdown that is appended t
 
 from __future__ import annotations
 
-from fatpack.commands.check.text import check_headline, kernel_words
-from fatpack.printable import format_size
-from fatpack.words_printable import printable
+from urllib.parse import quote
+
+from fatpack import __version__
+from fatpack.commands.check.text import check_headline, kernel_words, vendor_words, violation_lines
+from fatpack.findings import CODES
+from fatpack.printable import escape_html, format_size, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
-    from fatpack.commands.check.model import CheckResult, Violation
+    from fatpack.commands.check.model import CheckResult, MissingKernels, Violation
+
 
 _GITHUB_LEVELS = {"error": "error", "warning": "error", "note": "notice"}
 
@@ -88,3 +93,133 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# A policy's outcome as JUnit XML, as CI systems read it: a test for each library, and for each path that was named.
+#
+# Structure: the schema of the Jenkins xUnit plug-in (``junit-10.xsd``): ``testsuites``, ``testsuite``, ``testcase``
+# with
+# ``failure`` for what breaks the policy and ``error`` for what could not be read.
+
+
+def junit_lines(checked: CheckResult) -> Iterator[str]:
+    """Yield the lines of the document."""
+    by_path: dict[str, list[Violation]] = {
+        path: [] for path in (*(each.path for each in checked.paths), *(each.path for each in checked.libraries))
+    }
+    for item in checked.violations:
+        if item.is_broken:
+            by_path.setdefault(item.path or "all that was named", []).append(item)
+    failures = sum(bool(items) and not _has_error(items) for items in by_path.values())
+    errors = sum(map(_has_error, by_path.values()))
+    passed_over = {item.path: vendor_words(item) for item in checked.libraries if not item.is_asked}
+    skipped = sum(path in passed_over and not items for path, items in by_path.items())
+    counts = f'tests="{len(by_path)}" failures="{failures}" errors="{errors}"'
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield f'<testsuites name="fatpack check" {counts} time="0">'
+    yield f'  <testsuite name="fatpack check" {counts} skipped="{skipped}" time="0">'
+    for path, items in by_path.items():
+        opening = f'    <testcase classname="fatpack.check" name="{_text(path)}" time="0"'
+        if not items and path in passed_over:
+            yield f'{opening}><skipped message="not asked: it is for {_text(passed_over[path])}"/></testcase>'
+            continue
+        if not items:
+            yield f"{opening}/>"
+            continue
+        yield f"{opening}>"
+        # One element for a test: the schema allows more, and most readers show the first.
+        of_kind = [item for item in items if item.is_unread] or items
+        head = "; ".join(item.message for item in of_kind)
+        name = "error" if _has_error(items) else "failure"
+        yield f'      <{name} type="{of_kind[0].code}" message="{_text(head)}">'
+        for item in items:
+            yield from (_text(line) for line in violation_lines(item))
+        yield f"      </{name}>"
+        yield "    </testcase>"
+    if checked.unlooked:
+        yield f"    <system-out>{_text(checked.unlooked.sentence())}</system-out>"
+    yield "  </testsuite>"
+    yield "</testsuites>"
+
+
+def _has_error(items: list[Violation]) -> bool:
+    return any(item.is_unread for item in items)
+
+
+def _text(text: str) -> str:
+    """Return text for XML: no control characters, and none that XML means something by."""
+    return escape_html(text).encode("utf-8", "backslashreplace").decode()
+
+
+# A policy's outcome as SARIF 2.1.0, for code scanning: a rule for each code, a result for each violation.
+#
+# Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.13 (sarifLog), 3.14
+# (run), 3.20.21 (toolExecutionNotifications), 3.27 (result), 3.29 (physicalLocation); the offset of a unit is a region
+# of bytes (3.30.11).
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_SARIF_LEVELS = {"error": "error", "warning": "error", "note": "note"}
+
+#: LIMIT: places of one result; services take some thousands
+_PLACES = 100
+
+
+def sarif_document(checked: CheckResult) -> dict[str, Any]:
+    """Return the document as plain data."""
+    codes = list(dict.fromkeys(item.code for item in checked.violations))
+    failed = [item for item in checked.violations if item.is_unread]
+    invocation: dict[str, Any] = {"executionSuccessful": not failed, "exitCode": checked.exit_code}
+    if checked.unlooked:
+        said = {"level": "note", "message": {"text": checked.unlooked.sentence()}}
+        invocation["toolExecutionNotifications"] = [said]
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "fatpack",
+                        "version": __version__,
+                        "rules": [
+                            {
+                                "id": code,
+                                "shortDescription": {"text": CODES[code][1]},
+                                "defaultConfiguration": {"level": _SARIF_LEVELS[CODES[code][0]]},
+                            }
+                            for code in codes
+                        ],
+                    }
+                },
+                "invocations": [invocation],
+                "results": [_result(item, codes) for item in checked.violations],
+            }
+        ],
+    }
+
+
+def _result(item: Violation, codes: list[str]) -> dict[str, Any]:
+    text = f"{item.message}; {item.hint}" if item.hint else item.message
+    names = dict.fromkeys(name for hole in item.holes for name in hole.kernels or ())
+    if names:
+        text += f" ({kernel_words(tuple(names))})"
+    result: dict[str, Any] = {
+        "ruleId": item.code,
+        "ruleIndex": codes.index(item.code),
+        "level": _SARIF_LEVELS[item.severity],
+        "message": {"text": printable(text)},
+        "partialFingerprints": {"fatpack/v1": printable(f"{item.code}:{item.path}:{item.subject}")},
+    }
+    if item.path:
+        result["locations"] = [_location(item.path, hole) for hole in item.holes[:_PLACES]] or [_location(item.path)]
+    return result
+
+
+def _location(path: str, hole: MissingKernels | None = None) -> dict[str, Any]:
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": quote(path.replace("\\", "/").encode("utf-8", "surrogateescape"), safe="/!")}
+    }
+    if hole is not None and hole.offset is not None:
+        physical["region"] = {"byteOffset": hole.offset, "byteLength": 0}
+    return {"physicalLocation": physical}

@@ -2,29 +2,515 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
+import io
 import os
+import re
+from functools import partial
 
-from fatpack.commands.check.coverage import meets_requirement, supports_later_devices
-from fatpack.commands.check.extras import normalize_name
-from fatpack.commands.check.folders import declaring_files_in_folders, outermost_path
 from fatpack.commands.check.model import Violation
-from fatpack.commands.check.places import declaring_files_in_package
 from fatpack.commands.check.policy import Requirement
-from fatpack.errors import TargetError, pluralize
+from fatpack.commands.check.rule_context import meets_requirement, reopen, supports_later_devices
+from fatpack.errors import FatpackError, TargetError, pluralize
+from fatpack.exit_codes import error_message
 from fatpack.findings import CODES
-from fatpack.inputs.files import SEPARATOR
+from fatpack.inputs.files import SEPARATOR, MemberPath
+from fatpack.io.open import open_source
+from fatpack.model import Finding
+from fatpack.record import Record
 from fatpack.targets.devices import parse_device
 from fatpack.targets.nvidia import first_cuda_for_ptx, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any, TypeAlias
 
-    from fatpack.budget import Budget
-    from fatpack.commands.check.declared import MetadataClaim, MetadataDeclaration
-    from fatpack.commands.check.places import DeclaringFile
     from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows
+    from fatpack.io.source import Source
+    from fatpack.limits import Budget
+    from fatpack.tabular.columns import AnyRow
+
+    DeclarationReader: TypeAlias = "Callable[[bytes], MetadataDeclaration]"
+
+
+# What a declaration says, whatever it was written in, and how its files are read: with bounds.
+
+#: LIMIT: bytes of a file that declares; the largest METADATA of known wheels, with its description, have 200 kB.
+MAX_DECLARATION_SIZE = 4 << 20
+
+#: LIMIT: claims of one declaration
+MAX_CLAIMS = 1000
+
+#: LIMIT: characters of a value, which messages repeat
+_LONGEST = 64
+
+
+class UnreadableDeclaration(Exception):
+    """A declaration that cannot be read, and why, in words."""
+
+
+class MetadataClaim(Record):
+    """One thing that is declared.
+
+    ``kind`` is ``image`` (something serves the device ``arch``), ``ptx`` (so does PTX for it, and for later ones),
+    ``lowest`` (that device is the lowest that is served), ``cuda`` (``version`` of CUDA whose driver is enough).
+    ``text`` is what the file says.
+    """
+
+    kind: str
+    vendor: str
+    arch: str
+    text: str
+    version: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What images that the claim is about are called, ``compute_90`` for PTX."""
+        return f"compute_{self.arch.removeprefix('sm_')}" if self.kind == "ptx" else self.arch
+
+
+class MetadataDeclaration(Record):
+    """What one file declares by one means, its ``source``.
+
+    ``lists`` are the vendors of whose images all are listed: what is there besides is not declared. Without claims
+    the file declares nothing.
+    """
+
+    source: str
+    claims: tuple[MetadataClaim, ...]
+    lists: tuple[str, ...] = ()
+
+
+def unique_claims(claims: Iterator[MetadataClaim]) -> tuple[MetadataClaim, ...]:
+    """Return claims, each once. Raises Unreadable for too many."""
+    found: dict[MetadataClaim, None] = {}
+    for claim in claims:
+        found[claim] = None
+        if len(found) > MAX_CLAIMS:
+            raise UnreadableDeclaration(f"it makes more than {MAX_CLAIMS} claims")
+    return tuple(found)
+
+
+def truncate(value: object) -> str:
+    """Return a value for a message, cut where it is long."""
+    text = value if isinstance(value, str) else type(value).__name__
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def parse_json_object(data: bytes) -> dict[str, Any]:
+    """Return the object that JSON is. Raises Unreadable."""
+    import json
+
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        text = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UnreadableDeclaration(f"it is no JSON: {truncate(text)}") from None
+    return require_object(value, "it")
+
+
+def require_object(value: object, what: str) -> dict[str, Any]:
+    """Return a value that must be an object. Raises Unreadable."""
+    if not isinstance(value, dict):
+        raise UnreadableDeclaration(f"{what} is no object")
+    return value
+
+
+def require_strings(value: object, what: str) -> list[str]:
+    """Return a value that must be a list of texts. Raises Unreadable."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise UnreadableDeclaration(f"{what} is no list of texts")
+    return value
+
+
+def header_fields(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the fields before the first empty line, names in lower case: RFC 822, as METADATA and control have it.
+
+    Raises Unreadable for bytes that are no UTF-8, and for lines that are no field.
+    """
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError:
+        raise UnreadableDeclaration("it is no UTF-8") from None
+    name, values = "", list[str]()
+    for line in lines:
+        if not line.strip():
+            break
+        if line[0] in " \t":
+            if not name:
+                raise UnreadableDeclaration("its first line belongs to no field")
+            values.append(line.strip())
+            continue
+        if name:
+            yield name, " ".join(values)
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise UnreadableDeclaration(f"{truncate(line)!r} is no field")
+        name, values = name.strip().lower(), [value.strip()]
+    if name:
+        yield name, " ".join(values)
+
+
+def parse_declared_version(text: str) -> tuple[int, ...] | None:
+    """Return the numbers of ``12`` or ``12.4``; None for what is neither."""
+    parts = text.split(".")
+    if len(text) > 12 or len(parts) > 2 or not all(part.isascii() and part.isdecimal() for part in parts):
+        return None
+    return tuple(int(part) for part in parts)
+
+
+# Classifiers of wheels: ``Environment :: GPU :: NVIDIA CUDA :: 12 :: 12.4``.
+#
+# How we know: trove-classifiers. The last part is a version; what only says ``NVIDIA CUDA`` is for any.
+
+_CUDA = "Environment :: GPU :: NVIDIA CUDA"
+
+
+def classifier_declaration(data: bytes) -> MetadataDeclaration:
+    """Return what METADATA declares by classifiers: the highest version that it names. Raises Unreadable."""
+    claims = unique_claims(_classifier_claims(data))
+    return MetadataDeclaration("Classifier", (max(claims, key=lambda claim: claim.version[:1]),) if claims else ())
+
+
+def _classifier_claims(data: bytes) -> Iterator[MetadataClaim]:
+    for name, value in header_fields(data):
+        if name != "classifier" or not value.startswith(_CUDA):
+            continue
+        last = value.rpartition("::")[2].strip()
+        numbers = () if value == _CUDA else parse_declared_version(last)
+        if numbers is None:
+            raise UnreadableDeclaration(f"{truncate(value)!r} has no version")
+        # Minor versions of one CUDA are compatible with each other, so that only the first number tells.
+        yield MetadataClaim("cuda", "nvidia", "", f"CUDA {last}" if numbers else "CUDA", numbers[:1])
+
+
+# ``info/index.json`` of a conda package: the lowest compute capability that it needs, as ``__cuda_arch >=8.0``.
+#
+# How we know: CEP 46 (the virtual package has the lowest compute capability of the machine's devices); the match
+# specifications are those of CEP 29, of which lists of bounds are read.
+
+_PACKAGE = "__cuda_arch"
+_BOUND = re.compile(r"(>=|<=|<|==|=|)\s{0,9}([0-9]{1,3})\.([0-9])(?:\.\*|\*)?(?:a0|\.0a0)?")
+
+
+def conda_declaration(data: bytes) -> MetadataDeclaration:
+    """Return what the file declares. Raises Unreadable."""
+    return MetadataDeclaration(_PACKAGE, unique_claims(_conda_claims(parse_json_object(data))))
+
+
+def _conda_claims(index: dict[str, Any]) -> Iterator[MetadataClaim]:
+    for key in ("depends", "constrains"):
+        for text in require_strings(index.get(key, []), key):
+            if re.match(rf"{_PACKAGE}(?![\w-])", text):
+                yield from _lowest(text)
+
+
+def _lowest(text: str) -> Iterator[MetadataClaim]:
+    words = text[len(_PACKAGE) :].strip()
+    found = [_BOUND.fullmatch(part.strip()) for part in words.split(",")]
+    bounds = [item for item in found if item is not None]
+    lower = [(int(item[2]), int(item[3])) for item in bounds if not item[1].startswith("<")]
+    if len(bounds) < len(found) or not lower:
+        raise UnreadableDeclaration(f"{truncate(text)!r} has no lowest compute capability that can be read")
+    major, minor = max(lower)
+    yield MetadataClaim("lowest", "nvidia", f"sm_{major}{minor}", truncate(text))
+
+
+# The control file of a Debian package: ``X-ROCm-GPU-Architecture: gfx900 gfx90a gfx1030``.
+#
+# How we know: Debian's ROCm team (pkg-rocm-tools, rocm-target-arch(1), which also reads the field).
+
+DEBIAN_FIELD = "X-ROCm-GPU-Architecture"
+
+
+def debian_declaration(data: bytes) -> MetadataDeclaration:
+    """Return what the file declares. Raises Unreadable."""
+    return MetadataDeclaration(DEBIAN_FIELD, unique_claims(_debian_claims(data)), ("amd",))
+
+
+def _debian_claims(data: bytes) -> Iterator[MetadataClaim]:
+    for name, value in header_fields(data):
+        for word in value.replace(",", " ").split() if name == DEBIAN_FIELD.lower() else ():
+            if not word.startswith("gfx"):
+                raise UnreadableDeclaration(f"{DEBIAN_FIELD} has {truncate(word)!r}, which is no architecture")
+            yield MetadataClaim("image", "amd", word, truncate(word))
+
+
+# Extras of wheels whose device code lies in kpack archives of other wheels, one for each architecture.
+#
+# ::
+#
+#     Provides-Extra: device-gfx942
+#     Requires-Dist: amd-torch-device-gfx942 == 2.10.0; extra == "device-gfx942"
+#
+# How we know: TheRock (ROCm), which splits wheels so; older drafts of it have ``gfx942`` alone. The other wheels are
+# looked for among the packages that are checked: nothing is fetched.
+
+_EXTRA = re.compile(r"(?:device-)?(gfx[0-9a-f]{2,6})")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_MARKER = re.compile(r"""extra\s{0,9}==\s{0,9}["']([^"']{1,64})["']""")
+
+
+def extras_declaration(data: bytes) -> MetadataDeclaration:
+    """Return what METADATA declares by extras. Raises Unreadable."""
+    return MetadataDeclaration("Provides-Extra", unique_claims(_extras_claims(data)), ("amd",))
+
+
+def _extras_claims(data: bytes) -> Iterator[MetadataClaim]:
+    for name, value in header_fields(data):
+        found = _EXTRA.fullmatch(value) if name == "provides-extra" else None
+        if found is not None:
+            yield MetadataClaim("image", "amd", found[1], truncate(value))
+
+
+def required_distributions(data: bytes) -> tuple[str, ...]:
+    """Return the distributions that METADATA requires for architectures of AMD. Raises Unreadable."""
+    found = dict[str, None]()
+    for name, value in header_fields(data):
+        if name != "requires-dist":
+            continue
+        marker = value.partition(";")[2]
+        is_for_device = any(map(_EXTRA.fullmatch, _MARKER.findall(marker))) or "gfx_arch" in marker
+        required = _NAME.match(value)
+        if is_for_device and required is not None:
+            found[normalize_name(required[0])] = None
+    return tuple(found)
+
+
+def normalize_name(name: str) -> str:
+    """Return the name of a distribution as names are compared (PyPA, "Names and normalization")."""
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+# ``variant.json`` of a wheel: what its variant is for.
+#
+# ::
+#
+#     {"variants": {"cu128": {"nvidia": {"sm_arch": ["90_real", "120_virtual"], "cuda_version_lower_bound": ["12.8"]}}}}
+#
+# Architectures are those of CMake: ``90_real`` is code for it, ``90_virtual`` PTX, ``90`` both. AMD's are target IDs.
+#
+# How we know: PEP 825 (draft of 2026) and PEP 817 for the file; the properties are those of nvidia-variant-provider and
+# of ROCm's provider (TheRock, rocm-bootstrap): ``amd :: gfx_arch :: gfx942``.
+
+_SOURCE = "variant.json"
+
+
+def variant_declaration(data: bytes) -> MetadataDeclaration:
+    """Return what the file declares. Raises Unreadable."""
+    variants = require_object(parse_json_object(data).get("variants"), "variants")
+    if len(variants) != 1:
+        raise UnreadableDeclaration(f"it has {pluralize(len(variants), 'variant')}, and a wheel is one")
+    spaces = require_object(next(iter(variants.values())), "the variant")
+    found = {name: require_object(value, name) for name, value in spaces.items() if name in ("nvidia", "amd")}
+    nvidia, amd = found.get("nvidia"), found.get("amd")
+    claims = unique_claims(_variant_claims(nvidia or {}, amd or {}))
+    lists = [vendor for vendor, key in (("nvidia", "sm_arch"), ("amd", "gfx_arch")) if key in found.get(vendor, {})]
+    lists += [vendor for vendor in ("nvidia", "amd") if vendor not in found and found]
+    return MetadataDeclaration(_SOURCE, claims, tuple(lists))
+
+
+def _variant_claims(nvidia: dict[str, Any], amd: dict[str, Any]) -> Iterator[MetadataClaim]:
+    for text in require_strings(nvidia.get("sm_arch", []), "nvidia :: sm_arch"):
+        number, _, form = text.partition("_")
+        arch = parse_nvidia(f"sm_{number}")
+        if arch is None or form not in ("", "real", "virtual"):
+            raise UnreadableDeclaration(f"nvidia :: sm_arch :: {truncate(text)} is no architecture")
+        if form != "virtual":
+            yield MetadataClaim("image", "nvidia", arch.name, text)
+        if form != "real":
+            yield MetadataClaim("ptx", "nvidia", arch.name, text)
+    for text in require_strings(nvidia.get("cuda_version_lower_bound", []), "nvidia :: cuda_version_lower_bound"):
+        numbers = parse_declared_version(text)
+        if numbers is None:
+            raise UnreadableDeclaration(f"nvidia :: cuda_version_lower_bound :: {truncate(text)} is no version")
+        yield MetadataClaim("cuda", "nvidia", "", f"CUDA {text}", numbers)
+    for text in require_strings(amd.get("gfx_arch", []), "amd :: gfx_arch"):
+        if not text.startswith("gfx"):
+            raise UnreadableDeclaration(f"amd :: gfx_arch :: {truncate(text)} is no architecture")
+        yield MetadataClaim("image", "amd", text, truncate(text))
+
+
+# Which files of packages declare something: found by where they lie, opened, and read with bounds.
+#
+# ==============================  ==========================================================
+# wheel (zip)                     ``*.dist-info/METADATA``, ``*.dist-info/variant.json``
+# conda, both of its formats      ``info/index.json``
+# Debian                          ``control`` of ``control.tar``
+# ==============================  ==========================================================
+#
+# What lies unpacked in folders is found by :mod:`fatpack.commands.check.metadata`.
+
+#: how folders end in which wheels say what they are
+INFO = ".dist-info"
+
+#: files there → what reads them
+WHEEL: dict[str, tuple[DeclarationReader, ...]] = {
+    "METADATA": (extras_declaration, classifier_declaration),
+    "variant.json": (variant_declaration,),
+}
+
+#: the file in which packages of conda say what they are, and what reads it
+CONDA: tuple[str, tuple[DeclarationReader, ...]] = ("info/index.json", (conda_declaration,))
+
+#: packages in others that hold only what is installed
+_FILES = {"data.tar": ".deb", "pkg-": ".conda"}
+
+
+class DeclaringFile(Record):
+    """A file that declares: its path, the package that it is about, what it declares, and in which distributions code
+    of that package may lie besides. ``problem`` is why it cannot be read. ``files`` are those of a package that lies
+    unpacked among others; without them it is about all that is in the package.
+    """
+
+    path: str
+    package: str
+    declarations: tuple[MetadataDeclaration, ...] = ()
+    needs: tuple[str, ...] = ()
+    problem: str = ""
+    files: frozenset[str] = frozenset()
+
+
+def declaring_files_in_package(row: AnyRow, budget: Budget) -> Iterator[DeclaringFile]:
+    """Yield the files of a package that declare something, by the row of the package. Raises nothing for a file."""
+    from fatpack.packages import get_package
+
+    names = row.path.names if isinstance(row.path, MemberPath) else (row.path,)
+    about = _about(row.host or "", names)
+    if about is None:
+        return
+    try:
+        with reopen(row.path, budget) as source:
+            for item in get_package(row.host or "").members(source.view()):
+                readers = () if isinstance(item, Finding) else _readers(row.host or "", names, item.name)
+                if readers and not isinstance(item, Finding):
+                    yield read_declaring_file(f"{row.path}{SEPARATOR}{item.name}", about, item.open, readers)
+                    if row.host == "tar":
+                        return
+    except (FatpackError, OSError) as error:
+        yield DeclaringFile(row.path, about, problem=error_message(error))
+
+
+def _about(host: str, names: tuple[str, ...]) -> str | None:
+    """Return the path of the package that what is declared in one is about; None for one that declares nothing."""
+    name, around = os.path.basename(names[-1]), names[-2] if len(names) > 1 else ""
+    if host not in ("zip", "tar") or any(
+        name.startswith(start) and around.endswith(end) for start, end in _FILES.items() if around
+    ):
+        return None
+    is_part = bool(around) and host == "tar" and name.startswith(("control.tar", "info-"))
+    return SEPARATOR.join(names[:-1] if is_part else names)
+
+
+def _readers(host: str, names: tuple[str, ...], name: str) -> tuple[DeclarationReader, ...]:
+    folder, _, file = name.rpartition("/")
+    if host == "zip":
+        return WHEEL.get(file, ()) if folder.endswith(INFO) and "/" not in folder else ()
+    if name == "control" and len(names) > 1 and os.path.basename(names[-1]).startswith("control.tar"):
+        return (debian_declaration,)
+    return CONDA[1] if name == CONDA[0] else ()
+
+
+def read_declaring_file(
+    path: str, about: str, opening: Callable[[], AbstractContextManager[Source]], readers: tuple[DeclarationReader, ...]
+) -> DeclaringFile:
+    """Return what a file declares, or why it cannot be read; nothing is raised for it."""
+    try:
+        with opening() as source:
+            data = source.beginning(MAX_DECLARATION_SIZE + 1)
+            if len(data) > MAX_DECLARATION_SIZE:
+                raise UnreadableDeclaration(f"it has more than {MAX_DECLARATION_SIZE} bytes")
+        found = tuple(made for reader in readers if (made := reader(data)).claims)
+        needs = required_distributions(data) if extras_declaration in readers else ()
+    except UnreadableDeclaration as error:
+        return DeclaringFile(path, about, problem=str(error))
+    except (FatpackError, OSError) as error:
+        return DeclaringFile(path, about, problem=error_message(error))
+    return DeclaringFile(path, about, found, needs)
+
+
+# What declares something in folders: wheels and conda packages that lie there unpacked, or as they are installed.
+#
+# ::
+#
+#     demo/lib.so              one of the files of RECORD, which is what the declaration is about
+#     demo-1.dist-info/        METADATA, variant.json, RECORD
+#     info/index.json          of conda; the declaration is about all that lies beside info/
+#
+# How we know: PyPA, "Recording installed projects" and "Binary distribution format"; conda's documentation of packages.
+# Only folders are looked into that files were found below: no name that a file states is opened.
+
+_RECORD = "RECORD"
+
+
+def outermost_path(path: str) -> str:
+    """Return the file itself of a path, which may lead into packages."""
+    return path.names[0] if isinstance(path, MemberPath) else path
+
+
+def declaring_files_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget) -> Iterator[DeclaringFile]:
+    """Yield the files that declare something in named folders, and in those below that have some of the paths in them.
+
+    Raises nothing for a file or a folder.
+    """
+    for folder in _folders([name for name in names if os.path.isdir(name)], paths):
+        try:
+            entries = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(INFO))
+        except OSError as error:
+            yield DeclaringFile(folder, folder, problem=error_message(error))
+            continue
+        for name in entries:
+            yield from _wheel(folder, os.path.join(folder, name), budget)
+        index = os.path.join(folder, *CONDA[0].split("/"))
+        if os.path.isfile(index):
+            yield read_declaring_file(index, folder, partial(open_source, index, budget=budget), CONDA[1])
+
+
+def _folders(named: Sequence[str], paths: Iterable[str]) -> Iterable[str]:
+    """Return the named folders, and all between them and the paths."""
+    found = dict.fromkeys(named)
+    for path in map(outermost_path, paths):
+        between: list[str] = []
+        at = os.path.dirname(path)
+        while at and at not in found and at != os.path.dirname(at):
+            between.append(at)
+            at = os.path.dirname(at)
+        if any(f"{at}{os.sep}".startswith(f"{name.rstrip(os.sep)}{os.sep}") for name in named):
+            found |= dict.fromkeys(between)
+    return found
+
+
+def _wheel(folder: str, info: str, budget: Budget) -> Iterator[DeclaringFile]:
+    """Yield what an unpacked wheel declares; where that is something, RECORD says which files it is about."""
+    paths = {path: readers for name, readers in WHEEL.items() if os.path.isfile(path := os.path.join(info, name))}
+    made = [read_declaring_file(path, info, partial(open_source, path, budget=budget), paths[path]) for path in paths]
+    record, files = os.path.join(info, _RECORD), frozenset[str]()
+    try:
+        if any(each.declarations for each in made):
+            files = _recorded(folder, record, budget)
+    except UnreadableDeclaration as error:
+        made.append(DeclaringFile(record, info, problem=str(error)))
+    except (FatpackError, OSError) as error:
+        made.append(DeclaringFile(record, info, problem=error_message(error)))
+    for each in made:
+        yield each.replace(files=files)
+
+
+def _recorded(folder: str, path: str, budget: Budget) -> frozenset[str]:
+    """Return the files of an unpacked wheel. Raises Unreadable, FatpackError, ``OSError``."""
+    with open_source(path, budget=budget) as source:
+        data = source.beginning(MAX_DECLARATION_SIZE + 1)
+    if len(data) > MAX_DECLARATION_SIZE:
+        raise UnreadableDeclaration(f"it has more than {MAX_DECLARATION_SIZE} bytes")
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")))
+    except csv.Error as error:
+        raise UnreadableDeclaration(f"it is no table of files: {error}") from error
+    return frozenset(os.path.normpath(os.path.join(folder, row[0])) for row in rows if row)
+
 
 #: architectures that a message names
 _NAMED = 12

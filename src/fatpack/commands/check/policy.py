@@ -16,8 +16,16 @@ if each word names a device or a preset: ``RTX 4090`` is one device.
 from __future__ import annotations
 
 import fnmatch
+import os
+from importlib import import_module
 
+from fatpack import printable
+from fatpack.commands.check.model import RequiredDevices
 from fatpack.errors import TargetError, UsageError
+from fatpack.exit_codes import error_message
+from fatpack.inputs.walk import TreeWalk
+from fatpack.io.open import is_pattern
+from fatpack.printable import format_size_exactly
 from fatpack.record import Record
 from fatpack.targets.devices import parse_device
 from fatpack.targets.nvidia import parse_nvidia
@@ -26,8 +34,213 @@ from fatpack.targets.vocabulary import load_vocabulary, nearest_names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from fatpack.targets.devices import Device
+
+
+# Policies in files: ``[tool.fatpack.check]`` of the nearest pyproject.toml, and the presets that fatpack brings.
+#
+# ::
+#
+#     [tool.fatpack.check]
+#     require = ["@ours", "gfx942"]
+#     forbid = ["sm_5*"]
+#     max-size = "850MB"
+#     uniform = true
+#
+#     [tool.fatpack.check.presets]
+#     ours = "sm_80, sm_90, sm_120+ptx"
+#
+# A file that is named with ``--config`` may have the table at its top too, without ``tool.fatpack``.
+
+#: name in a file → whether it is a list of texts, a text, or a switch
+KEYS = {
+    "require": list,
+    "forbid": list,
+    "exclude": list,
+    "max-size": str,
+    "max-growth": str,
+    "against": str,
+    "per": str,
+    "uniform": bool,
+    "registered": bool,
+    "strict": bool,
+    "metadata": bool,
+    "verify": bool,
+}
+
+#: settings of which one makes a policy
+RULES = ("require", "forbid", "max-size", "max-growth", "against", "uniform", "registered", "metadata", "verify")
+
+_WANTED = {list: "a text or a list of texts", str: "a text", bool: "true or false"}
+
+#: the name of the file that is looked for
+_NAME = "pyproject.toml"
+
+
+class PolicyConfig(Record):
+    """What a file asks for, by the names of :data:`KEYS`; ``presets`` are those that it defines, ``path`` is the file.
+
+    Paths in it (``against``) count from the folder of the file.
+    """
+
+    path: str
+    values: Mapping[str, Any]
+    presets: Mapping[str, tuple[str, ...]]
+
+
+def find_pyproject() -> PolicyConfig | None:
+    """Return the policy of the nearest pyproject.toml, from this folder upwards; None where it has no such table.
+
+    Raises UsageError for a table that is wrong, for a file that is no TOML, and for what has its name and is no file.
+    """
+    here = os.getcwd()
+    while True:
+        path = os.path.join(here, _NAME)
+        if os.path.lexists(path):
+            if not os.path.isfile(path):
+                problem = "is a link to nothing" if os.path.islink(path) else "is no file"
+                raise UsageError(
+                    f"{path} {problem}: a policy may be in it", hint="fatpack check --no-config reads none"
+                )
+            table = _tool(_read(path), path)
+            return None if table is None else _config(table, path)
+        above = os.path.dirname(here)
+        if above == here:
+            return None
+        here = above
+
+
+def read_policy_file(path: str) -> PolicyConfig:
+    """Return the policy of a file. Raises UsageError for one without a policy, and ``OSError``."""
+    data = _read(path)
+    table = _tool(data, path)
+    if table is None and "tool" not in data:
+        table = data
+    if table is None:
+        raise UsageError(f"{path} has no policy", hint="write a table [tool.fatpack.check] into it")
+    return _config(table, path)
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    tomllib = import_module("tomllib")
+    with open(path, "rb") as file:
+        try:
+            data: Mapping[str, Any] = tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} is no TOML: {error}") from None
+    return data
+
+
+def _tool(data: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    table: Any = data
+    for name in ("tool", "fatpack", "check"):
+        if name not in table:
+            return None
+        table = table[name]
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: {name} is no table", hint="write [tool.fatpack.check]")
+    return table if isinstance(table, dict) else None
+
+
+def _config(table: Mapping[str, Any], path: str) -> PolicyConfig:
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name == "presets":
+            continue
+        kind = KEYS.get(name)
+        if kind is None:
+            raise UsageError(
+                f"{path}: there is no setting {name!r}", hint=f"settings are {', '.join((*KEYS, 'presets'))}"
+            )
+        values[name] = _value(path, name, value, kind)
+    if "against" in values:
+        values["against"] = os.path.join(os.path.dirname(path), values["against"])
+    presets = table.get("presets", {})
+    if not isinstance(presets, dict):
+        raise UsageError(f"{path}: presets is no table", hint="write [tool.fatpack.check.presets]")
+    return PolicyConfig(path, values, {name: _value(path, name, value, list) for name, value in presets.items()})
+
+
+def _value(path: str, name: str, value: object, kind: type) -> Any:
+    if kind is list:
+        value = [value] if isinstance(value, str) else value
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+    elif isinstance(value, kind):
+        return value
+    raise UsageError(f"{path}: {name} is not {_WANTED[kind]}")
+
+
+class Preset(Record):
+    """A preset that fatpack brings: what it requires, and the document that says so."""
+
+    name: str
+    require: str
+    what: str
+    source: str
+
+
+def builtin_presets() -> tuple[Preset, ...]:
+    """Return the presets of ``data/presets.toml``."""
+    data = _read(os.path.join(os.path.dirname(__file__), "data", "presets.toml"))
+    return tuple(Preset(name, row["require"], row["what"], row["source"]) for name, row in data.items())
+
+
+def all_presets(config: PolicyConfig | None) -> dict[str, tuple[str, ...]]:
+    """Return what presets stand for: those of a project come before those that fatpack brings."""
+    found = {preset.name: (preset.require,) for preset in builtin_presets()}
+    return {**found, **(config.presets if config is not None else {})}
+
+
+# How large what was named may be: sizes in bytes as people write them, and growth against an older version.
+
+
+def parse_size_limit(text: str) -> int:
+    """Return the bytes of a text, as :mod:`fatpack.printable` reads it. Raises UsageError for one that is no size."""
+    try:
+        return printable.parse_size(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no size", hint=printable.EXAMPLES) from None
+
+
+def parse_growth(text: str) -> tuple[float | None, int | None]:
+    """Return growth as percent or bytes, the other None: ``5%``, ``20MB``. Raises UsageError."""
+    if text.endswith("%"):
+        number = _number(text[:-1].strip())
+        if number is None:
+            raise UsageError(f"{text!r} is no growth", hint="write 5% or 20MB")
+        return number, None
+    return None, parse_size_limit(text)
+
+
+def _number(text: str) -> float | None:
+    whole, _, part = text.partition(".")
+    if not (whole + part).isascii() or not (whole + part).isdecimal() or len(text) > 18:
+        return None
+    return float(text)
+
+
+def measure_total(path: str) -> tuple[int | None, str]:
+    """Return the bytes of a file, or of all files in a folder or of a pattern, and what of them cannot be measured, "".
+
+    The bytes are None for what is neither. Links in folders are not followed, and files that say by their names that no
+    device code is in them count too.
+    """
+    try:
+        if os.path.isfile(path):
+            return os.path.getsize(path), ""
+        if os.path.isdir(path) or is_pattern(path):
+            walk = TreeWalk([path], as_named=True)
+            places = list(walk)
+            problems = [f"{place.path}: {place.problem}" for place in places if place.problem]
+            problems += (f"no file matches {pattern}" for pattern in walk.unmatched)
+            return sum(place.size for place in places), problems[0] if problems else ""
+    except OSError as error:
+        return None, error_message(error)
+    return None, "there is no such file or folder"
+
 
 #: LIMIT: presets that name presets
 _DEEPEST = 8
@@ -153,3 +366,64 @@ def _requirement(text: str) -> Requirement:
     if wants_ptx and found.vendor != "nvidia":
         raise UsageError(f"{text}: only NVIDIA devices compile PTX", hint=f"write {name}")
     return Requirement(found, wants_ptx, (arch.name,) if arch is not None and arch.suffix else (), is_native)
+
+
+# What is asked of files: one record, whoever asks, and its rules in words.
+
+#: the rule about what programs register, in words
+REGISTERED = "what is launched is registered"
+
+#: the rule about what packages declare, in words
+METADATA_RULE = "what packages declare is in them"
+
+
+class Policy(Record):
+    """What is asked of files; ``per`` is what must serve a device: each ``unit``, or something in each ``library``.
+
+    ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
+    kernels of large libraries too, to name those that lack something. ``verify`` reads all there is to its last byte.
+    ``strict`` fails what ``registered`` could not judge.
+    """
+
+    require: tuple[Requirement, ...] = ()
+    forbid: tuple[str, ...] = ()
+    max_size: int | None = None
+    max_growth: str = ""
+    against: str = ""
+    uniform: bool = False
+    registered: bool = False
+    strict: bool = False
+    metadata: bool = False
+    per: str = "unit"
+    exclude: tuple[str, ...] = ()
+    deep: bool = False
+    names_kernels: bool = False
+    verify: bool = False
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in words."""
+        wanted = [item.words for item in self.require]
+        found = [f"every {self.per} serves {', '.join(wanted)}"] if wanted else []
+        found += [f"nothing is for {', '.join(self.forbid)}"] if self.forbid else []
+        found += [f"at most {format_size_exactly(self.max_size)}"] if self.max_size is not None else []
+        found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
+        found += ["every kernel on every architecture of its library"] if self.uniform else []
+        found += [REGISTERED] if self.registered else []
+        found += [METADATA_RULE] if self.metadata else []
+        found += ["all of it is whole"] if self.verify else []
+        return tuple(found)
+
+    @property
+    def required(self) -> tuple[RequiredDevices, ...]:
+        """What is required of the code for each vendor's devices."""
+        vendors = dict.fromkeys(item.device.vendor for item in self.require)
+        return tuple(
+            RequiredDevices(vendor, tuple(item.words for item in self.require if item.device.vendor == vendor))
+            for vendor in vendors
+        )
+
+    def asks(self, vendors: Sequence[str]) -> bool:
+        """Return whether anything is asked of a library with code for the devices of these vendors."""
+        all_are_asked = not self.require or self.forbid or self.uniform or self.registered
+        return bool(all_are_asked) or any(item.device.vendor in vendors for item in self.require)

@@ -4,20 +4,90 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.check import config as configs
-from fatpack.commands.check import limits
-from fatpack.commands.check import policy_check as checking
-from fatpack.commands.check.model import CheckResult
-from fatpack.commands.check.policy import parse_forbidden, parse_requirements
-from fatpack.commands.check.policy_policy import Policy
+from fatpack.commands.check import policy as check_policy_module
+from fatpack.commands.check import policy as configs
+from fatpack.commands.check import rules
+from fatpack.commands.check.model import CheckedLibrary, CheckResult, CompiledDevice
+from fatpack.commands.check.policy import Policy, parse_forbidden, parse_requirements
+from fatpack.commands.check.rule_context import RuleContext
+from fatpack.commands.check.rules import evaluate_rules
 from fatpack.errors import UsageError
+from fatpack.inputs.files import SkipCounts
 from fatpack.library.arguments import as_path, as_paths, as_patterns, as_strings, check_bools, make_budget
 from fatpack.library.arguments import check_type as checked_argument
+from fatpack.limits import current_budget
+from fatpack.packages import MODULES as PACKAGES
+from fatpack.tabular.columns import RowOptions
+from fatpack.tabular.read_many import read_paths
+from fatpack.tabular.skipped import make_skipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
+
+    from fatpack.commands.check.rule_context import FileImageSets
+    from fatpack.inputs.map_files import Opener
+    from fatpack.limits import Budget
+    from fatpack.tabular.read_many import FileCallback
+
+
+# The check: what was named, read once; each rule of the policy held against it.
+
+
+def check_policy(
+    paths: Sequence[str | os.PathLike[str]],
+    policy: Policy,
+    *,
+    on_file: FileCallback | None = None,
+    budget: Budget | None = None,
+    opener: Opener | None = None,
+    config: str = "",
+) -> CheckResult:
+    """Return whether files, folders, packages and URLs keep to a policy. Raises UsageError for growth that is no size.
+
+    Fails closed: what cannot be read fails it, and so does what was named and has no device code, if any is required.
+    """
+    names = [os.fspath(path) for path in paths]
+    work = RuleContext(names, policy, current_budget() if budget is None else budget)
+    counts, unmatched = SkipCounts(), list[str]()
+    options = RowOptions(heads=True, deep=policy.deep, each_kernel=policy.uniform)
+    rows = read_paths(
+        names,
+        options,
+        exclude=policy.exclude,
+        unmatched=unmatched,
+        on_file=on_file,
+        counts=counts,
+        budget=budget,
+        opener=opener,
+    )
+    work.read(rows)
+    violations = [*rules.unread_violations(work, unmatched), *evaluate_rules(work, opener), *rules.skipped(work)]
+    compiled = {name: CompiledDevice(name, units, total) for name, (units, total) in work.compiled.items() if units}
+    required = tuple(
+        one.replace(compiled=tuple(compiled[name] for name in one.devices if name in compiled))
+        for one in policy.required
+    )
+    return CheckResult(
+        rules.measure_paths(work),
+        policy.rules,
+        tuple(_library(item, policy) for item in work.found if item.units),
+        tuple(violations),
+        sum(item.last.host is not None and item.last.host not in PACKAGES for item in work.found),
+        counts.passed,
+        config,
+        required,
+        make_skipped(counts),
+    )
+
+
+def _library(item: FileImageSets, policy: Policy) -> CheckedLibrary:
+    archs = dict.fromkeys(arch for unit in item.units for arch in unit.archs)
+    vendors = tuple(dict.fromkeys(unit.vendor for unit in item.units))
+    size = item.last.file_size or 0
+    return CheckedLibrary(item.last.path, size, len(item.units), tuple(archs), vendors, policy.asks(vendors))
+
 
 __all__ = ["CheckResult", "check"]
 
@@ -69,7 +139,7 @@ def check(
     policy = Policy(
         require=parse_requirements(as_strings("require", require) or own.get("require", ()), configs.all_presets(file)),
         forbid=parse_forbidden(as_strings("forbid", forbid) or own.get("forbid", ())),
-        max_size=limits.parse_size_limit(size) if isinstance(size, str) else size,
+        max_size=check_policy_module.parse_size_limit(size) if isinstance(size, str) else size,
         max_growth=max_growth or own.get("max-growth", ""),
         against=as_path("against", against) or own.get("against", ""),
         uniform=uniform or bool(own.get("uniform")),
@@ -94,4 +164,4 @@ def check(
     if policy.per not in ("unit", "library"):
         raise UsageError(f"per is {policy.per!r}", hint="unit or library")
     source = "" if file is None else file.path
-    return checking.check_policy(names, policy, budget=make_budget(max_inflated), config=source)
+    return check_policy(names, policy, budget=make_budget(max_inflated), config=source)

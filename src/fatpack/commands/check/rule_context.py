@@ -15,17 +15,269 @@ file was input of its device link, and no driver looks at it.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 
+from fatpack.commands.check.model import MissingKernels, Violation
+from fatpack.errors import FatpackError
+from fatpack.exit_codes import FINE, error_message
+from fatpack.findings import CODES
+from fatpack.inputs.files import SEPARATOR, Filter, MemberPath, SkipCounts
+from fatpack.inputs.map_files import map_paths
+from fatpack.inputs.nested import open_nested
+from fatpack.io.open import open_source, resolve_url
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
-from fatpack.targets.selection import vendors
+from fatpack.tabular.columns import RowOptions
+from fatpack.tabular.read_file import read_rows
+from fatpack.tabular.read_many import read_file_rows
+from fatpack.tabular.skipped import CompletenessCheck
+from fatpack.targets.devices import Device
+from fatpack.targets.nvidia import parse_nvidia
+from fatpack.targets.selection import model
+from fatpack.targets.selection.select_image import select_image
+from fatpack.targets.selection.settings import RuntimeSettings
+from fatpack.targets.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias, TypeVar
 
+    from fatpack.commands.check.policy import Policy, Requirement
+    from fatpack.inputs.files import InputFile
+    from fatpack.inputs.nested import NestedFile
+    from fatpack.io.source import Source
+    from fatpack.limits import Budget
     from fatpack.tabular.columns import AnyRow, ImageRow
+    from fatpack.tabular.skipped import Incomplete
+
+    T = TypeVar("T")
+
+
+# Whether a unit serves a device: the rules of its runtime (:mod:`fatpack.targets.selection.select_image`) say so.
+
+_WAITS = "it is relocatable: what a device link makes of it is what counts"
+
+
+class DeviceSupport(Record):
+    """What a unit is to a device: ``serves`` it or not, by which ``rule``, why, and whether that is certain.
+
+    What nobody can know of it does not serve, and is not certain. ``compiles`` says that no machine code serves, and
+    the driver compiles what does.
+    """
+
+    serves: bool
+    rule: str
+    reason: str
+    is_certain: bool = True
+    compiles: bool = False
+
+
+def meets_requirement(unit: ImageSetRows, wanted: Requirement) -> DeviceSupport:
+    """Return whether a unit meets a requirement, PTX for later devices left aside."""
+    if wanted.text:
+        return _has_text(unit, wanted.text)
+    found = supports(unit.offered, wanted.device)
+    if wanted.is_native and found.compiles:
+        return DeviceSupport(False, found.rule, f"no machine code is for it: {found.reason}")
+    return found
+
+
+def _has_text(unit: ImageSetRows, name: str) -> DeviceSupport:
+    """Return whether a unit has PTX of a name, or for an older device if the name is plain (C7)."""
+    wanted = parse_nvidia(name)
+    assert wanted is not None
+    rule = {"a": "C4", "f": "C5"}.get(wanted.suffix, "C7")
+    offered = unit.offered
+    for image in offered.images:
+        text = parse_nvidia(image.candidate.arch) if image.candidate.form == "ptx" else None
+        if text is None or text.suffix != wanted.suffix:
+            continue
+        if text.number == wanted.number or (not text.suffix and text.number < wanted.number):
+            return DeviceSupport(True, rule, f"it has PTX for compute_{text.number}{text.suffix}", compiles=True)
+    if offered.waits:
+        return DeviceSupport(False, "C14", _WAITS, is_certain=False)
+    later = "" if wanted.suffix else " or an older one"
+    return DeviceSupport(False, rule, f"it has no PTX for {name}{later}")
+
+
+def supports(unit: seen.ImageSet, device: Device) -> DeviceSupport:
+    """Return what a unit is to a device; an AMD device is served in all states that it leaves open."""
+    choices = select_image(unit.asked, device, RuntimeSettings())
+    failed = [choice for choice in choices if choice.outcome == "fails"]
+    if failed:
+        states = ", ".join(choice.state for choice in failed)
+        partly = f"nothing is for {states}" if len(failed) < len(choices) else failed[0].reason
+        return DeviceSupport(False, failed[0].rule, partly, all(choice.is_certain for choice in failed))
+    if unit.waits:
+        return DeviceSupport(False, "C14", _WAITS, is_certain=False)
+    unknown = next((choice for choice in choices if choice.outcome == "unknown"), None)
+    if unknown is not None:
+        return DeviceSupport(False, unknown.rule, f"whether it runs is not known: {unknown.reason}", is_certain=False)
+    compiled = next((choice for choice in choices if choice.outcome == "compiles"), None)
+    first = choices[0] if compiled is None else compiled
+    return DeviceSupport(True, first.rule, first.reason, compiles=compiled is not None)
+
+
+def supports_later_devices(unit: ImageSetRows, device: Device) -> bool:
+    """Return whether every later device is served, also those that nobody knows yet: plain PTX is for all from its
+    number on (C7), and what lies between the device and that number is served by something else.
+    """
+    arch, asked = device.nvidia, unit.offered
+    parsed = [parse_nvidia(image.candidate.arch) for image in asked.images if image.candidate.form == "ptx"]
+    numbers = [text.number for text in parsed if text is not None and not text.suffix]
+    if arch is None or not numbers:
+        return False
+    known = (parse_nvidia(name) for name in load_vocabulary().nvidia)
+    between = {each.number for each in known if each is not None and arch.number < each.number < min(numbers)}
+    return all(supports(asked, Device("nvidia", f"sm_{number}")).serves for number in sorted(between))
+
+
+# Files that rows were made of, opened again for what only some rules ask: many files of a package in one walk.
+
+
+def reopen(path: str, budget: Budget) -> Source | NestedFile:
+    """Open a file again that rows were made of, also one in a package. Raises FatpackError and ``OSError``.
+
+    Of a package that is compressed as a whole everything before the file is inflated: :func:`of_packages` takes many.
+    """
+    if isinstance(path, MemberPath):
+        return open_nested(open_source(resolve_url(path.names[0]), budget=budget), SEPARATOR.join(path.names[1:]))
+    return open_source(resolve_url(path), budget=budget)
+
+
+def map_package_files(
+    paths: Iterable[str], make: Callable[[InputFile], T], budget: Budget, *, deep: bool
+) -> dict[str, T]:
+    """Return what ``make`` makes of files in packages, by their paths: each package is opened and walked once.
+
+    Files that are in no package, and those that the walk does not come to, are left out. ``make`` works in forks.
+    """
+    packages: dict[str, dict[str, None]] = {}
+    for path in paths:
+        if isinstance(path, MemberPath):
+            wanted = packages.setdefault(path.names[0], {})
+            for count in range(1, len(path.names)):
+                wanted[SEPARATOR.join(path.names[: count + 1])] = None
+    found: dict[str, T] = {}
+    for name, wanted in packages.items():
+        rules = Filter(deep=deep)
+        made = map_paths(
+            [name],
+            lambda leaf: (leaf.path, make(leaf)),
+            rules,
+            SkipCounts(),
+            [],
+            budget=budget,
+            chosen=wanted.__contains__,
+        )
+        found.update((path, each) for path, each in made if path in wanted)
+    return found
+
+
+# The names of the kernels of units: read only where a policy is broken, or asks for all of them.
+
+#: how much is read of a file for its kernels
+KERNEL_ROW_OPTIONS = RowOptions(each_kernel=True)
+
+#: Forms whose readers name every kernel
+FORMS_WITH_KERNEL_NAMES = ("cubin", "ptx", "code-object")
+
+#: file, position and member of an image
+_Key: TypeAlias = "tuple[str, str | None, str | None]"
+
+
+class ImageKernels:
+    """The names of the kernels of images, and which images were not read to the end.
+
+    ``names`` has an image as soon as it was read, also one without kernels. ``unread`` has those that were not, and
+    whoever asks for their kernels is not to take silence for none. ``problem`` says what could not be read, "" if all
+    could.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[_Key, dict[str, None]] = {}
+        self.unread: set[_Key] = set()
+        self.problem = ""
+
+    def add(self, row: AnyRow) -> None:
+        """Take the row of an image, of a kernel (its image comes first), or of the file."""
+        if row.row == "kernel":
+            self.names.setdefault(image_key(row), {})[getattr(row, "kernel", None) or ""] = None
+        elif row.row != "file":
+            self.names.setdefault(image_key(row), {})
+            if getattr(row, "kernel_count", None) is None or is_damaged(row):
+                self.unread.add(image_key(row))
+                where = f"image {row.position}" if row.position else "the image"
+                why = f": {'; '.join(row.messages)}" if row.messages else ""
+                self._fail(f"the kernels of {where} cannot be read{why}")
+        elif row.error is not None:
+            self._fail(row.error)
+
+    def _fail(self, problem: str) -> None:
+        self.problem = self.problem or problem
+
+    def merge(self, other: ImageKernels) -> None:
+        """Add what is known of the images of another file."""
+        self.names |= other.names
+        self.unread |= other.unread
+        self._fail(other.problem)
+
+
+def is_damaged(row: AnyRow) -> bool:
+    """Return whether a finding of a row says that something of it could not be read."""
+    return any(CODES[code][0] == "error" for code in row.findings)
+
+
+def image_key(row: AnyRow) -> _Key:
+    """Return what names an image: its file, its position, the member that it is."""
+    return row.path, row.position, row.member
+
+
+def read_kernels(path: str, budget: Budget) -> ImageKernels:
+    """Return the kernels of a file's images, also of one in a package; what cannot be read is its ``problem``."""
+    found = ImageKernels()
+    try:
+        with reopen(path, budget) as source:
+            for row in read_rows(source.view(), KERNEL_ROW_OPTIONS):
+                found.add(row)
+    except (FatpackError, OSError) as error:
+        found.problem = found.problem or error_message(error)
+    return found
+
+
+def read_package_kernels(paths: Iterable[str], budget: Budget, *, deep: bool) -> dict[str, ImageKernels]:
+    """Return the kernels of files in packages, each of which is walked once.
+
+    A file of which something cannot be read is left out: :func:`read` says it.
+    """
+    made = map_package_files(paths, _of_leaf, budget, deep=deep)
+    return {path: found for path, found in made.items() if not found.problem}
+
+
+def _of_leaf(leaf: InputFile) -> ImageKernels:
+    found = ImageKernels()
+    for row in read_file_rows(leaf, KERNEL_ROW_OPTIONS):
+        found.add(row)
+    return found
+
+
+def image_set_kernels(unit: ImageSetRows, kernels: ImageKernels) -> tuple[str, ...]:
+    """Return the kernels of a unit, each once, in the order of its images."""
+    names: dict[str, None] = {}
+    for row in unit.images:
+        names |= kernels.names.get(image_key(row), {})
+    return tuple(names)
+
+
+def has_no_kernels(unit: ImageSetRows, kernels: ImageKernels) -> bool:
+    """Return whether a unit has no kernels for sure: every image of it was read, and would show them."""
+    keys = [image_key(row) for row in unit.images]
+    are_read = all(key in kernels.names and key not in kernels.unread for key in keys)
+    are_shown = all(row.form in FORMS_WITH_KERNEL_NAMES and not row.findings for row in unit.images)
+    return are_read and are_shown and not any(kernels.names[key] for key in keys)
+
 
 _SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
 
@@ -122,7 +374,7 @@ def row_vendor(row: AnyRow) -> str:
     if row.offload == "host" or row.form == "empty":
         return ""
     triple = row.triple or ""
-    vendor = vendors.image_vendor(triple, row.arch or "")
+    vendor = model.image_vendor(triple, row.arch or "")
     is_sycl = triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl"
     return vendor if vendor != "intel" or is_sycl else ""
 
@@ -197,3 +449,117 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
         before = made[at][number]
         made[at][number] = before.replace(images=(*before.images, *images))
     return [library.replace(units=tuple(units)) for library, units in zip(found, made, strict=True)]
+
+
+# What every rule is given: what was read, the policy, and the kernels that are read where a rule is broken.
+
+#: LIMIT: bytes of a library whose kernels are read to name those that lack an architecture; more only if that is asked.
+MAX_BYTES_FOR_KERNEL_NAMES = 256 << 20
+
+
+class RuleContext:
+    """What was named and read, and the policy that is held against it: what every rule is given.
+
+    ``missed`` says of paths what could not be read of them; ``told`` are those of which that was said already.
+    ``compiled`` are the devices that some units serve only after compiling, with the number of these and of all units.
+    """
+
+    def __init__(self, names: Sequence[str], policy: Policy, budget: Budget) -> None:
+        self.names, self.policy, self.budget = names, policy, budget
+        self.found: list[FileImageSets] = []
+        self.kernels: dict[str, ImageKernels] = {}
+        self.told: set[str] = set()
+        self.missed: dict[str, Incomplete] = {}
+        self.compiled: dict[str, tuple[int, int]] = {}
+
+    def read(self, rows: Iterable[AnyRow]) -> None:
+        """Take all rows, of files, images and kernels."""
+        self.found = merge_loose_images(list(group_by_file(self._without_kernels(rows))))
+
+    def _without_kernels(self, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
+        """Yield the rows that are not of kernels, whose names are kept by their files."""
+        files = CompletenessCheck()
+        for row in rows:
+            missed = files.missed(row) if row.row != "kernel" else None
+            if missed is not None:
+                self.missed[row.path] = missed
+            if self.policy.uniform:
+                self.kernels.setdefault(row.path, ImageKernels()).add(row)
+            if row.row != "kernel":
+                yield row
+
+    def vendors(self, name: str) -> Iterator[str]:
+        """Yield for whose devices the images are that a name stands for, also if others are chosen from with them."""
+        for unit in (unit for item in self.found for unit in item.units):
+            if len(self.names) == 1 or any(is_named(row.path, name) for row in unit.images):
+                yield unit.vendor
+
+    def of(self, name: str) -> list[FileImageSets]:
+        """Return the files that a name stands for."""
+        if len(self.names) == 1:
+            return self.found
+        return [item for item in self.found if is_named(item.last.path, name)]
+
+    def hole(self, item: FileImageSets, unit: ImageSetRows, rule: str, reason: str) -> MissingKernels | None:
+        """Return a unit as what does not serve; None for one that has no kernels, which nothing misses."""
+        found = self.kernels_of(unit, item)
+        if found is not None and has_no_kernels(unit, found):
+            return None
+        row = unit.first
+        names = None if found is None else image_set_kernels(unit, found)
+        return MissingKernels(
+            unit.position, row.section or "", row.member or "", row.offset, unit.listed, rule, reason, names
+        )
+
+    def read_kernels(self, lacking: Iterable[tuple[FileImageSets, ImageSetRows]]) -> None:
+        """Read what :meth:`hole` will ask of some units in packages, all of it in one walk through each package."""
+        paths = dict.fromkeys(
+            row.path for item, unit in lacking if self._names_kernels(item) for row in unit.images if row.path
+        )
+        wanted = [path for path in paths if path not in self.kernels and isinstance(path, MemberPath)]
+        if len(wanted) > 1:
+            self.kernels |= read_package_kernels(wanted, self.budget, deep=self.policy.deep)
+
+    def _names_kernels(self, item: FileImageSets) -> bool:
+        return self.policy.names_kernels or (item.last.file_size or 0) <= MAX_BYTES_FOR_KERNEL_NAMES
+
+    def kernels_of(self, unit: ImageSetRows, item: FileImageSets) -> ImageKernels | None:
+        """Return the kernels of all files that a unit's images lie in; None where they are not read."""
+        paths = dict.fromkeys(row.path for row in unit.images)
+        found = ImageKernels()
+        for path in paths:
+            if path not in self.kernels:
+                if not self._names_kernels(item):
+                    return None
+                self.kernels[path] = read_kernels(path, self.budget)
+            if len(paths) == 1:
+                return self.kernels[path]  # a library has thousands of units: nothing is copied for each
+            found.merge(self.kernels[path])
+        return found
+
+
+def make_violation(
+    code: str,
+    path: str,
+    subject: str,
+    message: str,
+    hint: str = "",
+    *,
+    units: int = 0,
+    holes: tuple[MissingKernels, ...] = (),
+    unread: int = FINE,
+) -> Violation:
+    """Return a violation: an error, if the check fails because of it."""
+    severity = "note" if CODES[code][0] == "note" else "error"
+    return Violation(code, severity, path, subject, message, hint, units, holes, unread)
+
+
+def inside_prefixes(name: str) -> tuple[str, str]:
+    """Return how the paths begin of what is in a package, or a folder."""
+    return f"{name}{SEPARATOR}", f"{name.rstrip(os.sep)}{os.sep}"
+
+
+def is_named(path: str, name: str) -> bool:
+    """Return whether a file is what a name stands for: itself, something in it, or one that its pattern means."""
+    is_in = path == name or path.startswith(inside_prefixes(name))
+    return is_in or fnmatch.fnmatchcase(path.partition(SEPARATOR)[0], name)

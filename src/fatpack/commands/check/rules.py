@@ -2,20 +2,408 @@
 
 from __future__ import annotations
 
-from fatpack.commands.check.coverage import meets_requirement, supports_later_devices
-from fatpack.commands.check.given import make_violation
-from fatpack.commands.check.rule_context import selection_key
-from fatpack.errors import pluralize
+import fnmatch
+import os
+import shlex
+
+from fatpack.commands.check import policy, rule_context
+from fatpack.commands.check.model import UNJUDGED, VENDORS, CheckedPath, MissingKernels, Violation
+from fatpack.commands.check.policy import METADATA_RULE
+from fatpack.commands.check.rule_context import (
+    ImageKernels,
+    inside_prefixes,
+    make_violation,
+    map_package_files,
+    meets_requirement,
+    reopen,
+    row_arch_label,
+    selection_key,
+    supports,
+    supports_later_devices,
+)
+from fatpack.commands.doctor.run import diagnose
+from fatpack.errors import FatpackError, TargetError, cli_or_api, pluralize
+from fatpack.exit_codes import INPUT_OUTPUT, error_message, exit_code
+from fatpack.findings import message_from_text
+from fatpack.inputs.files import SEPARATOR
+from fatpack.limits import Budget, current_budget
+from fatpack.printable import format_size_exactly
+from fatpack.record import Record
+from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
+from fatpack.targets.devices import Device, parse_device
+from fatpack.targets.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from fatpack.commands.check.coverage import DeviceSupport
-    from fatpack.commands.check.given import RuleContext
-    from fatpack.commands.check.model import Violation
-    from fatpack.commands.check.policy import Requirement
-    from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows
+    from fatpack.commands.check.policy import Policy, Requirement
+    from fatpack.commands.check.rule_context import DeviceSupport, FileImageSets, ImageSetRows, RuleContext
+    from fatpack.inputs.files import InputFile
+    from fatpack.inputs.map_files import Opener
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.tabular.columns import AnyRow, ImageRow
+
+
+# No image is for an architecture of ``--forbid``.
+
+#: how the names of packages end that are slimmed as they are, and the tag that makes another name of one
+_TAGS = {".whl": "1slim", ".conda": "slim", ".tar.bz2": "slim"}
+
+
+def forbidden_violations(given: RuleContext) -> Iterator[Violation]:
+    """Yield the libraries with forbidden images, pattern by pattern."""
+    found = {pattern: [(item, _archs(item, pattern)) for item in given.found] for pattern in given.policy.forbid}
+    #: the file that slim takes, a package for all files in it → what is to go
+    dropped: dict[str, dict[str, None]] = {}
+    for item, archs in (pair for pairs in found.values() for pair in pairs):
+        dropped.setdefault(_outermost(item), {}).update(dict.fromkeys(archs))
+    for pattern, pairs in found.items():
+        for item, archs in pairs:
+            if archs:
+                names = ", ".join(dict.fromkeys(archs))
+                text = f"has {names}, which {pattern} forbids ({pluralize(len(archs), 'image')})"
+                path = _outermost(item)
+                yield make_violation(
+                    "FP3306", item.last.path, pattern, text, _advice(path, item.last.path, dropped[path])
+                )
+
+
+def _archs(item: FileImageSets, pattern: str) -> list[str]:
+    return [arch for unit in item.units for row in unit.images for arch in _matching(row, pattern)]
+
+
+def _outermost(item: FileImageSets) -> str:
+    return item.last.path.partition(SEPARATOR)[0]
+
+
+def _advice(outermost: str, path: str, archs: Iterable[str]) -> str:
+    """Return the command or call that takes architectures out of a file, or out of the package around it."""
+    tag = next((tag for end, tag in _TAGS.items() if outermost.lower().endswith(end)), "")
+    if outermost != path and not tag:
+        return "take it out before it is packed: fatpack slim FILE --drop PATTERN -d slim"
+    dropped = ",".join(filter(None, archs))
+    named = outermost != path
+    return cli_or_api(
+        f"fatpack slim {shlex.quote(outermost)} --drop {shlex.quote(dropped)}"
+        f"{f' --build-tag {tag}' if named else ''} -d slim",
+        f"fatpack.slim({outermost!r}, OUTPUT, drop={dropped!r}{f', build_tag={tag!r}' if named else ''})",
+    )
+
+
+def _matching(row: AnyRow, pattern: str) -> list[str]:
+    names = (row.arch or "", row_arch_label(row), row.processor or "")
+    return [row_arch_label(row)] if any(name and fnmatch.fnmatchcase(name, pattern) for name in names) else []
+
+
+# Whether images are what their containers say: the first bytes of each were compared with what is stored about it.
+
+#: findings that say that a label is wrong; the last is only a note elsewhere, where nothing is asked of the image
+MISMATCH_CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
+
+#: the finding of images that nobody can compare with their labels
+_OBFUSCATED = "FP1408"
+
+#: what is said of an image that is nothing, or cannot be read: one sentence for all of a file
+_UNKNOWN = "the bytes are nothing that is known"
+
+_HINT = "the file was put together wrongly, or is damaged: build it again, or get it again"
+
+
+def mismatch_violations(found: Iterable[FileImageSets]) -> Iterator[Violation]:
+    """Yield what images of units are in place of what their labels say, a violation for all that are so alike."""
+    for item in found:
+        by_path: dict[str, list[ImageRow]] = {}
+        for row in (row for unit in item.units for row in unit.images if _is_wrong(row)):
+            by_path.setdefault(row.path, []).append(row)
+        for path, rows in by_path.items():
+            yield from _file_mismatches(path, rows)
+
+
+def unverified_images(found: Iterable[FileImageSets]) -> Iterator[Violation]:
+    """Yield a note for files with images whose labels are taken as they are: nobody can read the bytes behind them."""
+    for item in found:
+        if item.units and _OBFUSCATED in item.last.findings:
+            text = "labels of images that NVIDIA's tools obfuscated are believed: their bytes cannot be compared"
+            yield Violation(_OBFUSCATED, "note", item.last.path, "label", text, "")
+
+
+def _is_wrong(row: ImageRow) -> bool:
+    return any(code in row.findings for code in MISMATCH_CODES) or bool(row.size and not row.form)
+
+
+def _file_mismatches(path: str, rows: list[ImageRow]) -> Iterator[Violation]:
+    """Yield what is wrong in one file."""
+    alike: dict[str, list[ImageRow]] = {}
+    for row in rows:
+        text = _mismatch_words(row)
+        alike.setdefault(_UNKNOWN if text.endswith(_UNKNOWN) else text, []).append(row)
+    for group in alike.values():
+        text = _mismatch_words(group[0])
+        place = f"image {group[0].position}" if group[0].position else "an image"
+        more = f", and {pluralize(len(group) - 1, 'more image')} like it" if len(group) > 1 else ""
+        yield Violation("FP3314", "error", path, "label", f"{place} is {text}{more}", _HINT)
+
+
+def _mismatch_words(row: ImageRow) -> str:
+    """Return what contradicts the label of an image: what the finding says, or without one what the row does."""
+    for text in row.messages:
+        if text.startswith(MISMATCH_CODES):
+            return message_from_text(text)
+    known = " or ".join(filter(None, (row.arch, row.stored_form, row.triple))) or "a device"
+    if row.claimed:
+        return f"stored for {known}, but the image is for {row.claimed}"
+    if row.form and row.form != row.stored_form:
+        return f"stored for {known}, but the bytes are {row.form}"
+    return f"stored for {known}, but {_UNKNOWN}"
+
+
+# Whether every kernel of a library is there for every architecture that the library is for.
+#
+# Architectures are taken for devices: a kernel for sm_80 alone serves sm_86 too, where a neighbour has code for both. A
+# library that has PTX for later devices anywhere is to have it for every kernel.
+
+
+class LackingKernels(Record):
+    """What kernels of a library lack: ``title`` is the architecture, ``units`` are those in which, with the names."""
+
+    title: str
+    units: tuple[tuple[ImageSetRows, tuple[str, ...]], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kernels, each once."""
+        return tuple(dict.fromkeys(name for _, names in self.units for name in names))
+
+
+def find_lacking_kernels(units: Sequence[ImageSetRows], found: ImageKernels) -> Iterator[LackingKernels]:
+    """Yield, for every architecture of a library, the kernels that nothing in their unit serves it with."""
+    for vendor in dict.fromkeys(unit.vendor for unit in units):
+        own = [(unit, _holders(unit, found)) for unit in units if unit.vendor == vendor]
+        for wanted, names in _devices(own):
+            missing = [(unit, tuple(_unserved(unit, holders, wanted, names))) for unit, holders in own]
+            if any(names for _, names in missing):
+                yield LackingKernels(wanted.arch, tuple(pair for pair in missing if pair[1]))
+        yield from _kernels_without_ptx(own)
+
+
+def find_uncompared(units: Sequence[ImageSetRows], found: ImageKernels) -> list[ImageSetRows]:
+    """Return the units of which nothing was compared: no image of them shows kernels, as bitcode and LTO-IR."""
+    return [
+        unit
+        for unit in units
+        if not rule_context.image_set_kernels(unit, found)
+        and not any(row.form in rule_context.FORMS_WITH_KERNEL_NAMES for row in unit.images)
+    ]
+
+
+def _holders(unit: ImageSetRows, found: ImageKernels) -> dict[str, list[ImageRow]]:
+    """Return the images of a unit that have each kernel, in stored order."""
+    holders: dict[str, list[ImageRow]] = {}
+    for row in unit.images:
+        for name in found.names.get(rule_context.image_key(row), {}):
+            holders.setdefault(name, []).append(row)
+    return holders
+
+
+def _devices(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageRow]]]]) -> list[tuple[Device, set[str]]]:
+    """Return the devices that images with kernels were made for, with their names there; PTX alone makes none.
+
+    Two names may mean one device: CUDA 13 renamed sm_101 to sm_110.
+    """
+    names = {
+        row.arch: None
+        for _, holders in own
+        for rows in holders.values()
+        for row in rows
+        if row.arch and row.form != "ptx"
+    }
+    found: dict[str, tuple[Device, set[str]]] = {}
+    for name in names:
+        try:
+            one = parse_device(name)
+        except TargetError:  # a generic processor, SPIR-V: no device
+            continue
+        found.setdefault(one.arch, (one, set()))[1].add(name)
+    return list(found.values())
+
+
+def _unserved(
+    unit: ImageSetRows, holders: dict[str, list[ImageRow]], wanted: Device, names: Collection[str]
+) -> Iterator[str]:
+    answers: dict[object, bool] = {}
+    for name, rows in holders.items():
+        if wanted.arch not in names and any(row.form == "cubin" and row.arch in names for row in rows):
+            continue  # made for the device under its name before, as the rest of the library
+        key = selection_key(rows)
+        if key not in answers:
+            answers[key] = supports(unit.replace(images=tuple(rows)).offered, wanted).serves
+        if not answers[key]:
+            yield name
+
+
+def _kernels_without_ptx(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageRow]]]]) -> Iterator[LackingKernels]:
+    """Yield the kernels without PTX for later devices, if others have it."""
+    texts = [
+        arch.number
+        for _, holders in own
+        for rows in holders.values()
+        for row in rows
+        if row.form == "ptx" and (arch := parse_nvidia(row.arch or "")) is not None and not arch.suffix
+    ]
+    if not texts:
+        return
+    highest = Device("nvidia", f"sm_{max(texts)}")
+    missing = []
+    for unit, holders in own:
+        names = tuple(
+            name
+            for name, rows in holders.items()
+            if not supports_later_devices(unit.replace(images=tuple(rows)), highest)
+        )
+        if names:
+            missing.append((unit, names))
+    if missing:
+        yield LackingKernels("PTX for later devices", tuple(missing))
+
+
+# What was named could be read, and holds something that a policy could be held against.
+
+#: suffixes of device code in formats that no room reads → what they are
+_FORMATS = {
+    "aks2": "AOTriton's archive of AMD code objects",
+    "metallib": "a Metal library",
+    "air": "Metal's intermediate code",
+    "dxil": "DirectX code",
+    "dxbc": "DirectX code",
+    "cso": "a compiled DirectX shader",
+}
+
+
+def unread_violations(given: RuleContext, unmatched: Sequence[str]) -> Iterator[Violation]:
+    """Yield what could not be read: it may hold anything."""
+    given.told = set(unmatched)
+    for name in unmatched:
+        yield make_violation("FP3301", name, "pattern", "no file matches this pattern", unread=INPUT_OUTPUT)
+    for item in given.found:
+        last = item.last
+        missed = given.missed.get(last.path)
+        if missed is None:
+            continue
+        given.told.add(last.path)
+        if last.error is None:
+            hint = f"fatpack inspect {last.path} says more"
+            yield make_violation("FP3301", last.path, last.path, missed.problem, hint, unread=missed.exit_code)
+        elif not _is_gone(last.path, unmatched):
+            yield make_violation("FP3301", last.path, last.path, missed.problem, unread=missed.exit_code)
+
+
+def no_device_code(given: RuleContext) -> Iterator[Violation]:
+    """Yield the names with no device code that the policy could be held against."""
+    policy = given.policy
+    vendors = dict.fromkeys(item.device.vendor for item in policy.require)
+    if policy.metadata and policy.rules == (METADATA_RULE,):
+        return  # what declares nothing, and holds nothing, is told there
+    for name in given.names:
+        if any(path == name or path.startswith(inside_prefixes(name)) for path in given.told):
+            continue  # which has been said
+        if not any(row_vendor in vendors or not vendors for row_vendor in given.vendors(name)):
+            whose = " or ".join(VENDORS[vendor] for vendor in vendors)
+            text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
+            yield make_violation("FP3302", name, "device code", text, "name what has some, or leave this out")
+    for vendor in vendors:
+        has_any = any(unit.vendor == vendor for item in given.found for unit in item.units)
+        if not has_any and len(vendors) > 1 and not given.told:
+            yield make_violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
+
+
+def skipped(given: RuleContext) -> Iterator[Violation]:
+    """Yield a note for each file whose name says that its device code is in a format that is not read."""
+    for item in given.found:
+        last = item.last
+        kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
+        if kind and not item.units and last.host == "raw" and last.path not in given.told:
+            yield make_violation("FP3317", last.path, last.path, f"not read: {kind}")
+
+
+def unread_kernel_violations(given: RuleContext) -> Iterator[Violation]:
+    """Yield the files of which kernels were asked for and could not be read."""
+    for path, found in given.kernels.items():
+        if found.problem and path not in given.told:
+            yield make_violation("FP3301", path, "kernels", found.problem, f"fatpack inspect {path} says more")
+
+
+def _is_gone(path: str, unmatched: Sequence[str]) -> bool:
+    """Return whether a path is the folder of a pattern that no file has, because there is no such folder."""
+    return not os.path.lexists(path) and any(name.startswith(os.path.join(path, "")) for name in unmatched)
+
+
+# Whether programs register what they launch: the verdict of :mod:`fatpack.scanner.registration_verdict` on each
+# library.
+
+#: what is only a warning of a listing fails a check
+_SEVERITIES = {"error": "error", "warning": "error", "note": "note"}
+
+_HOSTS = ("elf", "pe", "coff", "archive", "macho", "bitcode", "wasm")
+
+
+def registration_violations(
+    found: Iterable[FileImageSets], budget: Budget, *, deep: bool, strict: bool
+) -> Iterator[Violation]:
+    """Yield what is wrong with the registration of files, and what of it was not judged: errors if that is ``strict``.
+
+    Device code that programs load by themselves is registered by none; if there is nothing else, nothing was judged.
+    """
+    hosts: list[str] = []
+    loose: list[str] = []
+    for item in found:
+        last = item.last
+        if last.host in _HOSTS and last.error is None:
+            hosts.append(last.path)
+        elif item.units:
+            loose.append(last.path)
+    severity = "error" if strict else "note"
+    packed = map_package_files(hosts, _of_leaf, budget, deep=deep)
+    is_any = False
+    for path in hosts:
+        verdicts = packed.get(path)
+        registers, made = _file_registration_violations(path, budget) if verdicts is None else verdicts
+        is_any = is_any or registers
+        yield from (each.replace(severity=severity) if each.code == UNJUDGED else each for each in made)
+    for path in () if is_any else loose:
+        text = f"{NOT_JUDGED}: nothing in it registers its device code: it is no program, library or object"
+        yield Violation(UNJUDGED, severity, path, "registration", text, "name the program that registers it")
+
+
+def _of_leaf(leaf: InputFile) -> tuple[bool, list[Violation]] | None:
+    """Return whether a file in a package has to do with a runtime, and the verdict on it.
+
+    None for one that has to be opened to say what is wrong with it.
+    """
+    try:
+        return None if leaf.view is None else _judged(leaf.view, leaf.path)
+    except (FatpackError, OSError):
+        return None
+
+
+def _file_registration_violations(path: str, budget: Budget) -> tuple[bool, list[Violation]]:
+    try:
+        with reopen(path, budget) as source:
+            return _judged(source.view(), path)
+    except (FatpackError, OSError) as error:
+        return True, [Violation("FP3301", "error", path, "registration", error_message(error), unread=exit_code(error))]
+
+
+def _judged(view: View, path: str) -> tuple[bool, list[Violation]]:
+    verdict = judge_file(view)
+    seen: dict[tuple[str, str], Violation] = {}
+    for item in verdict.findings:
+        made = Violation(item.code, _SEVERITIES[item.severity], path, "registration", item.message, item.hint)
+        seen.setdefault((item.code, item.message), made)
+    if verdict.word == NOT_JUDGED:
+        seen[UNJUDGED, ""] = Violation(UNJUDGED, "note", path, "registration", verdict.text)
+    return verdict.word != NO_VERDICT, list(seen.values())
 
 
 def requirement_violations(given: RuleContext) -> Iterator[Violation]:
@@ -132,3 +520,164 @@ def _mend(wanted: Requirement) -> str:
     if wanted.device.vendor == "nvidia":
         return f"build with -gencode arch={wanted.text or f'compute_{_number(wanted)}'},code={wanted.text or arch}"
     return f"build with --offload-arch={arch}" if wanted.device.vendor == "amd" else f"build for {arch}"
+
+
+# The rules of a policy, one module each: what was read goes in, violations come out. This is their order.
+
+
+def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violation]:
+    """Yield what breaks the policy, rule by rule; rules that nobody asked for are not even imported."""
+
+    policy = given.policy
+    yield from no_device_code(given)
+    yield from mismatch_violations(given.found)
+    if not policy.verify:  # which says itself what nobody can read
+        yield from unverified_images(given.found)
+    yield from requirement_violations(given)
+    yield from forbidden_violations(given)
+    yield from size_violations(given)
+    if policy.uniform:
+        yield from uniform_violations(given)
+    if policy.metadata:
+        from fatpack.commands.check import metadata
+
+        yield from metadata.metadata_violations(given.found, given.names, given.budget)
+    if policy.registered:
+        yield from registration_violations(given.found, given.budget, deep=policy.deep, strict=policy.strict)
+    yield from unread_kernel_violations(given)
+    if policy.verify:
+        yield from checksum_violations(given.names, policy, given.told, opener)
+
+
+# What was named is no larger than ``--max-size``, and grew by no more than ``--max-growth``.
+
+
+def measure_paths(given: RuleContext) -> tuple[CheckedPath, ...]:
+    """Return what was named with its size, and with how much it grew if it is one."""
+    made = []
+    for name in given.names:
+        size, _ = policy.measure_total(name)
+        if size is None:
+            size = next((item.last.file_size for item in given.found if item.last.path == name), None)
+        made.append(CheckedPath(name, size))
+    return tuple(made)
+
+
+def size_violations(given: RuleContext) -> Iterator[Violation]:
+    """Yield what is too large, or of unknown size."""
+    policy = given.policy
+    if policy.max_size is None and not policy.max_growth:
+        return
+    sizes = measure_paths(given)
+    for item in sizes:
+        if policy.max_size is not None and item.size is not None and item.size > policy.max_size:
+            more, most = format_size_exactly(item.size - policy.max_size), format_size_exactly(policy.max_size)
+            text = f"{format_size_exactly(item.size)}, {more} over the limit of {most}"
+            hint = f"fatpack report {item.path} shows where the bytes are"
+            yield make_violation("FP3307", item.path, "size", text, hint)
+        elif item.size is None and not any(each.last.error for each in given.of(item.path)):
+            yield make_violation("FP3301", item.path, "size", "its size is not known", unread=INPUT_OUTPUT)
+    if policy.max_growth:
+        yield from _grown(given, sizes)
+
+
+def _grown(given: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
+    percent, most = policy.parse_growth(given.policy.max_growth)
+    old, problem = policy.measure_total(given.policy.against)
+    new = sum(item.size or 0 for item in sizes)
+    if old is None or problem:
+        text = f"it cannot be measured: {problem}"
+        yield make_violation("FP3301", given.policy.against, "growth", text, unread=INPUT_OUTPUT)
+        return
+    allowed = most if most is not None else int(old * (percent or 0.0) / 100)
+    if new - old > allowed:
+        share = f", {100 * (new - old) / old:.1f} %" if old else ""
+        more = f"{format_size_exactly(new - old)} more than {given.policy.against}{share}"
+        text = f"{format_size_exactly(new)}, {more}; {given.policy.max_growth} is allowed"
+        yield make_violation("FP3308", sizes[0].path if len(sizes) == 1 else "", "growth", text)
+
+
+# Every kernel is there for every architecture of its library: ``--uniform``.
+
+
+def uniform_violations(given: RuleContext) -> Iterator[Violation]:
+    """Yield what kernels lack, library by library."""
+    for item in given.found:
+        if not item.units:
+            continue
+        found = ImageKernels()
+        for path in dict.fromkeys(row.path for unit in item.units for row in unit.images):
+            found.merge(given.kernels[path])
+        missed = find_uncompared(item.units, found)
+        if missed:
+            forms = ", ".join(dict.fromkeys(row.form or "unknown" for unit in missed for row in unit.images))
+            text = f"{pluralize(len(missed), 'unit')} cannot be compared: {forms} shows no kernels"
+            yield make_violation("FP3301", item.last.path, "kernels", text)
+        for lack in find_lacking_kernels(item.units, found):
+            holes = tuple(
+                MissingKernels(
+                    unit.position,
+                    unit.first.section or "",
+                    unit.first.member or "",
+                    unit.first.offset,
+                    unit.archs,
+                    "",
+                    "others of the library have it",
+                    names,
+                )
+                for unit, names in lack.units
+            )
+            text = f"{pluralize(len(lack.names), 'kernel')} without {lack.title}, which others of it have"
+            yield make_violation("FP3309", item.last.path, lack.title, text, units=len(item.units), holes=holes)
+
+
+# ``verify``: all that can be verified of what was named, as :mod:`fatpack.commands.doctor` does it, held to be right.
+#
+# Every image is inflated and parsed, every hash, checksum and digest that is stored is compared. What that finds in
+# files of which something was said already is not said again.
+
+#: what is wrong with a wheel as a package, not with its bytes
+_PACKAGES = ("FP3603", "FP3604")
+
+#: what of an answer's parts is only not verified
+_IMAGES = ("images", "images of unknown form")
+
+
+def checksum_violations(
+    names: Sequence[str], policy: Policy, told: Collection[str], opener: Opener | None
+) -> Iterator[Violation]:
+    """Yield what is not whole, and a note for images that nobody can read. What was ``told`` of is left out."""
+    # Everything is inflated a second time, which is what was asked for: it has an account of its own.
+    budget = Budget(current_budget().inflated)
+    found = diagnose(names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
+    said: dict[str, list[Finding]] = {}
+    for item in found.findings:
+        said.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
+    for patient in found.patients:
+        own = said.get(patient.path, [])
+        if patient.path in told:
+            continue
+        errors = [item for item in own if item.severity == "error" and item.code not in _PACKAGES]
+        if patient.error is not None or errors:
+            texts = [patient.error] if patient.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
+            more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
+            hint = f"fatpack doctor {patient.path} says more"
+            yield Violation("FP3301", "error", patient.path, "content", f"{texts[0]}{more}", hint)
+        elif patient.state in ("damaged", "unread") and not own:
+            text = "something in it is damaged"
+            yield Violation(
+                "FP3301", "error", patient.path, "content", text, f"fatpack doctor {patient.path} says more"
+            )
+        for item in own:
+            if item.code in _PACKAGES:
+                yield Violation("FP3315", "error", patient.path, "RECORD", item.message, item.hint)
+            elif item.code in MISMATCH_CODES:
+                yield Violation("FP3314", "error", patient.path, "label", item.message)
+    for skipped in found.not_verified:
+        if skipped.what in _IMAGES:
+            text = f"{skipped.count} {skipped.what} not verified: {skipped.why}"
+            yield Violation("FP3316", "note", skipped.path, "content", text)
+
+
+def _checksum_words(item: Finding) -> str:
+    return f"{item.message} [{item.code}]"

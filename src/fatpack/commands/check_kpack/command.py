@@ -62,7 +62,7 @@ def command(
 
         sys.stdout.write(schema_text("check"))
         return FINE
-    from fatpack.commands.check_kpack.check import LoaderSettings, check_folder
+    from fatpack.commands.check_kpack.run import LoaderSettings, check_folder
     from fatpack.commands.check_kpack.text import kpack_record, render_kpack
 
     checked = check_folder(folder, LoaderSettings(devices, newer_loader, archives))

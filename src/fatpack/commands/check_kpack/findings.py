@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.check_kpack import places
+from fatpack.commands.check_kpack import lookup
 from fatpack.errors import pluralize
 from fatpack.findings import finding
 from fatpack.record import Record
-from fatpack.targets.selection.kpack import PLACEHOLDER, requested_target_ids
+from fatpack.targets.selection.amd import PLACEHOLDER, requested_target_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.commands.check_kpack.facts import KpackArchive, KpackFolder, KpackProgram
-    from fatpack.commands.check_kpack.kpack_lookup import KernelArchives, LookupResult
-    from fatpack.commands.check_kpack.places import SearchPath
+    from fatpack.commands.check_kpack.lookup import (
+        KernelArchives,
+        KpackArchive,
+        KpackFolder,
+        KpackProgram,
+        LookupResult,
+        SearchPath,
+    )
     from fatpack.model import Finding
     from fatpack.registration.kpack_marker import KpackMarker
 
@@ -93,10 +98,10 @@ def _reason(
 
 def _of_place(place: SearchPath, outcome: LookupResult, folder: KpackFolder) -> MissingCodeReason:
     for_device = f"{outcome.device}: " if outcome.device else ""
-    if not places.is_inside(place.path, folder.path):
+    if not lookup.is_inside(place.path, folder.path):
         text = f"{for_device}{place.given} leads out of the folder, to {place.folder}"
         return MissingCodeReason(0, "FP3106", text, "check the folder that holds both the program and its archives")
-    there, name = places.archs_in_path(place, folder.archives), os.path.basename(place.path)
+    there, name = lookup.archs_in_path(place, folder.archives), os.path.basename(place.path)
     if there and PLACEHOLDER not in place.path:
         text = f"{for_device}{folder.shown(place.path)} does not list the device"
         return MissingCodeReason(4, "FP3103", text, _advice(outcome.device))
@@ -119,7 +124,7 @@ def _of_place(place: SearchPath, outcome: LookupResult, folder: KpackFolder) -> 
 
 def _elsewhere(place: SearchPath, folder: KpackFolder) -> str:
     """Return what to do about archives that are not where a program looks: they may be somewhere else."""
-    name = places.SearchPath("", os.path.join(os.sep, os.path.basename(place.path)))
+    name = lookup.SearchPath("", os.path.join(os.sep, os.path.basename(place.path)))
     others = sorted(
         {os.path.dirname(path) for path in folder.archives if name.arch_of(os.sep + os.path.basename(path)) is not None}
     )
@@ -134,7 +139,7 @@ def _advice(device: str) -> str:
 
 
 def _lists(archive: KpackArchive, device: str) -> bool:
-    from fatpack.targets.selection.kpack import candidate_archives
+    from fatpack.targets.selection.amd import candidate_archives
 
     return bool(device) and bool(candidate_archives([archive.archs], device))
 
@@ -151,6 +156,6 @@ def _is(number: int) -> str:
 def unread_path_findings(program: KpackProgram) -> Iterator[Finding]:
     """Yield a finding where a program names more places than are looked at."""
     for reference in dict.fromkeys(marker.reference for marker in program.markers):
-        if len(reference.search_paths) > places.MAX_SEARCH_PATHS:
-            text = f"{len(reference.search_paths)} search paths; only the first {places.MAX_SEARCH_PATHS} are looked at"
+        if len(reference.search_paths) > lookup.MAX_SEARCH_PATHS:
+            text = f"{len(reference.search_paths)} search paths; only the first {lookup.MAX_SEARCH_PATHS} are looked at"
             yield finding("FP1005", reference.span, text)

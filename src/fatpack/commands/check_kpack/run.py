@@ -6,9 +6,16 @@ import os
 import stat
 
 from fatpack import formats
-from fatpack.commands.check_kpack import lookup
-from fatpack.commands.check_kpack.facts import FoundManifest, KpackFolder, KpackProgram, display_path
-from fatpack.errors import FatpackError, FormatError
+from fatpack.commands.check_kpack import findings, lookup
+from fatpack.commands.check_kpack.lookup import (
+    FoundManifest,
+    KernelArchives,
+    KpackFolder,
+    KpackProgram,
+    display_path,
+    look_up,
+)
+from fatpack.errors import FatpackError, FormatError, pluralize
 from fatpack.findings import finding
 from fatpack.formats.kpack import manifest
 from fatpack.formats.kpack.layout import KPACK_FORMAT
@@ -16,11 +23,45 @@ from fatpack.inputs.walk import TreeWalk
 from fatpack.io.open import open_source
 from fatpack.io.source import Span, VirtualName
 from fatpack.model import Finding
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.commands.check_kpack.facts import KpackArchive
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.commands.check_kpack.lookup import KpackArchive, LookupResult, SearchPath
+    from fatpack.formats.kpack.manifest import ManifestFile
     from fatpack.io.source import View
+    from fatpack.registration.kpack_marker import KpackMarker
+
+
+# Whether manifests describe the archives beside them.
+
+_HINT = "install archives and manifest of one build"
+
+
+def manifest_differences(listing: FoundManifest, folder: KpackFolder) -> Iterator[Finding]:
+    """Yield a finding for everything in which a manifest and the archives beside it differ."""
+    for item in listing.manifest.files:
+        for text in _of_file(item, os.path.dirname(listing.path), folder):
+            yield finding("FP3108", item.span, f"{item.arch}: {text}", _HINT)
+
+
+def _of_file(item: ManifestFile, here: str, folder: KpackFolder) -> Iterator[str]:
+    if os.path.basename(item.file) != item.file or item.file in ("", ".", "..") or "\0" in item.file:
+        yield f"{item.file!r} is no name of a file beside the manifest"
+        return
+    path = os.path.realpath(os.path.join(here, item.file))
+    archive = folder.archives.get(path)
+    if archive is None:
+        there = "is no archive that can be read" if os.path.lexists(os.path.join(here, item.file)) else "does not exist"
+        yield f"{folder.shown(os.path.join(here, item.file))} {there}"
+        return
+    if item.size is not None and item.size != archive.size:
+        yield f"{folder.shown(path)} has {archive.size} bytes, and the manifest says {item.size}"
+    count = sum(arch == item.arch for _, arch in archive.objects)
+    if item.kernel_count is not None and item.kernel_count != count:
+        yield f"{folder.shown(path)} has {count} code objects for it, and the manifest says {item.kernel_count}"
 
 
 class FolderReader:
@@ -118,3 +159,83 @@ class FolderReader:
 
     def _finding(self, path: str, problem: str) -> Finding:
         return finding("FP3109", Span(0, 0, (VirtualName(self._shown(path)),)), f"cannot be read: {problem}")
+
+
+# The check of a folder: every marker of every program, on every device, leads to code that the device can run.
+
+
+class LoaderSettings(Record):
+    """What is asked for: devices (none: all for which there are archives), and archives that replace those of the
+    programs' search paths (``ROCM_KPACK_PATH``). With ``newer_only`` loaders before rocm-systems#9874 do not count.
+    """
+
+    devices: tuple[str, ...] = ()
+    newer_only: bool = False
+    paths: tuple[str, ...] = ()
+
+
+class KpackReport(Record):
+    """What was found: the folder, the devices that were asked about, and what each program gets on each of them."""
+
+    folder: KpackFolder
+    devices: tuple[str, ...]
+    outcomes: tuple[LookupResult, ...]
+    findings: tuple[Finding, ...]
+
+
+def check_folder(path: str, settings: LoaderSettings) -> KpackReport:
+    """Check a folder. Raises OSError if it cannot be read, and TargetError for a device that is none.
+
+    Fails closed: whatever cannot be read is a finding of its own, an error.
+    """
+    reading = FolderReader(path)
+    folder = reading.whole()
+    for extra in settings.paths:
+        reading.add(extra)
+    folder = reading.folder()
+    archives = tuple(folder.archives.values())
+    asked = (
+        lookup.resolve_devices(settings.devices, archives) if settings.devices else lookup.devices_in_archives(archives)
+    )
+    found = list(folder.findings)
+    if not folder.programs:
+        text = f"no program looks for kpack archives among {pluralize(folder.files, 'file')}"
+        found.append(
+            finding(
+                "FP3110", Span(0, 0, (VirtualName(path),)), text, "name the folder that holds programs and archives"
+            )
+        )
+    override = [folder.archives[real] for real in map(os.path.realpath, settings.paths) if real in folder.archives]
+    outcomes: list[LookupResult] = []
+    for program in folder.programs:
+        found += findings.unread_path_findings(program)
+        groups = list(_groups(program))
+        for device in asked or ("",):
+            shelves = [
+                KernelArchives((), tuple(override), markers)
+                if override
+                else KernelArchives(where, tuple(_found(where, folder, device)), markers)
+                for where, markers in groups
+            ]
+            result = look_up(program, device, shelves)
+            outcomes.append(result)
+            found += findings.missing_code_findings(result, folder)
+            if not settings.newer_only:
+                found += findings.older_loader_findings(result, folder)
+    for listing in folder.manifests:
+        found += manifest_differences(listing, folder)
+    return KpackReport(folder, asked, tuple(outcomes), tuple(found))
+
+
+def _groups(program: KpackProgram) -> Iterator[tuple[tuple[SearchPath, ...], tuple[KpackMarker, ...]]]:
+    """Yield the places that markers of a program name, and the markers that name them."""
+    groups: dict[tuple[str, ...], list[KpackMarker]] = {}
+    for marker in program.markers:
+        groups.setdefault(marker.reference.search_paths, []).append(marker)
+    for given, markers in groups.items():
+        where = [lookup.resolve_search_path(program.path, path) for path in given[: lookup.MAX_SEARCH_PATHS]]
+        yield tuple(place for place in where if place is not None), tuple(markers)
+
+
+def _found(where: Sequence[SearchPath], folder: KpackFolder, device: str) -> list[KpackArchive]:
+    return lookup.find_archives(where, folder.archives, device) if device else []

@@ -39,7 +39,7 @@ def command(files: tuple[str, ...], *, as_json: bool, schema: bool, verbose: int
             f"{pluralize(len(files), 'file')} given, several of one build were expected",
             hint="fatpack check-stages k.cir k.fatbin k.o",
         )
-    from fatpack.commands.check_stages.check import check_stages
+    from fatpack.commands.check_stages.run import check_stages
     from fatpack.commands.check_stages.text import render_stages, stages_record
 
     document = stages_record(check_stages(files))

@@ -7,32 +7,250 @@ in MLIR bytecode whose functions only their dialect knows. What host files regis
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fatpack import images
 from fatpack.binary.elf import quick_header
-from fatpack.commands.check_stages import registering
-from fatpack.commands.check_stages.facts import (
-    CONTAINERS,
-    IMAGES,
-    MODULES,
-    OBJECTS,
-    PROGRAMS,
-    HostSide,
-    StageFile,
-    StageImage,
-)
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.model import Finding, Target
+from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, registration_verdict, scan
 from fatpack.scanner.results import finding_from_error
+from fatpack.targets.compatibility import effective_processor, target_identity
+from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.triple import is_amdgpu, is_nvptx
+from fatpack.targets.vocabulary import feature_signs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
     from typing import Any
 
     from fatpack.io.source import View
+    from fatpack.registration.analysis.model import RegistrationEvidence
     from fatpack.scanner import FoundImage
+
+
+# What the files of a unit show, and the stages that they are of.
+#
+# ::
+#
+#     modules ──► images ──► containers ──► objects ──► programs
+#     CIR, MLIR,   cubin,     fat binary,    .o, .obj,   executables,
+#     bitcode      PTX,       bundle,        .a          libraries
+#                  code       offload
+#                  object     binary
+#
+# Which stage a file is of, its bytes tell, and not its name. Files of one stage are one: the cubins of several
+# architectures, the host's module and those of the devices.
+
+#: The stages, earliest first.
+MODULES, IMAGES, CONTAINERS, OBJECTS, PROGRAMS = "modules", "images", "containers", "objects", "programs"
+ORDER = (MODULES, IMAGES, CONTAINERS, OBJECTS, PROGRAMS)
+
+#: Functions that runtimes call before and after all kernels: compilers write them, and nothing registers them.
+_OF_RUNTIMES = frozenset(
+    ("amdgcn.device.init", "amdgcn.device.fini", "nvptx$device$init", "nvptx$device$fini", "__omp_offloading_entries")
+)
+
+#: LIMIT: architectures of one processor in a stage, each of which is compared with each. AMD has nine for a processor:
+#: two features that are on, off or either.
+VARIANTS = 16
+
+
+class StageImage(Record):
+    """Device code for one target: its form, and the names of its kernels; None if its form does not tell them."""
+
+    target: Target
+    form: str
+    kernels: frozenset[str] | None
+
+
+class HostSide(Record):
+    """What the host's side of a file shows. ``launched`` are kernels by name, as far as the file names them.
+
+    ``registered`` are the names that it registers as kernels; ``why_not`` tells in words why some or all of them are
+    not known. ``awaits`` tells that its device code comes from a file that it is linked with.
+    """
+
+    launched: frozenset[str] = frozenset()
+    registered: frozenset[str] | None = None
+    why_not: str = ""
+    awaits: bool = False
+
+
+class StageFile(Record):
+    """A file of the unit: its stage ("" if it is of none), its device code, and its host's side, if it has one."""
+
+    path: str
+    kind: str
+    codes: tuple[StageImage, ...]
+    host: HostSide | None
+    findings: tuple[Finding, ...]
+
+
+class StageArchCode(Record):
+    """The device code of a stage for one architecture; ``is_whole``: the kernels of all its images are known."""
+
+    target: Target
+    kernels: frozenset[str]
+    is_whole: bool
+    forms: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The architecture as users name it."""
+        return self.target.arch or self.target.triple or "no architecture"
+
+
+class BuildStage(Record):
+    """The files of one stage: their device code by architecture, and their host's sides together.
+
+    ``unplaced`` is device code that does not say for which architecture it is, or is for one of the ``crowded``
+    processors, of which there are more variants than are compared.
+    """
+
+    kind: str
+    files: tuple[StageFile, ...]
+    parts: tuple[StageArchCode, ...]
+    unplaced: tuple[StageImage, ...]
+    host: HostSide | None
+    crowded: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of the stage."""
+        return tuple(each.path for each in self.files)
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        """The names of all kernels in its device code, but for those of runtimes."""
+        named = frozenset[str]().union(*(part.kernels for part in self.parts), *map(_names, self.unplaced))
+        return named - _OF_RUNTIMES
+
+
+def group_into_stages(given: Iterable[StageFile]) -> list[BuildStage]:
+    """Return the stages that files are of, earliest first."""
+    by_kind: dict[str, list[StageFile]] = {}
+    for each in given:
+        by_kind.setdefault(each.kind, []).append(each)
+    return [_stage(kind, by_kind[kind]) for kind in ORDER if kind in by_kind]
+
+
+def _stage(kind: str, files: Sequence[StageFile]) -> BuildStage:
+    groups: dict[Hashable, list[StageImage]] = {}
+    unplaced = []
+    for code in (code for each in files for code in each.codes):
+        key = arch_key(code.target)
+        if key is None:
+            unplaced.append(code)
+        else:
+            groups.setdefault(key, []).append(code)
+    parts = tuple(map(_part, groups.values()))
+    count = Counter(processor_key(part.target) for part in parts)
+    crowded = {processor: None for processor, variants in count.items() if variants > VARIANTS}
+    if crowded:
+        for part, codes in zip(parts, groups.values(), strict=True):
+            unplaced += codes if processor_key(part.target) in crowded else []
+        parts = tuple(part for part in parts if processor_key(part.target) not in crowded)
+    return BuildStage(kind, tuple(files), parts, tuple(unplaced), _host(files), tuple(map(str, crowded)))
+
+
+def _part(codes: Sequence[StageImage]) -> StageArchCode:
+    # A virtual architecture is the same as the real one of its number: PTX beside a cubin.
+    target = next((code.target for code in codes if not code.target.arch.startswith("compute_")), codes[0].target)
+    return StageArchCode(
+        target=target,
+        kernels=frozenset[str]().union(*map(_names, codes)) - _OF_RUNTIMES,
+        is_whole=all(code.kernels is not None for code in codes),
+        forms=tuple(dict.fromkeys(code.form for code in codes)),
+    )
+
+
+def _host(files: Sequence[StageFile]) -> HostSide | None:
+    hosts = [each.host for each in files if each.host is not None]
+    if not hosts:
+        return None
+    known = [each.registered for each in hosts if each.registered is not None]
+    return HostSide(
+        launched=frozenset[str]().union(*(each.launched for each in hosts)),
+        registered=frozenset[str]().union(*known) if known else None,
+        why_not=next((each.why_not for each in hosts if each.why_not), ""),
+        awaits=any(each.awaits for each in hosts),
+    )
+
+
+def _names(code: StageImage) -> frozenset[str]:
+    return code.kernels or frozenset()
+
+
+def arch_key(target: Target) -> Hashable | None:
+    """Return what is equal for code of one architecture, None for code that names none."""
+    arch = parse_nvidia(target.arch)
+    if arch is not None:
+        return (arch.number, arch.suffix)
+    return target_identity(target) if effective_processor(target) else None
+
+
+def processor_key(target: Target) -> Hashable:
+    """Return what is equal for code of one processor, whatever its features: only that can be of one architecture."""
+    return arch_key(target) if parse_nvidia(target.arch) else effective_processor(target)
+
+
+def is_for_same_target(wanted: Target, there: Target) -> bool:
+    """Return whether code of a later stage is that for the target of an earlier one.
+
+    A feature of an AMD target that one of them does not name may be either: code objects state what bundles leave open.
+    """
+    if arch_key(wanted) == arch_key(there):
+        return True
+    if parse_nvidia(wanted.arch) or effective_processor(wanted) != effective_processor(there):
+        return False
+    have, want = feature_signs(there.arch), feature_signs(wanted.arch)
+    return all(have.get(feature, sign) == sign for feature, sign in want.items())
+
+
+# What a host's side launches and registers, by name: only what runs counts, as far as verdicts tell.
+#
+# Names that a file holds for a register function are not registered where no constructor leads to the call, and neither
+# are offload entries that nothing goes through.
+
+#: verdicts: no constructor leads to what registers; nothing calls what registers; calls pass entries by
+_NEVER_RUN, _NOT_CALLED, _PASSED_BY = {"FP3043", "FP3044"}, {"FP3049", "FP3053"}, "FP3047"
+
+#: the models that verdict FP3047 is about
+_BY_CALLS = ("cuda", "hip")
+
+
+def registered_kernels(evidence: RegistrationEvidence, codes: Set[str]) -> frozenset[str]:
+    """Return the names of the kernels that a file registers when it is loaded; ``codes`` are those of its verdicts."""
+    reached = evidence.reached if not _NEVER_RUN.isdisjoint(codes) else None
+    callers: dict[str, set[int]] = {}
+    for binary in evidence.binaries:
+        callers.setdefault(binary.model, set()).add(binary.caller)
+
+    def is_begun(model: str) -> bool:
+        """Whether anything hands a model's device code to its runtime, as far as verdicts tell."""
+        if model not in callers:
+            return _NOT_CALLED.isdisjoint(codes)
+        return reached is None or not callers[model].isdisjoint(reached)
+
+    names = {
+        each.name
+        for each in evidence.registered
+        if each.is_kernel and each.name and is_begun(each.model) and (reached is None or each.caller in reached)
+    }
+    entries = (each for each in evidence.entries if each.is_kernel and is_begun(each.kind))
+    names.update(each.name for each in entries if _PASSED_BY not in codes or each.kind not in _BY_CALLS)
+    return frozenset(names)
+
+
+def launched_kernels(evidence: RegistrationEvidence) -> frozenset[str]:
+    """Return the names of the kernels that a file launches, as far as what registers them tells the names."""
+    names = {each.handle: each.name for each in evidence.registered if each.is_kernel and each.name}
+    names.update((entry.address, entry.name) for entry in evidence.entries if entry.is_kernel)
+    return frozenset(names[each.handle] for each in evidence.launches if each.handle in names)
+
 
 #: Forms whose readers name every kernel
 _NAMING = ("cubin", "ptx", "code-object", "spirv", "tileir")
@@ -178,8 +396,8 @@ class _Reader:
             known = [item for item in self._findings if item.span.source == part.view.chain]
             self._findings += part.findings
             codes = {item.code for item in (*known, *part.findings)}
-            launched |= registering.launched_kernels(evidence)
-            registered |= registering.registered_kernels(evidence, codes)
+            launched |= launched_kernels(evidence)
+            registered |= registered_kernels(evidence, codes)
             awaits = awaits or any(each.symbol for each in evidence.wrappers)
         names = frozenset(registered) if is_read or not is_unread else None
         return HostSide(frozenset(launched), names, why_not, awaits)

@@ -6,18 +6,17 @@ The record is ``stages`` in a document of ``fatpack.check/1``; ``schemas/check.s
 from __future__ import annotations
 
 from fatpack.errors import pluralize
-from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.text.text import align_columns
-from fatpack.words_printable import printable
+from fatpack.printable import printable
+from fatpack.text.findings import FindingList, finding_record, unlisted_records
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from fatpack.commands.check_stages.check import StagesReport
-    from fatpack.commands.check_stages.facts import BuildStage, HostSide, StageArchCode
-    from fatpack.commands.check_stages.run import LostCode
+    from fatpack.commands.check_stages.run import LostCode, StagesReport
+    from fatpack.commands.check_stages.stage import BuildStage, HostSide, StageArchCode
 
 SCHEMA = "fatpack.check/1"
 

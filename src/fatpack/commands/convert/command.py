@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import os
 
-from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
-from fatpack.command_line.options import allow_any_output, check_output_name, selector_from_options
-from fatpack.command_line.reporting import print_findings
+import click
+
+from fatpack.command_line.command import Command
+from fatpack.command_line.messages import (
+    CopyProgress,
+    print_findings,
+    print_stderr,
+    print_warnings,
+    warn_stale_temp_files,
+)
+from fatpack.command_line.options import (
+    allow_any_output,
+    check_output_name,
+    color_option,
+    deep_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+    selector_from_options,
+    selector_options,
+)
+from fatpack.command_line.param_types import FILE, INPUT
 from fatpack.commands.convert.convert import convert_images
-from fatpack.commands.pack.options import PACKING_KEYS, packing_from_options
-from fatpack.edit.unreadable import PER_IMAGE_ERRORS
+from fatpack.commands.pack.options import PACKING_KEYS, packing_from_options, packing_options
 from fatpack.edit.verify import CONTENT_CODES, content_findings
+from fatpack.edit.write_containers import PER_IMAGE_ERRORS
 from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, exit_code_for_findings
 from fatpack.io.atomic_write import write_file
-from fatpack.io.names import file_stem
 from fatpack.io.open import is_tree
-from fatpack.io.write import write_pieces
+from fatpack.io.write import file_stem, write_pieces
 from fatpack.model import Finding
-from fatpack.printable import format_size
+from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, scan
 from fatpack.scanner.context import detect_package
 from fatpack.selectors.address import find_location, open_file, outermost_view, parse_address
 from fatpack.selectors.no_match import NothingSelected, refuse_empty, unmatched_patterns, unread_findings
-from fatpack.words_printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,12 +51,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.commands.convert.convert import Conversion
-    from fatpack.edit.unreadable import UnreadableImage
+    from fatpack.edit.write_containers import UnreadableImage
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.source import Source, View
     from fatpack.options import Options
     from fatpack.selectors.address import Address
     from fatpack.selectors.select import Selector
+
 
 #: lines of losses that are shown; the rest is counted
 _SHOWN = 20
@@ -201,3 +221,36 @@ def _write(conversion: Conversion, target: str, file: View, *, force: bool, quie
     finally:
         meter.finish()
     print_stderr(f"wrote {target}: {pluralize(conversion.image_count, 'image')}, {format_size(size)}", quiet=quiet)
+
+
+# ``fatpack convert``: the images of one container format → another, without a loss, or not at all.
+
+
+@click.command("convert", cls=Command)
+@click.argument("file", type=INPUT)
+@selector_options
+@packing_options
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help='Output file; "-" is stdout. Default: STEM.offload, STEM.bundle, ...',
+)
+@click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
+@max_inflated_option
+@max_output_option
+@deep_option
+@limit_option
+@color_option
+@force_option
+@quiet_option
+def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
+    """Convert the images of FILE, or the selected ones, to another container format.
+
+    FILE is a container, or any file with containers in it, also in a package (x.whl!libx.so) or an archive
+    (libx.a(m.o)). If the other format cannot hold everything, the losses are listed, nothing is written, and the exit
+    code is 1; --lossy writes anyway. Layout and compression are not kept: set them with --bundle-align, --compress and
+    so on.
+    """
+
+    return convert_file(file, output, options, lossy=lossy, deep=deep, force=force, quiet=quiet)

@@ -20,7 +20,7 @@ from fatpack.command_line.terminal import write_document
 from fatpack.commands.diff.model import DIFFERENCES, KINDS, SCHEMA
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
-from fatpack.text.text import write_lines
+from fatpack.text.style import write_lines
 
 
 @click.command("diff", cls=Command, schema=SCHEMA)
@@ -88,7 +88,7 @@ def command(
     sides = (Release(name, exclude, deep, opener=open_argument, raises=not as_json) for name in releases)
     found = compare_releases(*sides, kernels=kernels)
     if demangle:
-        from fatpack.commands.diff.names import with_demangled_kernels
+        from fatpack.commands.diff.run import with_demangled_kernels
 
         found = with_demangled_kernels(found)
     fails = not failing.isdisjoint(found.kinds)

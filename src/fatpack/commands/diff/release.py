@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from fatpack.budget import Budget, current_budget
 from fatpack.commands.diff.model import NEEDS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import error_message, exit_code
@@ -16,10 +15,10 @@ from fatpack.images.kernel import strip_unit_suffix
 from fatpack.inputs.files import Filter, SkipCounts
 from fatpack.inputs.map_files import map_paths
 from fatpack.io.open import is_tree, open_source, resolve_url
+from fatpack.limits import Budget, current_budget
 from fatpack.record import Record
-from fatpack.tabular.columns import ImageRow, KernelRow
-from fatpack.tabular.options import RowOptions
-from fatpack.tabular.packages import read_file_rows
+from fatpack.tabular.columns import ImageRow, KernelRow, RowOptions
+from fatpack.tabular.read_many import read_file_rows
 from fatpack.tabular.skipped import CompletenessCheck, make_skipped
 
 TYPE_CHECKING = False

@@ -45,7 +45,7 @@ def diff(
         kernels=kernels,
     )
     if demangle:
-        from fatpack.commands.diff.names import with_demangled_kernels
+        from fatpack.commands.diff.run import with_demangled_kernels
 
         found = with_demangled_kernels(found)
     return found

@@ -6,9 +6,8 @@ from collections import Counter
 
 from fatpack.commands.diff.model import CodeSizes
 from fatpack.errors import pluralize
-from fatpack.printable import format_size
-from fatpack.text.text import align_columns, target_word
-from fatpack.words_printable import printable
+from fatpack.printable import format_size, printable
+from fatpack.text.style import align_columns, target_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 
 from fatpack import limits
-from fatpack.errors import FatpackError, pluralize
+from fatpack.errors import FatpackError, FormatError, pluralize
+from fatpack.exit_codes import error_message
 from fatpack.findings import code_for_error, finding
 from fatpack.io.open import open_source
 from fatpack.io.source import Span
+from fatpack.limits import Budget
 from fatpack.model import Finding
 from fatpack.packages.checksums import StatedFile, compute_digest
 
@@ -20,9 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.budget import Budget
     from fatpack.commands.doctor.model import DoctorNotes
     from fatpack.io.source import Source
+
 
 RECORD = ".dist-info/RECORD"
 
@@ -175,3 +177,38 @@ def _wrong(code: str, path: str, size: int, text: str) -> Finding:
 def read_record(source: Source) -> bytes | None:
     """Return all of a file that is RECORD, None for one that is far too large to be one."""
     return source.read(0, source.size) if source.size <= min(MAX_RECORD_SIZE, limits.INFLATED) else None
+
+
+# Packages against what they state of their files: Debian's, RPM, conda's. What each kind states, its room knows.
+
+
+def verify_package(path: str, kind: str, notes: DoctorNotes, budget: Budget) -> bool:
+    """Note what is wrong with the files of a package that is a local file; return whether it states anything of them.
+
+    It is read once more, all of it: names that are passed over, and files without device code, are compared too. What
+    that inflates is not drawn from the budget a second time.
+    """
+    if not os.path.isfile(path):
+        return False
+    from fatpack.packages.checksums import checksum_verifier
+
+    try:
+        with open_source(path, budget=Budget(budget.inflated, budget.output)) as source:
+            view = source.view()
+            compare = checksum_verifier(kind, view)
+            if compare is None:
+                return False
+            for item in compare(view):
+                if isinstance(item, Finding):
+                    notes.add(item)
+                elif item.why:
+                    notes.skip("files of packages", item.why, item.count)
+                else:
+                    notes.count("records", item.count)
+    except FatpackError as error:
+        told = error.describe() if isinstance(error, FormatError) else error.problem
+        text = f"what it states of its files cannot be compared: {told}"
+        notes.add(finding(code_for_error("FP3604", error), Span(0, 0, (path,)), text, error.hint))
+    except OSError as error:
+        notes.skip("files of packages", error_message(error))
+    return True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.budget import current_budget
-from fatpack.commands.doctor import known, package_checksums, stated
+from fatpack.commands.doctor import check_file, package_checksums
 from fatpack.commands.doctor.check_file import examine_file
 from fatpack.commands.doctor.model import (
     VERIFIED,
@@ -17,23 +16,60 @@ from fatpack.commands.doctor.model import (
     RelocationReach,
     VerifiedCount,
 )
-from fatpack.errors import FatpackError, FormatError
+from fatpack.errors import FatpackError, FormatError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
 from fatpack.findings import code_for_error, finding
 from fatpack.inputs.files import SEPARATOR, Filter, InputFile, MemberPath, SkipCounts
 from fatpack.inputs.map_files import map_paths
+from fatpack.library.arguments import as_paths, as_patterns, check_bools, make_budget
+from fatpack.limits import current_budget
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.tabular.skipped import make_skipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from fatpack.budget import Budget
-    from fatpack.commands.doctor.reach import LoadedExtent
+    from fatpack.commands.doctor.check_file import LoadedExtent
     from fatpack.inputs.map_files import Opener
+    from fatpack.limits import Budget
     from fatpack.packages.checksums import StatedFile
+
+
+# Whether files are healthy: ``doctor``.
+
+
+def doctor(
+    *paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    exclude: Iterable[str] = (),
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> DoctorResult:
+    """Return how files, folders, patterns, packages and URLs are: what was verified, what is wrong, what is not known.
+
+    They are named one by one, or several in a list.
+
+    Every container is parsed and written again, every image inflated and read with its kernels, and what has a hash is
+    compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: what is wrong
+    stands in ``findings``, and the diagnosis is true if nothing is. Files are read on all cores.
+
+    ``exclude`` are patterns of files in folders and packages that are left out, ``deep`` searches everything for
+    containers, and ``max_inflated`` is as for :func:`fatpack.open`, for all of them together. Raises TypeError for an
+    argument of another kind, UsageError for none, and for a pattern that no file has.
+    """
+
+    patterns = as_patterns(exclude)
+    check_bools(deep=deep)
+    if not paths:
+        raise UsageError("no path given", hint="fatpack.doctor(path)")
+    names = [name for given in paths for name in as_paths("paths", given)]
+    unmatched: list[str] = []
+    found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=make_budget(max_inflated))
+    if unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}")
+    return found
+
 
 #: how many paths a known bug names
 _NAMED = 5
@@ -212,7 +248,9 @@ class _DiagnosisBuilder:
         if result.path != outermost:
             self._uncompared[outermost] = inner
             return
-        if result.error is None and stated.verify_package(result.path, result.package, result.notes, self._budget):
+        if result.error is None and package_checksums.verify_package(
+            result.path, result.package, result.notes, self._budget
+        ):
             return
         inner += len(contents) if result.package != "zip" else 0
         if inner:
@@ -233,7 +271,7 @@ class _DiagnosisBuilder:
         """Check that the programs of a folder find their code, if any of them looks for it in kpack archives."""
         if not self._has_archives:
             return
-        from fatpack.commands.check_kpack.check import LoaderSettings, check_folder
+        from fatpack.commands.check_kpack.run import LoaderSettings, check_folder
 
         try:
             checked = check_folder(folder, LoaderSettings())
@@ -253,7 +291,7 @@ class _DiagnosisBuilder:
 
     def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
         """Note the bugs that findings and facts of a file are evidence of; without any, the table is not read."""
-        for bug in known.known_bugs() if notes.findings or notes.facts else ():
+        for bug in check_file.known_bugs() if notes.findings or notes.facts else ():
             evidence = bug.evidence(notes.findings, notes.facts)
             if evidence:
                 codes, paths, count = self._bugs.get(bug.name, ({}, [], 0))
@@ -293,7 +331,7 @@ class _DiagnosisBuilder:
         )
 
     def _known(self) -> Iterator[KnownBug]:
-        for bug in known.known_bugs():
+        for bug in check_file.known_bugs():
             if bug.name in self._bugs:
                 codes, paths, count = self._bugs[bug.name]
                 yield KnownBug(

@@ -6,10 +6,9 @@ The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` de
 from __future__ import annotations
 
 from fatpack.commands.doctor.model import CHECKS, SCHEMA, UNJUDGED, VERIFIED
-from fatpack.printable import format_size
+from fatpack.printable import format_size, printable
 from fatpack.text.findings import finding_lines
-from fatpack.text.text import align_columns
-from fatpack.words_printable import printable
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _variables() -> Iterable[str]:
-    from fatpack.targets.selection.choice_settings import VARIABLES
+    from fatpack.targets.selection.settings import VARIABLES
 
     return (f"{name}=" for name in VARIABLES)
 
@@ -91,10 +91,10 @@ def command(
     if not files or not devices:
         what = "no device was named" if files else "no file was named"
         raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")
-    from fatpack.commands.explain.asked import parse_query
+    from fatpack.commands.explain.request import parse_query
     from fatpack.commands.explain.run import explain_rows
     from fatpack.commands.inspect.run import open_argument
-    from fatpack.tabular.options import RowOptions
+    from fatpack.tabular.columns import RowOptions
     from fatpack.tabular.read_many import read_paths
 
     asked = parse_query(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")

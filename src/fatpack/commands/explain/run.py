@@ -4,28 +4,319 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.explain.model import DeviceAnswer, ExplainResult, RuleAnswer, UnreadInput
-from fatpack.commands.explain.remedies import driver_words
-from fatpack.commands.explain.unit_answers import explain_image_set, library_answer, runtime_library_answer
-from fatpack.commands.explain.wording import device_verdict
-from fatpack.errors import cli_or_api, pluralize
+from fatpack.commands.explain.model import (
+    DeviceAnswer,
+    ExplainResult,
+    ImageAnswer,
+    ImageSetAnswer,
+    RuleAnswer,
+    RuntimeErrorText,
+    StateAnswer,
+    UnreadInput,
+)
+from fatpack.commands.explain.remedies import compatibility_package, dangerous_workaround, driver_words, remedies
+from fatpack.errors import all_count_words, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.record import Record
 from fatpack.tabular.image_sets import ImageSet, ImageSetLocation, read_image_sets
 from fatpack.tabular.skipped import CompletenessCheck
 from fatpack.targets.name_based_libraries import find_name_based_library
-from fatpack.targets.selection import rules as rule_table
-from fatpack.targets.selection.select_image import OUTCOMES, first_cuda_for_device
+from fatpack.targets.selection import settings as rule_table
+from fatpack.targets.selection.select_image import OUTCOMES, first_cuda_for_device, required_cuda, select_image
+from fatpack.targets.selection.settings import failure_with_code
+from fatpack.targets.vocabulary import feature_signs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from fatpack.commands.explain.model import ImageSetAnswer
     from fatpack.tabular.columns import ImageRow
     from fatpack.tabular.skipped import Incomplete
     from fatpack.targets.devices import Device
-    from fatpack.targets.selection.choice_settings import RuntimeSettings
+    from fatpack.targets.selection.select_image import DeviceSelection
+    from fatpack.targets.selection.settings import RuntimeSettings
+
+
+# What a program is told where a unit fails: the error as its runtime prints it, and what older ones printed.
+
+#: The last ROCm of which the older message is reported, and the first whose source has the newer one for sure.
+_OLDER, _NEWER = (6, 2), (7, 0)
+
+_OLD_TEXT = "Unable to find code object for all current devices!"
+
+
+def runtime_error(unit: ImageSet, choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText | None:
+    """Return what the program is told; None for what does not fail, or nobody knows whether it does."""
+    if choice.outcome != "fails":
+        return None
+    if choice.error is None:
+        return _in_words(unit, choice)
+    row = failure_with_code(*choice.error)
+    if row.runtime == "hip" and choice.rule != "H5":
+        return _hip(choice, settings)
+    return RuntimeErrorText(row.text, row.code, row.names)
+
+
+def _hip(choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText:
+    older, row = failure_with_code("hip", 209), failure_with_code("hip", 200)
+    if settings.rocm is not None and settings.rocm <= _OLDER:
+        return RuntimeErrorText(older.text, older.code, older.names, (f"it prints: {_OLD_TEXT}",))
+    asked = f"{choice.state}, value of HIP_FORCE_SPIRV_CODEOBJECT: {int(settings.forces_spirv)}"
+    also = [f"in the log of the runtime: No compatible code objects found for: {asked}"]
+    if settings.rocm is None or settings.rocm < _NEWER:
+        also.append(f"older runtimes: {_OLD_TEXT} ({older.code}, {older.names[0]})")
+    return RuntimeErrorText(row.text, row.code, row.names, tuple(also))
+
+
+def _in_words(unit: ImageSet, choice: DeviceSelection) -> RuntimeErrorText:
+    if unit.runtime == "openmp" and choice.rule == "M6":
+        mandatory = f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}"
+        return RuntimeErrorText("no error: the region runs on the host", also=(mandatory,))
+    if choice.rule == "Y4":
+        text = "No device image compatible with the current device was found for kernel …"
+        return RuntimeErrorText(text, also=("before intel/llvm#21749: No kernel named … was found",))
+    return RuntimeErrorText(choice.text or choice.reason)
+
+
+def driver_too_old_error() -> RuntimeErrorText:
+    """Return what a program is told whose CUDA runtime library is of a newer major version than the driver."""
+    row = failure_with_code("cuda", 35)
+    return RuntimeErrorText(row.text, row.code, row.names)
+
+
+def missing_kernel_error(runtime: str) -> RuntimeErrorText:
+    """Return what a program is told whose kernel is not in the image that was loaded."""
+    if runtime != "cuda":
+        return RuntimeErrorText("the kernel is not found")
+    row, older = failure_with_code("cuda", 500), failure_with_code("cuda", 98)
+    return RuntimeErrorText(row.text, row.code, row.names, (f"or: {older.text} ({older.code}, {older.names[0]})",))
+
+
+# One unit and one device → what is said of it: which image is taken by which rule, what is told, and what mends it.
+
+#: CUDA version that every driver has
+_ANY = (0, 0)
+
+
+def explain_image_set(
+    unit: ImageSet, device: Device, settings: RuntimeSettings, kernel: str
+) -> tuple[ImageSetAnswer, tuple[int, int]]:
+    """Return what a device gets of a unit, and the CUDA version that what runs asks of the driver.
+
+    For a pattern of kernels (``kernel``) what is taken has to have one.
+    """
+    choices = select_image(unit.asked, device, settings)
+    if unit.waits:
+        rule = "C14" if unit.vendor == "nvidia" else "H15"
+        reason = "this is code for the device link, and only what the link makes of it is loaded"
+        choices = tuple(
+            one.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None) for one in choices
+        )
+    if unit.own > 1:
+        whole = f"the library chooses among {unit.own} containers by itself"
+        choices = tuple(one.replace(reason=f"{whole}; {one.reason}") for one in choices)
+    choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
+    taken = [unit.images[number] for one in choices for number in one.may]
+    answer = ImageSetAnswer(
+        unit.runtime,
+        unit.format,
+        choice.outcome,
+        choice.rule,
+        choice.reason,
+        choice.is_certain,
+        tuple(_image(unit, number, choices) for number in range(len(unit.images))),
+        runtime_error(unit, choice, settings),
+        remedies(unit, choice, device, settings),
+        dangerous_workaround(unit, choice, device, settings),
+    )
+    runs = choice.outcome in ("runs", "compiles")
+    needed = max([_ANY, *filter(None, (required_cuda(image.candidate) for image in taken))]) if runs else _ANY
+    if len({one.outcome for one in choices}) > 1:
+        answer = _differing(answer, choices)
+    if kernel and taken and answer.outcome in ("runs", "compiles"):
+        answer = _without_kernel(answer, [image.has_kernel for image in taken])
+    return answer, needed
+
+
+def runtime_library_answer(
+    answer: ImageSetAnswer, major: int, device: Device, driver: tuple[int, int]
+) -> ImageSetAnswer:
+    """Return the answer for a file that loads the CUDA runtime library of a major version, which a driver may lack."""
+    if driver[0] >= major:
+        return answer
+    reason = f"it loads libcudart.so.{major}, and the driver is of CUDA {driver[0]}.{driver[1]}"
+    needed = max((major, 0), first_cuda_for_device(device) or _ANY)
+    newer = f"a driver of {driver_words(needed)}, for libcudart.so.{major}"
+    return answer.replace(
+        outcome="fails",
+        rule="C19",
+        reason=reason,
+        is_certain=True,
+        told=driver_too_old_error(),
+        mends=(newer, compatibility_package(needed)),
+    )
+
+
+def library_answer(answer: ImageSetAnswer, library: str) -> ImageSetAnswer:
+    """Return the answer for a container of a library that asks for kernels by name, as its code for one device does."""
+    if answer.rule != "C2" or answer.outcome != "fails":
+        return answer
+    reason = f"{answer.reason}; whether {library} asks for these kernels on this device is not known"
+    return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
+
+
+def _image(unit: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> ImageAnswer:
+    """Return what is said of one image: in which states it fits, and why, or why not."""
+    image = unit.images[number]
+    judged = [one.judgements[number] for one in choices]
+    words = {("yes" if one.fits else "no") if one.is_certain else "unknown" for one in judged}
+    said = judged[0]
+    if len(words) > 1:
+        fitting = [one.state for one, each in zip(choices, judged, strict=True) if each.fits]
+        said = said.replace(reason=f"for {', '.join(fitting)}")
+    needed = required_cuda(image.candidate)
+    role = "taken" if any(one.image == number for one in choices) else ""
+    if not role and any(number in one.may for one in choices):
+        role = "may"
+    return ImageAnswer(
+        image.position,
+        image.name,
+        image.form,
+        image.count,
+        words.pop() if len(words) == 1 else "some",
+        said.rule,
+        said.reason,
+        role,
+        image.candidate.compression,
+        image.ptx_version,
+        "" if needed is None else f"{needed[0]}.{needed[1]}",
+        image.has_kernel,
+        image.candidate.holds,
+    )
+
+
+def _differing(answer: ImageSetAnswer, choices: Sequence[DeviceSelection]) -> ImageSetAnswer:
+    """Return the answer for a device whose features decide, and are not all known."""
+    states = tuple(StateAnswer(one.state, one.outcome, one.rule, one.reason) for one in choices)
+    good = {one.state for one in states if one.outcome in ("runs", "compiles")}
+    if len(good) == len(states):
+        return answer.replace(states=states)
+    feature = _deciding(states, good)
+    if feature:
+        on = next(feature_signs(state)[feature] for state in good)
+        off = "-" if on == "+" else "+"
+        reason = f"it runs with {feature}{on}, and not with {feature}{off}"
+    else:
+        others = [one.state for one in states if one.state not in good]
+        reason = f"it runs on {', '.join(sorted(good)) or 'none'}, and not on {', '.join(others)}"
+    advice = f"name the device with its features, as {states[-1].state}: what is left open counts both ways"
+    mends = (advice, *answer.mends)
+    return answer.replace(outcome="unknown", reason=reason, told=None, mends=mends, states=states, is_certain=False)
+
+
+def _deciding(states: Sequence[StateAnswer], good: Collection[str]) -> str:
+    """Return the feature whose setting alone decides, "" if there is none."""
+    for feature in feature_signs(states[0].state):
+        settings: dict[str, set[bool]] = {feature_signs(one.state)[feature]: set() for one in states}
+        for one in states:
+            settings[feature_signs(one.state)[feature]].add(one.state in good)
+        if sorted(settings.values(), key=str) == [{False}, {True}]:
+            return feature
+    return ""
+
+
+def _without_kernel(answer: ImageSetAnswer, known: Sequence[bool | None]) -> ImageSetAnswer:
+    """Return the answer for a kernel that the image that is taken may lack."""
+    if all(known):
+        return answer
+    if not any(known) and None not in known:
+        reason = f"{answer.reason}, and the kernel is not in it"
+        found = missing_kernel_error(answer.runtime)
+        rule = "C10" if answer.runtime == "cuda" else answer.rule
+        advice = ("build the kernel for every architecture: the image that fits is taken without it",)
+        return answer.replace(outcome="fails", rule=rule, reason=reason, told=found, mends=advice)
+    reason = f"{answer.reason}; whether the kernel is in what is taken is not known"
+    return answer.replace(outcome="unknown", reason=reason, is_certain=False)
+
+
+# The verdict on a device, in one sentence.
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+
+
+def device_verdict(
+    device: Device,
+    units: Sequence[ImageSetAnswer],
+    kernel: str,
+    passed: Mapping[str, int],
+    unread: Sequence[str] = (),
+    *,
+    has_code: bool = True,
+) -> str:
+    """Return the sentence: how many containers run, and what the others answer. ``units`` has those that fail first.
+
+    ``unread`` are the names of files that were not read, or not to their end: the sentence begins with them.
+    ``has_code`` is whether there is device code at all.
+    """
+    total = sum(one.count for one in units)
+    opening = f"{device.words}: {_unread(unread)}"
+    if not total:
+        return f"{opening}{_nothing(device, kernel, passed) if has_code else 'no device code was found'}"
+    noun = _noun(units)
+    fails = sum(one.count for one in units if one.outcome == "fails")
+    unknown = sum(one.count for one in units if one.outcome == "unknown")
+    compiles = sum(one.count for one in units if one.outcome == "compiles")
+    runs = total - fails - unknown
+    parts: list[str] = []
+    for count, one, several in (
+        (runs, "runs", "run"),
+        (fails, "fails", "fail"),
+        (unknown, "is not known to run", "are not known to run"),
+    ):
+        if count:
+            which = str(count) if parts else _which(count, total, noun)
+            parts.append(f"{which} {one if count == 1 else several}")
+    if unknown == total > 1:
+        parts = [f"none of the {pluralize(total, noun)} is known to run"]
+    if compiles:
+        parts[0] += f"{'' if compiles == runs else f', {compiles} of them'} after compiling"
+    wrong = [one for one in units if one.outcome == ("fails" if fails else "unknown")]
+    worst = max(wrong, key=lambda one: one.count, default=None)
+    why = "" if worst is None else f": {_why(worst)}"
+    return f"{opening}{', '.join(parts)}{why}"
+
+
+def _unread(names: Sequence[str]) -> str:
+    """Return how a sentence about files begins of which not all was read."""
+    if not names:
+        return ""
+    which = names[0] if len(names) == 1 else pluralize(len(names), "file")
+    return f"not all of {which} could be read; of what was read, "
+
+
+def _why(unit: ImageSetAnswer) -> str:
+    """Return what the program is told, in the words by which people look for it."""
+    if unit.told is None:
+        return unit.reason
+    return f"{unit.told.text} ({unit.told.names[0]})" if unit.told.names else unit.told.text
+
+
+def _which(count: int, total: int, noun: str) -> str:
+    if total == 1:
+        return "the library" if noun == "library" else f"the only {noun}"
+    return all_count_words(total, noun) if count == total else f"{count} of {pluralize(total, noun)}"
+
+
+def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
+    vendor = _VENDORS[device.vendor]
+    if kernel and passed:
+        return f"the kernel is in no image for {vendor} devices that shows its kernels"
+    return f"nothing in it is for {vendor} devices"
+
+
+def _noun(units: Sequence[ImageSetAnswer]) -> str:
+    nouns = {one.noun for one in units}
+    return nouns.pop() if len(nouns) == 1 else "container"
 
 
 #: rules by which the HIP runtime finds no image for a device

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import pluralize
-from fatpack.targets.selection.rules import MARKS
-from fatpack.text.style import wrap_lines
-from fatpack.text.text import align_columns
-from fatpack.words_printable import printable
+from fatpack.printable import printable
+from fatpack.targets.selection.settings import MARKS
+from fatpack.text.style import align_columns, wrap_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

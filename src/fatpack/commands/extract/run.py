@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.command_line.messages import (
+    CopyProgress,
+    print_findings,
+    print_stderr,
+    print_warnings,
+    warn_stale_temp_files,
+)
 from fatpack.command_line.options import allow_any_output, check_output_name, selector_from_options
-from fatpack.command_line.reporting import print_findings
 from fatpack.edit.extract import (
     OutputFile,
     check_paths,
@@ -19,20 +24,19 @@ from fatpack.edit.extract import (
     source_containers,
     write_plan,
 )
-from fatpack.edit.unreadable import PER_IMAGE_ERRORS, UnreadableImage
 from fatpack.edit.verify import CONTENT_CODES, Verification, deferred_damage, verify_content
+from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage
 from fatpack.errors import FormatError, UsageError, truncate_words
 from fatpack.exit_codes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.write import write_pieces
 from fatpack.model import Finding
-from fatpack.printable import format_size
+from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 from fatpack.selectors.no_match import available_values, missing_ids_reason, unmatched_patterns, unread_findings
 from fatpack.selectors.select import Selector, id_choices, ids_in_file
-from fatpack.text.text import write_lines
-from fatpack.words_printable import printable
+from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,22 +10,20 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack.budget import current_budget
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.trees import FilesProgress, TreeSummary, report_unmatched, report_unused, summary_line
 from fatpack.commands.extract.run import ExtractPlan, report_checksum_problems, report_problems, run_extract
 from fatpack.edit.extract import plan_containers, plan_images
-from fatpack.edit.unreadable import UnreadableImage
 from fatpack.edit.verify import Verification
+from fatpack.edit.write_containers import UnreadableImage
 from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.inputs.files import Filter, input_kind, walk_input
 from fatpack.io.atomic_write import refuse_inputs
-from fatpack.io.names import safe_word
-from fatpack.io.write import check_space
+from fatpack.io.write import check_space, safe_word
+from fatpack.limits import current_budget
 from fatpack.scanner import FoundContainer, scan
-from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.text.findings import finding_lines
+from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fatpack import binary, formats
 from fatpack.errors import UsageError, pluralize
 from fatpack.model import Label
+from fatpack.printable import printable
 from fatpack.scanner import FoundContainer, detect_host, scan
-from fatpack.text.text import align_columns
-from fatpack.words_printable import printable
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINE, error_message, exit_code
 from fatpack.tabular.columns import FORMATS, TABLES
 from fatpack.tabular.columns import SCHEMA as ROWS
-from fatpack.text.text import write_lines
+from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,19 +120,19 @@ def command(
         return max(_show_bytes(path, at) for path in files)
     if runtime:
         _refuse("--runtime", {"--rows": rows, **_without(others, "--json")})
-        from fatpack.commands.inspect.cli_registering import show_registration
+        from fatpack.commands.inspect.registration import show_registration
 
         return show_registration(files, as_json=as_json, exclude=exclude)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
-        from fatpack.commands.inspect.summing import show_totals
+        from fatpack.commands.inspect.run import show_totals
 
         keys = tuple(dict.fromkeys(key for each in by for key in each))
         return show_totals(files, keys, as_json=as_json, deep=reading["deep"], exclude=exclude)
     if rows:
         _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
         from fatpack.commands.inspect.rows import write_rows
-        from fatpack.tabular.options import RowOptions
+        from fatpack.tabular.columns import RowOptions
 
         wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.check_kpack.outcomes import lookup_records, marker_names
-from fatpack.errors import pluralize
+from fatpack.commands.check_kpack.text import lookup_records, marker_names
+from fatpack.errors import FormatError, pluralize
+from fatpack.findings import code_for_error, finding
+from fatpack.formats.kpack import manifest as room
 from fatpack.model import Finding
-from fatpack.registration import hip
-from fatpack.text.text import align_columns
-from fatpack.words_printable import printable
+from fatpack.printable import format_size, printable
+from fatpack.registration import records
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.io.source import View
+
 
 #: LIMIT: markers of which the record says where they are; ``count`` is the number of all.
 _MOST = 1000
@@ -33,7 +36,7 @@ def marker_record(view: View, host: str) -> dict[str, Any] | None:
 
     What is beside it is looked at where it was opened by its path. Damage is not told here: a scan has told it.
     """
-    markers = [item for item in hip.kpack_markers(view, host) if not isinstance(item, Finding)]
+    markers = [item for item in records.kpack_markers(view, host) if not isinstance(item, Finding)]
     if not markers:
         return None
     record: dict[str, Any] = {
@@ -44,7 +47,7 @@ def marker_record(view: View, host: str) -> dict[str, Any] | None:
     path = view.source.path
     if path is None or len(view) != view.source.size:
         return {**record, "beside": None}
-    from fatpack.commands.check_kpack.neighbours import find_siblings
+    from fatpack.commands.check_kpack.lookup import find_siblings
 
     found = find_siblings(path, markers)
     home = os.path.dirname(os.path.realpath(path))
@@ -86,3 +89,45 @@ def marker_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
         rows.append([printable(cell) for cell in cells])
     yield from align_columns(rows, indent=f"{indent}  ")
     yield from (printable(f"{indent}  {item['path']}: {item['problem']}") for item in beside["problems"])
+
+
+# What ``inspect`` says of a manifest of kpack archives (``.kpm``): the record is ``manifest`` of a file.
+
+
+def manifest_record(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
+    """Return the record of a manifest, None if the bytes are none or cannot be read, and what is wrong with it."""
+    if not room.detect_manifest(view):
+        return None, []
+    try:
+        read = room.parse_manifest(view)
+    except FormatError as error:
+        span = view.span(0, 0)
+        if error.offset is not None:
+            span = span.replace(start=error.offset, end=error.offset)
+        return None, [finding(code_for_error("FP1607", error), span, error.describe(), error.hint, field=error.field)]
+    record = {
+        "component": read.component,
+        "prefix": read.prefix,
+        "format_version": read.version,
+        "files": [
+            {
+                "arch": item.arch,
+                "file": item.file,
+                "size": item.size,
+                "kernel_count": item.kernel_count,
+                "offset": item.span.start,
+            }
+            for item in read.files
+        ],
+    }
+    return record, list(read.findings)
+
+
+def manifest_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
+    """Yield the lines about a manifest: which archive it names for each architecture."""
+    rows = []
+    for item in record["files"]:
+        size = "" if item["size"] is None else format_size(item["size"])
+        count = "" if item["kernel_count"] is None else f"{item['kernel_count']} code objects"
+        rows.append([printable(cell) for cell in (item["arch"], item["file"], size, count)])
+    yield from align_columns(rows, right=(2,), indent=indent)

@@ -6,10 +6,8 @@ within a version, never renamed or removed.
 
 from __future__ import annotations
 
-from fatpack import formats, limits
-from fatpack.commands.inspect.kernels import KernelRecords, unread_finding
-from fatpack.commands.inspect.places import ListingRows, kernel_summary
-from fatpack.commands.inspect.text import add_container_record
+from fatpack import formats, images, limits
+from fatpack.commands.inspect.text import ListingRows, add_container_record, kernel_summary
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
@@ -17,16 +15,127 @@ from fatpack.io.source import Span
 from fatpack.model import Finding, is_not_inflated
 from fatpack.record import Record
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
-from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.scanner.results import kernel_names
+from fatpack.text.findings import FindingList, finding_record, unlisted_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from fatpack.io.source import View
+    from fatpack.images.kernel import KernelNeeds
+    from fatpack.io.source import Source, View
     from fatpack.model import Image
     from fatpack.scanner import ContainerScan, FoundContainer
+
+    #: the names under ``kernels``, with facts also ``kernel_facts`` and ``made_by``; and the findings about them
+    KernelCache = tuple[dict[str, Any], list[Finding]]
+
+
+# The kernels of a file's images as records, with what each needs where that is wanted.
+#
+# What shares its bytes is read once. What is damaged is a finding beside the kernels that could be read.
+
+
+class KernelRecords:
+    """The kernels of the images that were read, until they are forgotten.
+
+    ``has_facts`` adds what each needs; ``has_sizes`` only the sizes of their code, by name.
+    """
+
+    def __init__(self, *, has_facts: bool, has_sizes: bool = False) -> None:
+        self._has_facts = has_facts
+        self._has_sizes = has_sizes
+        #: with the findings about them, until somebody asks for the kernels
+        self._known: dict[tuple[Source, int, int], KernelCache] = {}
+
+    def forget(self, most: int = 0) -> None:
+        """Forget all images, if there are more than so many."""
+        if len(self._known) > most:
+            self._known.clear()
+
+    def none(self) -> dict[str, Any]:
+        """Return the record of an image that has no kernels."""
+        if self._has_sizes:
+            return {"kernels": [], "kernel_facts": {}}
+        return {"kernels": [], "kernel_facts": [], "made_by": []} if self._has_facts else {"kernels": []}
+
+    def of(self, view: View, form: str, image: Image | None = None) -> KernelCache:
+        """Return the kernels of an image; findings come with them once. ``image`` is the image of a container."""
+        place = (view.source, view.start, view.end)
+        record, found = self._known.get(place) or self._read(view, form, image)
+        self._known[place] = record, []
+        return record, found
+
+    def read_ahead(self, image: FoundImage) -> None:
+        """Read the kernels of an image that was just inflated, and let its bytes go.
+
+        The images of one container may be too many for all of them to be kept until the last is inflated.
+        """
+        view = image.data
+        place = (view.source, view.start, view.end)
+        if place not in self._known:
+            self._known[place] = self._read(view, image.recognised.form, image.as_stored)
+            view.source.rest()
+
+    def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
+        record = self.none()
+        try:
+            if self._has_facts and form != "cir":
+                return self._facts(view, form)
+            if self._has_sizes and form != "cir":
+                sizes = images.code_sizes(view, form)
+                return {"kernels": list(sizes), "kernel_facts": sizes}, []
+            stored = image.record if image is not None and form == "cir" else None
+            record["kernels"] = names = list(kernel_names(view, form, stored))
+            if self._has_facts:  # a module says of its kernels only their names
+                from fatpack.images.kernel import KernelNeeds
+
+                record["kernel_facts"] = _records([KernelNeeds(name) for name in names])
+        except FormatError as error:
+            return record, [_damage(view, error)]
+        return record, []
+
+    def _facts(self, view: View, form: str) -> KernelCache:
+        """Return the kernels of an image with the facts. Raises FormatError when what names them is damaged."""
+        try:
+            facts = images.facts(view, form)
+        except FormatError as error:
+            names = list(images.kernels(view, form))
+            return {**self.none(), "kernels": names}, [_damage(view, error)]
+        names = [kernel.name for kernel in facts.kernels]
+        record = {"kernels": names, "kernel_facts": _records(facts.kernels), "made_by": list(facts.made_by)}
+        return record, [finding("FP1106", view.span(), text) for text in facts.contradictions]
+
+
+def unread_finding(span: Span, error: FormatError) -> Finding:
+    """Return the finding for an image that cannot be read: damage, or a limit."""
+    return finding(code_for_error("FP1104", error), span, error.describe(), error.hint)
+
+
+def _damage(view: View, error: FormatError) -> Finding:
+    """Return the finding for an image whose kernels cannot be read."""
+    span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
+    return unread_finding(span, error)
+
+
+def _records(kernels: Sequence[KernelNeeds]) -> list[dict[str, Any]]:
+    """Return the records of kernels: their fields, sizes as lists, banks of constants by their number as text."""
+    if not kernels:
+        return []
+    from operator import attrgetter
+
+    fields = type(kernels[0])._fields
+    values = attrgetter(*fields)
+    records: list[dict[str, Any]] = [dict(zip(fields, values(kernel), strict=True)) for kernel in kernels]
+    for record in records:
+        for field in ("required_threads", "cluster"):
+            if record[field]:
+                record[field] = list(record[field])
+        if record["constants"] is not None:
+            record["constants"] = {str(bank): size for bank, size in record["constants"]}
+    return records
+
 
 SCHEMA = "fatpack.inspect/1"
 
@@ -151,7 +260,7 @@ class _Inspection:
         """Return what a file says of the kpack archives beside it, if it is a manifest."""
         if not self.view.head(0, 1) >= b"\x80":
             return None
-        from fatpack.commands.inspect.manifest import manifest_record
+        from fatpack.commands.inspect.kpack import manifest_record
 
         record, found = manifest_record(self.view)
         self.findings.extend(found)
@@ -462,6 +571,6 @@ def _registered(found: ContainerScan) -> list[dict[str, Any]]:
     """Return what objects and programs register about which nothing is wrong in that."""
     if not found.units:
         return []
-    from fatpack.commands.inspect.units import unit_records
+    from fatpack.commands.inspect.text import unit_records
 
     return unit_records(found.units)

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from fatpack.exit_codes import error_message, exit_code
-from fatpack.registration.analysis import analyze, compared, counts
+import sys
+
+from fatpack.command_line.messages import print_stderr
+from fatpack.command_line.terminal import write_text
+from fatpack.command_line.trees import ShownFile, TreeListing
+from fatpack.commands.inspect.run import open_argument
+from fatpack.commands.inspect.text import has_registration, registration_words
+from fatpack.errors import FatpackError, pluralize
+from fatpack.exit_codes import FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.inputs.files import Filter
+from fatpack.io.open import is_tree
+from fatpack.printable import printable
+from fatpack.record import Record
+from fatpack.registration.analysis import analyze, counts, findings
+from fatpack.registration.analysis.counts import WRAPPER
+from fatpack.registration.analysis.findings import name_list
 from fatpack.scanner import registration_verdict as judgement
 from fatpack.scanner import scan
-from fatpack.scanner.known import kernel_names_by_arch
-from fatpack.text.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.scanner.context import detect_package
+from fatpack.scanner.results import kernel_names_by_arch
+from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
+from fatpack.text.json import PreparedJson, json_text
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.errors import FatpackError
+    from fatpack.inputs.files import InputFile
     from fatpack.io.source import View
-    from fatpack.registration.analysis.compared import KernelsByArch
+    from fatpack.registration.analysis.findings import KernelsByArch
     from fatpack.registration.analysis.model import RegistrationEvidence
+
 
 SCHEMA = "fatpack.registration.analysis/1"
 
@@ -75,7 +94,7 @@ def _facts(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> dic
         "registers_entries": counts.registers_entries(evidence),
         "unfollowed": evidence.unfollowed,
         "compared": kernels is not None,
-        **({"lacking": compared.missing_kernels(kernels, evidence.kernels.keys())} if kernels else {}),
+        **({"lacking": findings.missing_kernels(kernels, evidence.kernels.keys())} if kernels else {}),
         "wrappers": _wrappers(evidence),
         "descriptors": _descriptors(evidence),
         "constructors": _constructors(evidence),
@@ -182,3 +201,235 @@ def _title(evidence: RegistrationEvidence, address: int | None) -> str:
 def _offset(evidence: RegistrationEvidence, address: int) -> int | None:
     place = evidence.memory.place(address)
     return evidence.memory.view.offset(place) if place else None
+
+
+# The text of ``inspect --runtime``.
+#
+# ::
+#
+#     libx.so: program, x86-64, read from its code
+#       registered: 2 kernels, 1 variable, by nvcc
+#       wrapper cuda v1 at 0x2f8 → 0x1200
+#       constructor at 0x2de0 (.init_array): __sti____cudaRegisterAll registers 0x3f58
+#       kernel cuda add_one at 0x11e9
+
+_WAYS = {
+    "relocations": "read from its relocations",
+    "code": "read from its code",
+    "not read": "its code is not read",
+    "other": "its code is not read",
+    "lto": "LTO code: not looked at, compile it to see what it registers",
+    "no capstone": "its code is read in part: pip install capstone for the rest",
+}
+
+
+def render_registration(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines for one file."""
+    path = printable(record["path"])
+    if not record["units"]:
+        yield f"{path}: nothing that launches or registers device code"
+    for unit in record["units"]:
+        name = path if unit["member"] is None else f"{path}({printable(unit['member'])})"
+        what = {True: "program", False: "object"}.get(unit.get("linked"), unit["host"])
+        facts = [what, unit.get("machine", ""), _WAYS[unit["read"]]]
+        yield f"{name}: {', '.join(fact for fact in facts if fact)}"
+        if "called" in unit:
+            yield from _unit_lines(unit, is_registered=has_registration(record["findings"]))
+        if "likely" in unit:
+            names = unit["likely"]
+            shown = f": {name_list(names)}" if names else ""
+            yield printable(
+                f"  likely registered: {pluralize(len(names), 'kernel')} whose names stand in its data{shown}"
+            )
+    if record.get("verdict") in ("agrees", "not judged"):
+        why = f": {record['why_not']}" if record["why_not"] else ""
+        yield printable(f"  verdict: {record['verdict']}{why}")
+    unlisted = record.get("unlisted_findings", ())
+    yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=1)
+
+
+def _unit_lines(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
+    total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
+    is_of_link = total["by"] == WRAPPER and not total["kernels"]
+    own = registration_words(total, is_registered=is_registered)
+    yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else own}"
+    is_loop = unit["registers_entries"]
+    if is_loop:
+        yield "  registers the offload entries of all objects"
+    elif unit["unread"]:
+        yield f"  not read: what registers {pluralize(unit['unread'], 'more kernel')}"
+    if unit["unfollowed"]:
+        does = "launches or registers" if unit["unfollowed"] == 1 else "launch or register"
+        yield f"  not followed: {pluralize(unit['unfollowed'], 'function')} that {does}"
+    yield from (printable(f"  at the link {words}") for words in unit["awaited"])
+    for each in unit["wrappers"]:
+        target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
+        yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")
+    for each in unit["descriptors"]:
+        images = pluralize(len(each["images"]), "image")
+        yield printable(f"  descriptor {each['model']} at {each['offset'] or 0:#x}: {images}")
+        for image in each["images"]:
+            place = f" at {image['data_offset']:#x}" if image["data_offset"] else ""
+            yield printable(f"    image {image['target'] or '-'}{place}, {pluralize(image['size'], 'byte')}")
+    for each in unit["constructors"]:
+        title = each["function"] or f"{each['address']:#x}"
+        priority = "" if each["priority"] is None else f", priority {each['priority']}"
+        leads = [f"{wrapper:#x}" if wrapper is not None else "unknown" for wrapper in each["registers"]]
+        what = f" registers {', '.join(leads)}" if leads else ""
+        place = f" at {each['offset']:#x}" if each["offset"] else ""
+        yield printable(f"  constructor{place} ({each['section']}{priority}): {title}{what}")
+    calls = {what: [each for each in unit[what] if each["name"] or not is_loop] for what in ("kernels", "variables")}
+    for each in calls["kernels"]:
+        handle = f" at {each['handle']:#x}" if each["handle"] is not None else ""
+        yield printable(f"  kernel {each['model']} {each['name'] or '(name not read)'}{handle}")
+    for each in calls["variables"]:
+        yield printable(f"  variable {each['model']} {each['name'] or '(name not read)'}")
+    for each in unit["entries"]:
+        size = f", {pluralize(each['size'], 'byte')}" if each["size"] else ""
+        flags = f", flags {each['flags']:#x}" if each["flags"] else ""
+        name = each["name"] or "(name not read)"
+        yield printable(f"  entry {each['kind']} {name} at {each['address']:#x}{size}{flags}")
+    for each in unit["launches"]:
+        yield printable(f"  launch {each['model']} of {each['handle']:#x} in {each['function'] or '?'}")
+    yield from _lacking(unit.get("lacking", {}))
+
+
+def _lacking(missing: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the table of the kernels that some architectures lack: what is registered, by what images have."""
+    archs = sorted({arch for lacking in missing.values() for arch in lacking})
+    if archs:
+        rows = [["registered", *archs]]
+        rows += [
+            [name, *("missing" if arch in lacking else "yes" for arch in archs)] for name, lacking in missing.items()
+        ]
+        yield from map(printable, align_columns(rows, indent="  "))
+
+
+# What ``fatpack inspect --runtime`` does: what programs register and launch, with all that leads there.
+
+
+def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str, ...] = ()) -> int:
+    """Print what the files register and launch, and return the exit code as ``inspect`` does.
+
+    Of folders, patterns and packages every file that has to do with a runtime is shown, and a line counts the rest;
+    ``exclude`` are patterns of files left out.
+    """
+    shown = _ShownRegistrations(as_json=as_json, exclude=exclude)
+    records = (record for path in files for record in shown.records(path))
+    if as_json:
+        from fatpack.text.json import document_pieces
+
+        sys.stdout.writelines(document_pieces({"schema": SCHEMA}, "files", records, tail=shown.tail))
+    else:
+        for record in records:
+            _write(record)
+    shown.end()
+    return shown.code
+
+
+class _ShownRegistrations:
+    """What is shown of each name, and the exit code for what was shown so far."""
+
+    def __init__(self, *, as_json: bool, exclude: tuple[str, ...]) -> None:
+        self._as_json, self._exclude = as_json, exclude
+        self._trees: TreeListing | None = None
+        self.code = FINE
+
+    def records(self, path: str) -> Iterator[Any]:
+        """Yield the record of a file, or what is shown of each file in a tree."""
+        if is_tree(path):
+            yield from self._of_tree(path)
+            return
+        try:
+            source, view = open_argument(path)
+            with source:
+                if detect_package(view):
+                    yield from self._of_tree(view.chain[0] if view.chain else path, view)
+                    return
+                record = registration_record(view)
+        except BrokenPipeError:
+            raise
+        except (FatpackError, OSError) as error:
+            self.code = worst_exit_code((self.code, exit_code(error)))
+            yield failed_registration_record(path, error)
+            return
+        self.code = worst_exit_code(
+            (self.code, exit_code_for_findings((item["severity"], item["code"]) for item in record["findings"]))
+        )
+        yield record
+
+    def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
+
+        if self._trees is None:
+            self._trees = registration_trees(self._exclude, as_json=self._as_json)
+        for item in self._trees.shown(path, view):
+            yield item.content if self._as_json else item
+        self.code = worst_exit_code((self.code, self._trees.code))
+
+    def tail(self) -> dict[str, object]:
+        """Return what JSON says of the trees behind their files: how much was met in each."""
+        return {"trees": [item.record() for item in self._trees.summaries]} if self._trees is not None else {}
+
+    def end(self) -> None:
+        """Print the line that ends what is shown of trees, and say which patterns left nothing out of them."""
+        if self._trees is None:
+            return
+        from fatpack.command_line.trees import report_unused, summary_line
+
+        if not self._as_json:
+            write_text([summary_line(self._trees.summaries, deep=True, what="unit")])
+        sys.stdout.flush()
+        report_unused(self._exclude, self._trees.summaries)
+
+
+def _write(record: Any) -> None:
+    """Print the record of a file, or the lines that were made of one in a tree."""
+    is_record = isinstance(record, dict)
+    error = record.get("error", {}).get("message") if is_record else record.error
+    if error:
+        sys.stdout.flush()
+        print_stderr(f"fatpack: error: {error}")
+    else:
+        write_text(render_registration(record) if is_record else record.content)
+
+
+# What ``fatpack inspect --runtime`` shows of folders, patterns and packages: the files that register or launch.
+#
+# Others are counted, unless something is wrong with them.
+
+
+class _RegistrationReader(Record):
+    """What makes of a leaf what is shown of it."""
+
+    as_json: bool
+
+    def __call__(self, leaf: InputFile) -> ShownFile:
+        if leaf.error is not None:
+            return self._made(
+                failed_registration_record(leaf.path, leaf.error), exit_code(leaf.error), is_file=not leaf.package
+            )
+        if leaf.package:
+            found = [finding_record(item) for item in leaf.findings]
+            code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
+            record: dict[str, Any] = {"path": leaf.path, "size": leaf.size, "units": [], "findings": found}
+            return self._made(record, code, is_file=False) if code else ShownFile(is_file=False)
+        assert leaf.view is not None
+        try:
+            record = registration_record(leaf.view)
+        except (FatpackError, OSError) as error:
+            return self._made(failed_registration_record(leaf.path, error), exit_code(error))
+        record["path"], size = leaf.path, len(leaf.view)
+        code = exit_code_for_findings((item["severity"], item["code"]) for item in record["findings"])
+        count = len(record["units"])
+        return self._made(record, code, images=count or None, size=size) if count or code else ShownFile(size=size)
+
+    def _made(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
+        error = record["error"]["message"] if record.get("error") else ""
+        if self.as_json:
+            return ShownFile(PreparedJson(json_text(record, "\n  ")), code, error, **facts)
+        return ShownFile(None if error else list(render_registration(record)), code, error, **facts)
+
+
+def registration_trees(exclude: tuple[str, ...], *, as_json: bool) -> TreeListing:
+    """Return what shows the folders, patterns and packages that one command was given."""
+    return TreeListing(_RegistrationReader(as_json), Filter(exclude))

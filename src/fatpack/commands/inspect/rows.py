@@ -7,23 +7,110 @@ import sys
 
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.options import check_output_name
+from fatpack.command_line.trees import FilesProgress, TreeSummary, report_unmatched
 from fatpack.commands.inspect.run import open_argument
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
-from fatpack.io.open import is_tree
+from fatpack.inputs.files import Filter, SkipCounts, input_kind
+from fatpack.io.open import is_tree, resolve_url
+from fatpack.library.arguments import check_type, expand_inputs, make_budget, open_input, tree_name
 from fatpack.scanner.context import detect_package
-from fatpack.tabular.columns import TABLES
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import TABLES, RowOptions
 from fatpack.tabular.read_file import error_row, read_rows
-from fatpack.text.text import write_lines
+from fatpack.tabular.read_many import read_file_rows, read_open_file_rows, read_rows_below
+from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.command_line.trees import TreeSummary
     from fatpack.io.source import View
     from fatpack.tabular.columns import AnyRow
+
+
+# A file as flat records: ``rows``.
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Literal, overload
+
+    from fatpack.io.open import Input
+    from fatpack.tabular.columns import AnyRow, ImageRow, KernelRow
+else:
+
+    def overload(function):  # noqa: D103  (typing loads half the library; this is its decorator)
+        return function
+
+
+@overload
+def rows(  # noqa: D103
+    data: Input,
+    *,
+    of: Literal["images"] = "images",
+    digests: bool = False,
+    kernels: bool = False,
+    inflate: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Iterator[ImageRow]: ...
+@overload
+def rows(  # noqa: D103, F811
+    data: Input,
+    *,
+    of: Literal["kernels"],
+    digests: bool = False,
+    kernels: bool = False,
+    inflate: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Iterator[KernelRow]: ...
+def rows(  # noqa: F811
+    data: Input,
+    *,
+    of: str = "images",
+    digests: bool = False,
+    kernels: bool = False,
+    inflate: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Iterator[AnyRow]:
+    """Return an iterator over flat records of a path, bytes or a binary file: its images, or ``of`` its kernels.
+
+    The last row is that of the file itself (``row`` is ``file``): it says what was found and searched, and in
+    ``error`` why a file could not be read, or not to its end; nothing is raised for that. ``docs/rows.md`` says what
+    the columns mean, and ``to_dict()`` makes plain data of a row. Of a folder, a pattern or a package these are the
+    rows of each file in it (:func:`fatpack.files`), and behind them one of the package.
+
+    ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``: both read every image whole,
+    as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers state is read.
+    ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. Raises TypeError and UsageError for wrong arguments.
+    """
+    if check_type("of", of, str, "a text") not in TABLES:
+        raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
+    return rows_with_options(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
+
+
+def rows_with_options(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+    """Yield the rows of :func:`rows` for options that are known to be right."""
+    budget = make_budget(max_inflated)
+    if tree_name(data):
+        unmatched: list[str] = []
+        for leaf in expand_inputs([data], Filter(deep=options.deep), SkipCounts(), unmatched, budget):
+            yield from read_file_rows(leaf, options)
+        if unmatched:
+            raise UsageError(f"no file matches {unmatched[0]}")
+        return
+    if isinstance(data, str):
+        data = resolve_url(data)  # rows name a URL without what is secret
+    try:
+        source = open_input("data", data, budget=budget)
+    except UsageError:
+        raise
+    except (FatpackError, OSError) as error:
+        yield error_row(str(data), error, options.of)
+        return
+    with source:
+        yield from read_open_file_rows(source.view(), source.name, options)
 
 
 def write_rows(
@@ -105,7 +192,6 @@ class _Table:
                 yield from read_rows(view, self._options)
 
     def _rows_in(self, path: str, view: View | None = None) -> Iterator[AnyRow]:
-        from fatpack.commands.inspect.tables import read_tree_rows
 
         yield from read_tree_rows(path, view, self._options, self._exclude, self._summaries)
         if self._summaries[-1].unmatched:
@@ -132,3 +218,28 @@ class _Table:
 
             return parquet_pieces(self._rows(), self._kind)
         return (line.encode() for line in self.lines(format))
+
+
+# The rows of folders, patterns and packages: those of each file in them that is read, in order.
+
+
+def read_tree_rows(
+    path: str, view: View | None, options: RowOptions, exclude: tuple[str, ...], summaries: list[TreeSummary]
+) -> Iterator[AnyRow]:
+    """Yield the rows of an open package, or without a view, of a folder or pattern; add what was met there."""
+    summary = TreeSummary(path, input_kind(path, view))
+    summaries.append(summary)
+    rules, meter = Filter(exclude, options.deep), FilesProgress()
+    try:
+        for item in read_rows_below(path, view, options, rules, summary.counts, summary.unmatched):
+            count = sum(row.row != "file" for row in item.rows)
+            has_error = item.rows[-1].error is not None
+            if item.is_file:
+                summary.add(count or None, item.size, is_read=not has_error)
+            meter(bool(count))
+            if has_error:
+                meter.finish()
+            yield from item.rows
+    finally:
+        meter.finish()
+    report_unmatched(summary)

@@ -4,33 +4,171 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.command_line.messages import print_stderr
+from fatpack.command_line.terminal import get_style, write_text
 from fatpack.command_line.terminal import get_style as terminal_style
-from fatpack.command_line.terminal import write_text
-from fatpack.commands.inspect.record import (
-    SCHEMA,
-    InspectOptions,
-    failure_record,
-    make_file_listing,
-    make_file_record,
-)
-from fatpack.commands.inspect.text import render_inspect
+from fatpack.command_line.trees import ShownFile
+from fatpack.commands.inspect.record import SCHEMA, InspectOptions, failure_record, make_file_listing, make_file_record
+from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
+from fatpack.commands.inspect.totals import Totals, totals_table
+from fatpack.commands.pack.formats import DIFFERENCE_HINT, arch_differences
 from fatpack.errors import FatpackError
-from fatpack.exit_codes import FINDINGS, FINE, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.findings import finding
 from fatpack.io.open import is_tree, open_source, resolve_url
-from fatpack.record import gc_paused
+from fatpack.io.source import Span
+from fatpack.printable import printable
+from fatpack.record import Record, gc_paused
 from fatpack.scanner.context import detect_package
-from fatpack.text.style import colorize
-from fatpack.text.text import write_lines
+from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
+from fatpack.text.json import PreparedJson, json_pieces, json_text
+from fatpack.text.style import colorize, write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from fatpack.command_line.showing import ShownFile, TreeListing
+    from fatpack.command_line.trees import TreeListing
+    from fatpack.inputs.files import InputFile
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.source import Source, View
     from fatpack.text.style import Style
+
+
+# What ``fatpack inspect`` shows of folders, patterns and packages: the record of each file with device code.
+#
+# Each is what ``inspect`` of that file alone shows, but for its path. Other files are counted, unless something is
+# wrong with them. They are searched as if they were named alone.
+
+
+class InspectTrees(Record):
+    """How leaves are shown: with which options they are read, and as lines, JSON (``json``), a ``record``, or ``sums``.
+
+    ``by`` are the keys of sums, which come with lines about what is wrong.
+    """
+
+    options: InspectOptions
+    form: str = "lines"
+    verbose: int = 0
+    keep: Callable[[dict[str, Any]], Any] | None = None
+    by: tuple[str, ...] = ()
+
+    def __call__(self, leaf: InputFile) -> ShownFile:
+        """Return what is shown of a leaf."""
+        if leaf.error is not None:
+            record = failure_record(leaf.path, leaf.error)
+            return self._shown(record, exit_code(leaf.error), is_file=not leaf.package)
+        if leaf.package:
+            code = exit_code_for_findings((item.severity, item.code) for item in leaf.findings)
+            return self._shown(_package(leaf), code, is_file=False) if code else ShownFile(is_file=False)
+        assert leaf.view is not None
+        with gc_paused():
+            return self._of(leaf.path, leaf.view)
+
+    def _of(self, path: str, view: View) -> ShownFile:
+        try:
+            record = self._record(view, self.options)
+            count = image_count(record)
+        except (FatpackError, OSError) as error:
+            return self._shown(failure_record(path, error), exit_code(error))
+        found = (*record["findings"], *record.get("unlisted_findings", ()))
+        code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
+        if count is None and not code:
+            return ShownFile(size=len(view))
+        return self._shown(record, code, images=count, size=len(view))
+
+    def _record(self, view: View, options: InspectOptions) -> dict[str, Any]:
+        is_brief = self.form == "lines" and not self.verbose and not options.kernels
+        return make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=self.keep)
+
+    def _shown(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
+        error = record["error"]["message"] if record.get("error") else ""
+        content: Any = record
+        if self.form == "lines":
+            content = None if error else list(render_inspect(record, verbose=self.verbose))
+        elif self.form == "json":
+            content = PreparedJson(json_text(record, "\n  "))
+        elif self.form == "sums":
+            from fatpack.commands.inspect.totals import compute_totals
+
+            content = None
+            if not error:
+                content = (problem_lines(record["path"], record), compute_totals([record], self.by))
+                if facts.get("images") is not None:
+                    facts["images"] = content[1]["total"]["images"]  # the total and the summary count alike
+        return ShownFile(content, code, error, **facts)
+
+
+def image_count(record: dict[str, Any]) -> int | None:
+    """Return how many images the record of a file has, without those inside images; None without device code."""
+    containers, members = record["containers"], record.get("member_images", ())
+    if not containers and not members and not record["image"]:
+        # A program whose code lies in kpack archives is listed, and a manifest of such archives too.
+        return 0 if record.get("kpack") or record.get("manifest") else None
+    if isinstance(containers, ListingRows):
+        inside = sum(len(place.rows) for place in containers.places)
+    else:
+        inside = sum(len(container["images"]) for container in containers)
+    return inside + len(members) + bool(record["image"])
+
+
+def _package(leaf: InputFile) -> dict[str, Any]:
+    """Return the record of a package with which something is wrong."""
+    from fatpack.packages import get_package
+
+    found = FindingList()
+    found.extend(leaf.findings)
+    unlisted = unlisted_records(found)
+    return {
+        "path": leaf.path,
+        "size": leaf.size,
+        "host": "raw",
+        "format": None,
+        "kind": get_package(leaf.package).DOC.title,
+        "package": leaf.package,
+        "image": None,
+        "containers": [],
+        "findings": [finding_record(item) for item in found.kept],
+        **({"unlisted_findings": unlisted} if unlisted else {}),
+    }
+
+
+# Whether files that go into one program are built alike, from the records of ``inspect``.
+#
+# A part is a file, or a member of an archive; what has no device code is none. Merged and linked files are one part
+# each: what is to be compared are the objects and archives that the linker gets.
+
+DIFFERENCE_CODE = "FP1420"
+
+
+def add_differences(records: Sequence[dict[str, Any]]) -> bool:
+    """Add a finding to the record of every file with a part that is not built as the first; return if there is any."""
+    parts: dict[str, dict[str, None]] = {}
+    files: dict[str, dict[str, Any]] = {}
+    for record in records:
+        for member, label in _labels(record.get("containers", ())):
+            name = f"{record['path']}({member})" if member else record["path"]
+            parts.setdefault(name, {})[label] = None
+            files[name] = record
+    found = False
+    for name, text in arch_differences(parts):
+        record = finding_record(finding(DIFFERENCE_CODE, Span(0, 0), text, DIFFERENCE_HINT))
+        files[name]["findings"].append({**record, "offset": None})
+        found = True
+    return found
+
+
+def _labels(containers: Sequence[dict[str, Any]], outer: str | None = None) -> Iterator[tuple[str | None, str]]:
+    """Yield the member that every image for a device is in, and what the image is for, with its form."""
+    for container in containers:
+        member = outer or container["member"]
+        for image in container["images"]:
+            if image["containers"]:
+                yield from _labels(image["containers"], member)
+            elif image["offload"] != "host":
+                yield member, f"{image['arch'] or image['triple']} ({image['form'] or 'unknown'})"
+
 
 #: What a listing reads if no option asks for more.
 TABLES = InspectOptions(inflate=False)
@@ -56,8 +194,6 @@ def show_files(
     found: Iterable[Any] = (record for path in files for record in shown.records(path))
     code = FINE
     if one_program:
-        from fatpack.commands.inspect.program import add_differences
-
         found = all_of_them = list(found)
         code = FINDINGS if add_differences(all_of_them) else FINE
     if as_json:
@@ -89,7 +225,7 @@ class _ShownFiles:
         self._trees: TreeListing | None = None
         self.code = FINE
         if options.kernels:
-            from fatpack.commands.inspect.kernel_text import with_kernel_tables
+            from fatpack.commands.inspect.text import with_kernel_tables
             from fatpack.text.json import prepared_container
 
             # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
@@ -114,8 +250,7 @@ class _ShownFiles:
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
-        from fatpack.command_line.showing import TreeListing
-        from fatpack.commands.inspect.inspecting import InspectTrees
+        from fatpack.command_line.trees import TreeListing
         from fatpack.inputs.files import Filter
 
         if self._trees is None:
@@ -206,3 +341,109 @@ def open_argument(path: str) -> tuple[Source | NestedFile, View]:
         return source, source.view()
     file, place = open_location(path, ranges=True)
     return file, place.view
+
+
+# What is wrong with files of which no listing is shown, as lines for messages.
+
+
+def problem_lines(path: str, record: dict[str, Any]) -> list[str]:
+    """Return lines about what is wrong with a file, and about what was not searched where that may matter."""
+    serious = [item for item in record["findings"] if item["severity"] != "note"]
+    unlisted = [item for item in record.get("unlisted_findings", ()) if item["severity"] != "note"]
+    lines = list(finding_lines(serious, unlisted=unlisted))
+    if record.get("found_outside"):
+        lines += not_searched_lines(record)
+    return [f"{printable(path)}: {line}\n" for line in lines]
+
+
+# What ``fatpack inspect --by`` does: what the device code of files adds up to.
+
+
+def show_totals(
+    files: Sequence[str], by: Sequence[str], *, as_json: bool = False, deep: bool = False, exclude: tuple[str, ...] = ()
+) -> int:
+    """Print what the device code of the files adds up to, and return the exit code as ``inspect`` does.
+
+    The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
+    it. Containers state how large their images are and for what: only the sums by kernel take inflating.
+    """
+    needs_kernels = "kernel" in by
+    options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
+    found = _TotalsOverFiles(options, by, exclude)
+    for path in files:
+        found.add(path)
+    if as_json:
+        sys.stdout.writelines(json_pieces(found.sums.record()))
+        sys.stdout.write("\n")
+    elif found.is_any_read:
+        write_lines(totals_table(found.sums.record(), get_style()), sys.stdout)
+    found.end()
+    return found.code
+
+
+class _TotalsOverFiles:
+    """The sums over all names, and the exit code for what was read so far."""
+
+    def __init__(self, options: InspectOptions, by: Sequence[str], exclude: tuple[str, ...]) -> None:
+        self._options, self._by, self._exclude = options, by, exclude
+        self._trees: TreeListing | None = None
+        self.sums = Totals(by)
+        self.code = FINE
+        #: Zeros after nothing but errors would look like an answer.
+        self.is_any_read = False
+
+    def add(self, path: str) -> None:
+        """Add the images of a file, or of all files in a tree."""
+        if is_tree(path):
+            self._add_tree(path)
+            return
+        try:
+            source, view = open_argument(path)
+            with source:
+                if detect_package(view):
+                    self._add_tree(view.chain[0] if view.chain else path, view)
+                    return
+                record, code = inspect_view(view, self._options, is_brief=False)
+        except (FatpackError, OSError) as error:
+            self.code = worst_exit_code((self.code, exit_code(error)))
+            _print_totals_error(error_message(error))
+            return
+        self.is_any_read = True
+        self.code = worst_exit_code((self.code, code))
+        _say_all(problem_lines(path, record))
+        self.sums.add(record)
+
+    def _add_tree(self, path: str, view: View | None = None) -> None:
+        from fatpack.command_line.trees import TreeListing
+        from fatpack.inputs.files import Filter
+
+        if self._trees is None:
+            self._trees = TreeListing(
+                InspectTrees(self._options, "sums", by=tuple(self._by)), Filter(self._exclude, self._options.deep)
+            )
+        for item in self._trees.shown(path, view):
+            if item.error:
+                _print_totals_error(item.error)
+            else:
+                lines, part = item.content
+                _say_all(lines)
+                self.sums.add_sums(part)
+        self.code = worst_exit_code((self.code, self._trees.code))
+        self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
+
+    def end(self) -> None:
+        """Say what was met in trees: not among the sums, which programs read."""
+        if self._trees is not None:
+            from fatpack.command_line.trees import report_unused, summary_line
+
+            report_unused(self._exclude, self._trees.summaries)
+            print_stderr(summary_line(self._trees.summaries, deep=self._options.deep))
+
+
+def _print_totals_error(text: str) -> None:
+    print_stderr(f"fatpack: error: {text}")
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_stderr(line.rstrip("\n"))

@@ -11,24 +11,320 @@
 
 from __future__ import annotations
 
-from fatpack.commands.inspect.places import (
-    ListingRows,
-    find_repeated_names,
-    kernel_summary,
-    member_numbers,
-    member_title,
-)
 from fatpack.errors import pluralize
-from fatpack.printable import format_size
-from fatpack.text.text import align_columns, column_lines, is_fat_object
-from fatpack.words_printable import printable
+from fatpack.printable import format_size, printable
+from fatpack.record import Record
+from fatpack.registration.analysis.counts import CALLS
+from fatpack.tabular.cir_launches import cir_launches
+from fatpack.text.style import align_columns, column_lines, is_fat_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.commands.inspect.places import ContainerRows
+    from fatpack.registration.analysis.counts import RegistrationCounts
+
+
+# What kernels need, as a table: one line per kernel, and only the columns in which something is known.
+#
+# ::
+#
+#     registers  shared  local  params  constant  threads  barriers  code  kernel
+#            12     512      0      20       372       64         1   640  _Z5scaleIdEvPT_S0_i
+#             8       0      0      12       364        -         0   256  add_one
+#
+# Names come last, so that the numbers stay aligned however long a mangled name is. Sizes are exact, in bytes.
+
+#: field → heading; for code objects the words of their own tools
+_HEADINGS = {
+    "registers": ("registers", "VGPRs"),
+    "sgprs": ("SGPRs", "SGPRs"),
+    "agprs": ("AGPRs", "AGPRs"),
+    "vgpr_spills": ("VGPR spills", "VGPR spills"),
+    "sgpr_spills": ("SGPR spills", "SGPR spills"),
+    "shared": ("shared", "LDS"),
+    "local": ("local", "scratch"),
+    "params": ("params", "kernarg"),
+    "constants": ("constant", "constant"),
+    "max_threads": ("threads", "work-group"),
+    "min_blocks": ("min. blocks", "min. blocks"),
+    "cluster": ("cluster", "cluster"),
+    "wavefront": ("wave", "wave"),
+    "barriers": ("barriers", "barriers"),
+    "size": ("code", "code"),
+}
+
+
+#: fields whose cells are made of more than one number
+_OF_SEVERAL = ("local", "constants", "max_threads", "cluster")
+
+
+class KernelTable(Record):
+    """The table for the kernels of an image, made before: it takes a fifth of the memory of what it shows."""
+
+    text: str
+
+
+def with_kernel_tables(container: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a container in which tables stand for what is known of kernels, and for their names."""
+    for image in container["images"]:
+        if image.get("kernel_facts"):
+            lines = kernel_table(image["kernel_facts"], image["form"], "")
+            image |= {"kernels": [], "kernel_facts": KernelTable("\n".join(lines))}
+        for inner in image["containers"]:
+            with_kernel_tables(inner)
+    return container
+
+
+def kernel_table(kernels: Sequence[dict[str, Any]] | KernelTable, form: str, indent: str) -> Iterator[str]:
+    """Yield the table for the kernels of one image, as its record holds them; nothing for no kernels."""
+    if isinstance(kernels, KernelTable):
+        yield from (indent + line for line in kernels.text.split("\n"))
+        return
+    cells = {field: _column(kernels, field) for field in _HEADINGS}
+    known = [field for field, column in cells.items() if column]
+    names = [printable(kernel["name"]) for kernel in kernels]
+    if not known:
+        yield from (f"{indent}kernel {name}" for name in names)
+        return
+    heading = [_HEADINGS[field][form == "code-object"] for field in known]
+    rows = [[*heading, "kernel"], *zip(*(cells[field] for field in known), names, strict=True)]
+    yield from align_columns(rows, right=range(len(known)), indent=indent)
+
+
+def _column(kernels: Sequence[dict[str, Any]], field: str) -> list[str]:
+    """Return the cells of a field, none if nothing is known of it: a library has a hundred thousand kernels."""
+    if field in _OF_SEVERAL:
+        column = [_cell(kernel, field) for kernel in kernels]
+        return column if column.count("-") < len(column) else []
+    values = [kernel[field] for kernel in kernels]
+    if values.count(None) == len(values):
+        return []
+    return ["-" if value is None else str(value) for value in values]
+
+
+def _cell(kernel: dict[str, Any], field: str) -> str:
+    value = kernel[field]
+    if field == "local" and kernel["has_dynamic_stack"]:
+        return "dynamic" if value is None else f"{value}+"
+    if field == "max_threads" and kernel["required_threads"]:
+        value = kernel["required_threads"]
+    if value is None or value == {}:
+        return "-"
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(str(size) if bank == "0" else f"[{bank}] {size}" for bank, size in value.items())
+    return str(value)
+
+
+# Which kernels the host of a CIR container launches, and which device modules have them, as a table of stubs.
+#
+# ::
+#
+#     launched              sm_80  sm_90
+#     _Z5scalePff           yes    missing
+
+
+def launch_table(container: Mapping[str, Any], indent: str) -> Iterator[str]:
+    """Yield the table of stubs and device modules; nothing if the host launches nothing."""
+    wanted, devices = cir_launches(container)
+    if not wanted or not devices:
+        return
+    rows: list[Sequence[str]] = [["launched", *map(printable, devices)]]
+    for kernel in wanted:
+        rows.append([printable(kernel), *(_presence(kernel, kernels) for kernels in devices.values())])
+    yield from align_columns(rows, indent=indent)
+
+
+def _presence(kernel: str, kernels: set[str] | None) -> str:
+    if kernels is None:
+        return "not decodable"
+    return "yes" if kernel in kernels else "missing"
+
+
+# The containers of a file as its text shows them: grouped by the place they share, and each image a row of words.
+#
+# A library has thousands of containers, and a hostile file a hundred thousand: of each there is no more here than what
+# is printed of it.
+
+#: Kernel names shown on an image's line without ``-v``, and characters of each. Mangled names reach some thousands.
+_KERNELS_SHOWN = 3
+_NAME_SHOWN = 60
+
+
+class NestedRows:
+    """What stands below the row of an image: lines about it, from its record, and the containers in it."""
+
+    __slots__ = ("image", "places", "said")
+
+    def __init__(self) -> None:
+        #: the record, its position, and whether it is in a fat object; what the container has said of the image
+        self.image: tuple[dict[str, Any], str, bool] | None = None
+        self.said: dict[str, Any] = {}
+        self.places: ListingRows | None = None
+
+
+class ContainerRows:
+    """Containers of one format that follow each other in one place of a file."""
+
+    __slots__ = (
+        "below",
+        "count",
+        "first",
+        "flavour",
+        "format",
+        "is_inflated",
+        "key",
+        "member",
+        "numbers",
+        "offset",
+        "packed",
+        "prefix",
+        "records",
+        "rows",
+        "section",
+        "size",
+        "symbol_count",
+        "version",
+    )
+
+    def __init__(self, key: tuple[Any, ...], prefix: str, first: int) -> None:
+        self.key = key
+        self.numbers, self.member, self.section, _, self.format, self.version = key
+        self.prefix = prefix
+        #: the number of the first container
+        self.first = first
+        self.offset: int | None = None
+        self.flavour = ""
+        self.count = self.size = self.symbol_count = 0
+        #: methods of compression
+        self.packed: set[str] = set()
+        self.is_inflated = True
+        #: the records of the containers, where more is shown of them
+        self.records: list[dict[str, Any]] = []
+        self.rows: list[Sequence[str]] = []
+        #: number of a row → what stands below it
+        self.below: dict[int, NestedRows] = {}
+
+    def add(
+        self, offset: int | None, size: int, attrs: Mapping[str, str], *, is_inflated: bool, symbol_count: int
+    ) -> None:
+        """Add a container; its images follow."""
+        if not self.count:
+            self.offset, self.flavour = offset, attrs.get("flavour", "")
+        self.count += 1
+        self.size += size
+        self.symbol_count += symbol_count
+        if attrs and "compression" in attrs:
+            self.packed.add(attrs["compression"])
+        if not is_inflated:
+            self.is_inflated = False
+
+    def add_image(
+        self,
+        number: int,
+        index: int,
+        offload: str,
+        triple: str,
+        arch: str,
+        form: str,
+        offset: int | None,
+        compression: str | None,
+        size: int,
+        kernels: str,
+    ) -> str:
+        """Add an image of the container with a number, and return its position."""
+        position = f"{self.prefix}{number}.{index}"
+        row = (
+            position,
+            offload if offload != "none" else "-",
+            triple or "-",
+            arch or "-",
+            form,
+            f"at {offset:#x}" if offset is not None else compression or "-",
+            _size_words(size),
+            kernels,
+        )
+        if not "".join(row).isprintable():
+            row = tuple(map(printable, row))  # type: ignore[assignment]
+        self.rows.append(row)
+        return position
+
+    def below_last(self) -> NestedRows:
+        """Return what stands below the last image."""
+        return self.below.setdefault(len(self.rows) - 1, NestedRows())
+
+
+class ListingRows:
+    """The containers of a file, or of an image in one, in their order; positions in them start with ``prefix``."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.places: list[ContainerRows] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, *key: Any) -> tuple[ContainerRows, int]:
+        """Return the place of the next container, and its number.
+
+        The key are the numbers and the name of its member, the name and the number of its section, format and version.
+        """
+        number = self._count
+        self._count = number + 1
+        if not self.places or self.places[-1].key != key:
+            self.places.append(ContainerRows(key, self.prefix, number))
+        return self.places[-1], number
+
+    def repeated(self) -> set[str]:
+        """Return the names that several members have."""
+        return find_repeated_names((place.member, place.numbers) for place in self.places)
+
+
+def member_numbers(item: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the numbers that lead to the member which the record of a container, or of an image, is of."""
+    return tuple(item.get("member_numbers", ()))
+
+
+def find_repeated_names(members: Iterable[tuple[str | None, tuple[int, ...]]]) -> set[str]:
+    """Return the names that several members have."""
+    first: dict[str, tuple[int, ...]] = {}
+    return {member for member, numbers in members if member and first.setdefault(member, numbers) != numbers}
+
+
+def member_title(member: str | None, numbers: tuple[int, ...], repeated: Collection[str]) -> str:
+    """Return the name of a member, with its number where others have it too, as it has to be addressed then."""
+    name = member or ""
+    return f"{name} {''.join(f'(#{number})' for number in numbers)}" if name in repeated else name
+
+
+#: size → words: most images of a library have one of a few sizes, or so it seems to the reader of three digits
+_WORDS: dict[int, str] = {}
+_MOST_WORDS = 4096
+
+
+def _size_words(size: int) -> str:
+    words = _WORDS.get(size)
+    if words is None:
+        if len(_WORDS) >= _MOST_WORDS:
+            _WORDS.clear()
+        words = _WORDS[size] = format_size(size)
+    return words
+
+
+def kernel_summary(kernels: Sequence[str]) -> str:
+    """Return how many kernels an image has and the names of the first, "" for none."""
+    if not kernels:
+        return ""
+    shown = ", ".join(
+        name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 1]}…" for name in kernels[:_KERNELS_SHOWN]
+    )
+    more = len(kernels) - _KERNELS_SHOWN
+    return f"{pluralize(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
+
 
 #: host → how the first line calls it
 _HOSTS = {
@@ -50,7 +346,7 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
     """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
 
     A record with facts about kernels shows them as tables, instead of their names. Instead of the records of containers
-    it may have their :class:`~fatpack.commands.inspect.places.ListingRows`: what the text without ``verbose`` needs of
+    it may have their :class:`~fatpack.commands.inspect.text.ListingRows`: what the text without ``verbose`` needs of
     them.
     """
     path = printable(record["path"])
@@ -100,14 +396,12 @@ def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
 
         yield from kpack.marker_lines(record["kpack"], indent)
     if record.get("manifest"):
-        from fatpack.commands.inspect import manifest
+        from fatpack.commands.inspect import kpack
 
-        yield from manifest.manifest_lines(record["manifest"], indent)
+        yield from kpack.manifest_lines(record["manifest"], indent)
     if record.get("registration"):
-        from fatpack.commands.inspect import units
-
         found = (*record["findings"], *record.get("unlisted_findings", ()))
-        yield from units.registration_lines(record["registration"], indent, is_registered=units.has_registration(found))
+        yield from registration_lines(record["registration"], indent, is_registered=has_registration(found))
 
 
 def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
@@ -229,8 +523,6 @@ def _place_lines(places: ListingRows, indent: str, path: str, verbose: int) -> I
             yield from _property_lines(place.records, indent + "  ")
         yield from _image_lines(place, indent + "  ", path, verbose)
         if place.format == "cir-offload-container":
-            from fatpack.commands.inspect.launches import launch_table
-
             yield from launch_table(place.records[0], indent + "  ")
 
 
@@ -322,8 +614,6 @@ def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[
     if verbose:
         yield from (printable(f"{indent}made by {tool}") for tool in image.get("made_by", ()))
     if image.get("kernel_facts"):
-        from fatpack.commands.inspect.kernel_text import kernel_table
-
         yield from kernel_table(image["kernel_facts"], image["form"], indent)
     elif verbose:
         yield from (printable(f"{indent}kernel {name}") for name in image["kernels"])
@@ -362,3 +652,89 @@ def _details(image: dict[str, Any], indent: str, path: str, position: str, is_ma
         yield f"{indent}{_taken_with(path, f'--container {container} --index {index}')}"
     for key, value in image["attrs"].items():
         yield printable(f"{indent}{key} = {value}")
+
+
+# What objects and programs register, in numbers: the lines of ``inspect``, and the same as plain data.
+#
+# ::
+#
+#     registered: 12 kernels, 2 variables, by clang ≥ 21 entries
+#     845 records of CUDA register containers; --runtime follows the code
+#     a.o: registered: 3 kernels, by nvcc calls
+
+#: findings that say: there are offload entries, and nothing registers them
+_UNREGISTERED = ("FP3049",)
+
+#: how the makers of units are called whose tables others hand to a runtime
+_ENTRIES = "entries"
+
+#: Members of an archive with a line each; of more, those that were made alike have one together.
+_SHOWN = 4
+
+#: what is called as its makers call it
+_TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
+
+
+def unit_records(units: Iterable[RegistrationCounts]) -> list[dict[str, Any]]:
+    """Return what units register as plain data."""
+    return [
+        {
+            "member": unit.member,
+            **({"member_numbers": list(unit.numbers)} if unit.numbers else {}),
+            "models": list(unit.models),
+            "kernels": unit.kernels,
+            "variables": unit.variables,
+            "records": unit.records,
+            "by": unit.by,
+        }
+        for unit in units
+    ]
+
+
+def has_registration(findings: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether something registers what a file has for that, as far as its findings say."""
+    return not any(item["code"] in _UNREGISTERED for item in findings)
+
+
+def registration_lines(
+    records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: bool = True
+) -> Iterator[str]:
+    """Yield a line for each unit, or for those that were made alike where there are many.
+
+    Without ``is_registered`` there are entries for a runtime, and nothing that hands them over.
+    """
+    if len(records) <= _SHOWN:
+        for record in records:
+            name = f"{record['member']}: " if record["member"] else ""
+            yield printable(f"{indent}{name}{registration_words(record, is_registered=is_registered)}")
+        return
+    groups: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["by"], record["kernels"] is None), []).append(record)
+    for (by, is_counted), group in groups.items():
+        total = {
+            "models": list(dict.fromkeys(model for record in group for model in record["models"])),
+            "kernels": None if is_counted else sum(record["kernels"] for record in group),
+            "variables": None if is_counted else sum(record["variables"] for record in group),
+            "records": sum(record["records"] for record in group),
+            "by": by,
+        }
+        yield f"{indent}{registration_words(total, is_registered=is_registered)}, in {pluralize(len(group), 'member')}"
+
+
+def registration_words(record: Mapping[str, Any], *, is_registered: bool = True) -> str:
+    """Return what a unit registers, or declares for nobody."""
+    if record["kernels"] is None:
+        models = " and ".join(_TITLES[model] for model in record["models"])
+        if record["by"] != CALLS:
+            return f"registered: {pluralize(record['records'], 'record')} of {models}, by {record['by']}"
+        verb = "registers" if record["records"] == 1 else "register"
+        return f"{pluralize(record['records'], 'record')} of {models} {verb} containers; --runtime follows the code"
+    parts = [pluralize(record["kernels"], "kernel")]
+    if record["variables"]:
+        parts.append(pluralize(record["variables"], "variable"))
+    if record["by"]:
+        parts.append(f"by {record['by']}")
+    if not is_registered and record["by"].endswith(_ENTRIES):
+        return f"declared, and registered by nobody: {', '.join(parts)}"
+    return f"registered: {', '.join(parts)}"

@@ -17,10 +17,8 @@ code.
 from __future__ import annotations
 
 from fatpack.errors import pluralize
-from fatpack.printable import format_size
-from fatpack.text.style import PLAIN, table_lines
-from fatpack.text.text import is_fat_object, target_word
-from fatpack.words_printable import printable
+from fatpack.printable import format_size, printable
+from fatpack.text.style import PLAIN, is_fat_object, table_lines, target_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

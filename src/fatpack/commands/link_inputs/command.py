@@ -7,7 +7,7 @@ import sys
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings
+from fatpack.command_line.messages import CopyProgress, print_findings, print_stderr, print_warnings
 from fatpack.command_line.options import (
     allow_any_output,
     color_option,
@@ -19,13 +19,12 @@ from fatpack.command_line.options import (
     schema_option,
 )
 from fatpack.command_line.param_types import DIRECTORY, FILE, TARGET, ChoiceType
-from fatpack.command_line.reporting import print_findings
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.link_inputs.text import SCHEMA
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
-from fatpack.targets.link_groups import VERSIONS
-from fatpack.words_printable import printable
+from fatpack.printable import printable
+from fatpack.targets.compatibility import VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,8 +177,7 @@ def command(
     from fatpack.commands.link_inputs import link_line as lines
     from fatpack.commands.link_inputs.input_files import LinkInputFiles
     from fatpack.commands.link_inputs.plan import plan_link
-    from fatpack.commands.link_inputs.text import link_record
-    from fatpack.commands.link_inputs.texts import render_link_inputs
+    from fatpack.commands.link_inputs.text import link_record, render_link_inputs
 
     own, linker = _split(words)
     line = lines.parse_link_line(own, linker)

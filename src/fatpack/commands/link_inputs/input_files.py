@@ -28,9 +28,9 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.binary import CodeSection
-    from fatpack.budget import Budget
     from fatpack.commands.link_inputs.link_line import LinkLine, LinkWord
     from fatpack.io.source import Source, View
+    from fatpack.limits import Budget
     from fatpack.model import Image
 
 #: Hosts in which LLVM's tools find nothing, whatever the section is called → what their files are

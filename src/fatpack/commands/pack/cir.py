@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.commands.pack.image_keys import id_from, image_with_id, refuse_keys
-from fatpack.commands.pack.packed import PackedContainers
+from fatpack.commands.pack.formats import PackedContainers, id_from, image_with_id, refuse_keys
 from fatpack.errors import UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, refusal_reason

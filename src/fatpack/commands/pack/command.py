@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 
+import click
+
+from fatpack.command_line.command import Command
 from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
-from fatpack.command_line.options import allow_any_output, check_output_name
-from fatpack.commands.pack.fat_object import host_entry
-from fatpack.commands.pack.formats import pack_warnings
-from fatpack.commands.pack.options import packing_from_options
-from fatpack.commands.pack.pack_formats import open_images, pack_as
+from fatpack.command_line.options import (
+    allow_any_output,
+    check_output_name,
+    color_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+)
+from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
+from fatpack.commands.pack.bundle import host_entry
+from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
+from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
 from fatpack.edit.editor import write_edited
 from fatpack.edit.embed import embed_container, embedding_note
 from fatpack.errors import UsageError, pluralize
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.atomic_write import write_file
-from fatpack.io.names import file_stem
 from fatpack.io.open import open_source, resolve_url
-from fatpack.io.write import write_pieces
+from fatpack.io.write import file_stem, write_pieces
 from fatpack.options import BundleOptions
 from fatpack.printable import format_size
 from fatpack.selectors.address import find_location, parse_address, refuse_package
@@ -27,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.pack.options import PackingOptions
-    from fatpack.commands.pack.packed import PackedContainers
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, Source, View
     from fatpack.model import Finding
@@ -156,3 +167,59 @@ def _write_host(
     if target == "-":
         return write_pieces(1, edited)
     return write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)
+
+
+# ``fatpack pack``: device images → a container, alone or inside a copy of a host object.
+
+
+@click.command("pack", cls=Command)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=IMAGE,
+    metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
+    help="An image and its target. kind: cuda, hip, openmp, sycl or host; in fat binaries elf, ptx, nvvm or tileir. "
+    "Repeatable.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help='Output file; "-" is stdout.',
+)
+@click.option(
+    "--host",
+    type=INPUT,
+    metavar="OBJECT",
+    help="Put the container into a copy of this object or archive (libx.a(m.o)).",
+)
+@packing_options
+@click.option("--form", "short_form", type=ChoiceType(cir_forms), help="The same as --cir-form.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; print what would be packed.")
+@force_option
+@max_inflated_option
+@max_output_option
+@limit_option
+@color_option
+@quiet_option
+def command(
+    images: tuple[str, ...],
+    output: str | None,
+    host: str | None,
+    short_form: str | None,
+    dry_run: bool,
+    force: bool,
+    quiet: bool,
+    **packing: Any,
+) -> int:
+    """Put images into a container, or with --host into a copy of an object.
+
+    Without -o the output is named after the first image (STEM.offload, STEM.fatbin, ...) or after the host
+    (STEM.offload.o), in the current directory.
+    """
+
+    if short_form:
+        packing["cir_form"] = short_form
+    return pack_file(images, output, host, packing, dry_run=dry_run, force=force, quiet=quiet)

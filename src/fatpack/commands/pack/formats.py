@@ -8,16 +8,26 @@ from __future__ import annotations
 from difflib import get_close_matches
 from itertools import islice
 
-from fatpack.errors import FatpackError
+from fatpack.errors import FatpackError, UsageError
 from fatpack.formats.clang_bundle.bundle_id import parse_id
 from fatpack.formats.clang_bundle.llvm_triple import (
+    VENDORS,
     is_architecture,
     parse_environment,
     parse_object_format,
     parse_system,
 )
-from fatpack.formats.clang_bundle.llvm_words import VENDORS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
+from fatpack.model import Image, Target
+from fatpack.options import (
+    BundleOptions,
+    CirOptions,
+    FatbinOptions,
+    KpackOptions,
+    OffloadBinaryOptions,
+    SyclbinOptions,
+)
+from fatpack.record import Record
 from fatpack.selectors.bundle_id_match import feature_problem
 from fatpack.selectors.no_match import EMPTY
 from fatpack.targets.nvidia import parse_nvidia
@@ -26,10 +36,23 @@ from fatpack.targets.vocabulary import load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol
 
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.model import Image
+    from fatpack.io.source import Piece, Source, View
+    from fatpack.model import Finding
+    from fatpack.options import Options
+
+    class Packer(Protocol):
+        """The module of a format."""
+
+        def image_from(self, option: ImageOption, name: str, data: View) -> Image:
+            """Return the image that one file of an ``--image=`` makes."""
+
+        def pack(self, stored: Sequence[Image], options: Any) -> PackedContainers:
+            """Return the images as containers, made as the options of the format say."""
+
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
 _KEYS = ("file", "triple", "arch", "kind", "feature")
@@ -133,3 +156,177 @@ def _target_words(images: Sequence[Image], option: ImageOption) -> str:
 
 def _nearest_key(key: str) -> str:
     return next(iter(get_close_matches(key, _KEYS, n=1, cutoff=_ALIKE)), "")
+
+
+# What ``--image=`` and ``ImageFile`` may state about an image, for containers that cannot store any key as it is.
+#
+# Bundles and CIR containers name each image by a bundle ID and store nothing else. It is given as ``id``, or made of
+# ``kind``, ``triple`` and ``arch``.
+
+
+def id_from(
+    option: ImageOption,
+    container: str,
+    kinds: Mapping[str, str],
+    id_for: Callable[[Target], str],
+    stored_id: Callable[[str], str] = str,
+) -> str:
+    """Return the bundle ID that an option gives to its images.
+
+    ``container`` is what errors call the container. ``kinds`` are the words after ``kind=`` with their programming
+    models, ``id_for`` makes the ID of a target, and ``stored_id`` is how the container spells an ID that is given.
+    Raises UsageError if the option names no target, names it twice, or has keys that say something else.
+    """
+    given = option.facts
+    spelling = given.pop("id", None)
+    named = [key for key in ("triple", "arch", "kind") if key in given]
+    if spelling is not None and named:
+        raise _bad(option, f"id already states what {named[0]} does", f"leave out {named[0]}")
+    if spelling is None:
+        kind, triple, arch = (given.pop(key, "") for key in ("kind", "triple", "arch"))
+        if kind not in kinds:
+            problem = f"{container} needs to know the kind"
+            if kind:
+                problem = f"kind={kind} is no offload kind of {container}"
+            raise _bad(option, problem, f"write kind={'|'.join(kinds)}, or id=BUNDLE-ID")
+        if not triple:
+            raise _bad(option, f"images in {container} need a triple", "write triple=T, or id=BUNDLE-ID")
+        spelling = id_for(Target(triple, arch, kinds[kind]))
+    elif spelling:
+        spelling = stored_id(spelling)
+    else:
+        raise _bad(option, "the bundle ID is empty")
+    refuse_keys(option, given, container, "an ID for each image and nothing else")
+    return spelling
+
+
+def image_with_id(spelling: str, target: Target, data: View, form: str = "") -> Image:
+    """Return an image that a container names by a bundle ID, which means ``target``."""
+    return Image(target, form, data, len(data), len(data), data.span(), attrs={"id": spelling})
+
+
+def refuse_keys(option: ImageOption, left: Mapping[str, str], container: str, stores: str) -> None:
+    """Raise UsageError if keys of an option are ``left`` that a container has no place for; ``stores``: what it has."""
+    if left:
+        hint = f"it stores {stores}; offload binaries store any key"
+        raise _bad(option, f"{container} cannot store the key {next(iter(left))!r}", hint)
+
+
+def _bad(option: ImageOption, problem: str, hint: str = "") -> UsageError:
+    return UsageError(f"{option.text}: {problem}", hint=hint)
+
+
+# What can be packed: one table of formats, each with its options and the module that packs it.
+
+
+class PackedFormat(Record):
+    """A format that is packed: its JSON name, its record of options, and the extension of what was not named.
+
+    ``has_host`` says that it holds an image for the host too, and an ID for each image.
+    """
+
+    json_name: str
+    options: type[Options]
+    module: str
+    extension: str
+    has_host: bool = False
+
+    @property
+    def packer(self) -> Packer:
+        """The module that packs it, imported when it is asked for."""
+        found: Packer = __import__(f"fatpack.commands.pack.{self.module}", fromlist=["pack"])
+        return found
+
+
+#: what --format and the library call a format → how it is packed
+FORMATS = {
+    "offload-binary": PackedFormat("llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload"),
+    "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True),
+    "cir": PackedFormat("cir-offload-container", CirOptions, "cir", "cir", has_host=True),
+    "fatbin": PackedFormat("cuda-fatbin", FatbinOptions, "fatbin", "fatbin"),
+    "kpack": PackedFormat("rocm-kpack", KpackOptions, "kpack", "kpack"),
+    "syclbin": PackedFormat("syclbin", SyclbinOptions, "syclbin", "syclbin"),
+}
+
+
+def format_named(format: str) -> PackedFormat:
+    """Return a format by its name, a key of :data:`FORMATS`. Raises UsageError for any other."""
+    if format not in FORMATS:
+        raise UsageError(f"container format {format!r}", hint=f"choose from {', '.join(FORMATS)}")
+    return FORMATS[format]
+
+
+def name_for(options: Options) -> str:
+    """Return the name of the format that options are for."""
+    for name, format in FORMATS.items():
+        if type(options) is format.options:
+            return name
+    known = ", ".join(format.options.__name__ for format in FORMATS.values())
+    raise TypeError(f"options must be one of {known}, got {type(options).__name__}")
+
+
+def open_images(format: str, options: Iterable[ImageOption], opened: list[Source]) -> Iterator[Image]:
+    """Yield the images of ``--image=`` options; every file is appended to ``opened`` for the caller to close.
+
+    Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
+    """
+    from fatpack.formats.offload_binary.image_option import check_file_key
+    from fatpack.io.open import open_source
+
+    packer = format_named(format).packer
+    for option in options:
+        check_file_key(option)
+        for name in option.files:
+            source = open_source(name, resting=True)
+            opened.append(source)
+            yield packer.image_from(option, name, source.view())
+            source.rest()
+
+
+def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:
+    """Return the images as containers of the format that the options are for.
+
+    Raises UsageError for options that exclude each other, and for images that the format cannot hold.
+    """
+    return format_named(name_for(options)).packer.pack(stored, options)
+
+
+# What packing gives: the bytes of containers, ready to be written, and findings about them.
+
+
+class PackedContainers(Record):
+    """A container, or several that follow each other, ready to be written, and findings about the images in them.
+
+    ``pieces`` are the bytes in order; those of images are views of their files. ``is_text`` says that nothing can
+    follow the container, since it reaches to the end of its file. ``mode`` are the mode bits of a copy of a host, and
+    ``verify`` raises HostError unless what was written holds the images. ``notes`` are sentences about what was
+    decided, and ``left_out`` is how many of the images that were given are not in it.
+    """
+
+    pieces: tuple[Piece, ...]
+    findings: tuple[Finding, ...] = ()
+    is_text: bool = False
+    mode: int | None = None
+    verify: Callable[[View], None] | None = None
+    notes: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+# Whether the parts of one program are built alike: for the same architectures, in the same forms.
+#
+# A program fails on a GPU that not all of its parts are for: kernels are missing, or the device link fails. With PTX in
+# some parts only, it starts on later GPUs and fails in the middle.
+
+DIFFERENCE_HINT = "build all parts of a program for the same architectures"
+
+
+def arch_differences(parts: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str]]:
+    """Yield every part, by name, that has other labels than the first, and a sentence that says which."""
+    first = next(iter(parts), "")
+    for name, labels in parts.items():
+        missing = sorted(set(parts[first]) - set(labels))
+        more = sorted(set(labels) - set(parts[first]))
+        differing = [f"lacks {', '.join(missing)}"] if missing else []
+        differing += [f"has {', '.join(more)} besides"] if more else []
+        if differing:
+            yield name, f"{name!r} {' and '.join(differing)}, compared with {first!r}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats, images
-from fatpack.commands.pack.image_keys import refuse_keys
-from fatpack.commands.pack.packed import PackedContainers
+from fatpack.commands.pack.formats import PackedContainers, refuse_keys
 from fatpack.errors import UsageError
 from fatpack.formats.kpack.layout import KPACK_FORMAT, TRIPLE, TYPE, VERSION
 from fatpack.images.container_mismatch import mismatch_findings

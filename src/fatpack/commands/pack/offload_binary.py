@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats, images
-from fatpack.commands.pack.packed import PackedContainers
+from fatpack.commands.pack.formats import PackedContainers
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import image_from
 from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT

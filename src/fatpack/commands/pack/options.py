@@ -9,7 +9,7 @@ import click
 
 from fatpack.command_line.command import option_group
 from fatpack.command_line.param_types import TARGET, ChoiceType, SuggestionType
-from fatpack.commands.pack.pack_formats import FORMATS
+from fatpack.commands.pack.formats import FORMATS
 from fatpack.errors import UsageError
 from fatpack.record import Record
 
@@ -32,13 +32,13 @@ def _types() -> Iterable[str]:
 
 
 def _modes() -> Iterable[str]:
-    from fatpack.formats.cuda_fatbin.styles import MODES
+    from fatpack.formats.cuda_fatbin.writer import MODES
 
     return MODES
 
 
 def _producers() -> Iterable[str]:
-    from fatpack.formats.cuda_fatbin.styles import PRODUCERS
+    from fatpack.formats.cuda_fatbin.writer import PRODUCERS
 
     return PRODUCERS
 
@@ -51,7 +51,7 @@ def cir_forms() -> Iterable[str]:
 
 
 def _states() -> Iterable[str]:
-    from fatpack.formats.syclbin.syclbin_layout import STATES
+    from fatpack.formats.syclbin.layout import STATES
 
     return STATES.values()
 

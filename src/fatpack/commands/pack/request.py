@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.pack.formats import pack_warnings
-from fatpack.commands.pack.pack_formats import format_named, name_for, pack_as
+from fatpack.commands.pack.formats import format_named, name_for, pack_as, pack_warnings
 from fatpack.edit.embed import embed_container
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.library.arguments import check_options, check_type, make_budget, open_input
+from fatpack.library.arguments import check_options, check_type, make_budget, open_input, write_edited, write_packed
 from fatpack.library.file import File, Images
-from fatpack.library.output import write_edited, write_packed
 from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
 
@@ -23,13 +21,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from fatpack.budget import Budget
-    from fatpack.edit.unreadable import UnreadableImage
+    from fatpack.edit.write_containers import UnreadableImage
     from fatpack.io.open import Input
     from fatpack.io.source import Source
-    from fatpack.library.output import Output
-    from fatpack.literals import Format, Offload
+    from fatpack.library.arguments import Output
+    from fatpack.limits import Budget
     from fatpack.model import Image
+    from fatpack.options import Format, Offload
 
 
 class ImageFile(Record):
@@ -91,7 +89,7 @@ def pack(
             raise UsageError("no image to pack")
         _warn(pack_warnings(given if name == "offload-binary" else [], stored))
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
-            from fatpack.commands.pack.fat_object import host_entry
+            from fatpack.commands.pack.bundle import host_entry
 
             opened.append(open_input("host", host, budget=budget))
             stored.append(host_entry(stored, opened[-1].view()))

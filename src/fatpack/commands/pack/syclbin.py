@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from fatpack import formats, images, limits
-from fatpack.commands.pack.image_keys import refuse_keys
-from fatpack.commands.pack.packed import PackedContainers
+from fatpack.commands.pack.formats import PackedContainers, refuse_keys
 from fatpack.errors import FormatError, UsageError
+from fatpack.formats.syclbin.layout import IR_TYPES, KERNELS_SET, SYCLBIN_FORMAT, NewModules
 from fatpack.formats.syclbin.properties import read_properties, write_property_set
-from fatpack.formats.syclbin.stored import NewModules
-from fatpack.formats.syclbin.syclbin_layout import IR_TYPES, KERNELS_SET, SYCLBIN_FORMAT
 from fatpack.images.container_mismatch import mismatch_findings
 from fatpack.io.open import open_source
-from fatpack.io.pieces import PiecesSource
-from fatpack.io.source import Span
+from fatpack.io.source import PiecesSource, Span
 from fatpack.model import Container, Image, Target
 from fatpack.record import Record
 

@@ -4,3 +4,5 @@
 
     rows of files, images and kernels ──► collecting ──► Overview ──► pages, pictures and texts of `fatpack report`
 """
+
+from __future__ import annotations

@@ -7,7 +7,7 @@ Each level leaves out more of the end of the path; the finest that is short enou
 from __future__ import annotations
 
 from fatpack.commands.inspect.bytes import file_labels
-from fatpack.commands.report.words import format_count
+from fatpack.commands.report.pictures import format_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.commands.report.names import kernel_namespace
-from fatpack.commands.report.words import base_name, common_directory, format_count, format_runs_on
-from fatpack.printable import format_size
-from fatpack.words_printable import printable
+from fatpack.commands.report.model import kernel_namespace
+from fatpack.commands.report.pictures import base_name, common_directory, format_count, format_runs_on
+from fatpack.printable import format_size, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import heapq
 
-from fatpack.commands.report.coverage import FileCoverage
-from fatpack.commands.report.devices import DeviceOutcomes
-from fatpack.commands.report.model import FileOverview, FindingCount, ImageLine, KernelCoverage, ReportResult
-from fatpack.commands.report.names import arch_family, arch_label
-from fatpack.commands.report.sizes import FileBytes, merge_architectures, total_bytes
-from fatpack.commands.report.twice import DuplicateFinder
+from fatpack.commands.report.coverage import DeviceOutcomes, FileCoverage
+from fatpack.commands.report.model import (
+    FileOverview,
+    FindingCount,
+    ImageLine,
+    KernelCoverage,
+    ReportResult,
+    arch_family,
+    arch_label,
+)
+from fatpack.commands.report.sizes import DuplicateFinder, FileBytes, merge_architectures, total_bytes
+from fatpack.demangling import demangle
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.findings import CODES
@@ -17,9 +23,27 @@ from fatpack.tabular.columns import ImageRow, KernelRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from fatpack.tabular.columns import AnyRow
+
+
+# An overview with the names of kernels as people write them.
+
+
+def with_demangled_names(overview: ReportResult) -> ReportResult:
+    """Return an overview that names kernels as people do. Raises Unsupported where nothing demangles.
+
+    Bytes and copies are those of all kernels whose qualified name is the same: their names are such as they are.
+    """
+    names = demangle(name for item in overview.coverage for row in item.patterns for name in row.names)
+    return overview.replace(coverage=tuple(_renamed(item, names) for item in overview.coverage))
+
+
+def _renamed(item: KernelCoverage, names: Mapping[str, str]) -> KernelCoverage:
+    patterns = (row.replace(names=tuple(sorted(names.get(name, name) for name in row.names))) for row in item.patterns)
+    return item.replace(patterns=tuple(patterns))
+
 
 #: LIMIT: lines of the table of images: what a browser shows at once. The largest are listed.
 MAX_IMAGES = 4000

@@ -7,10 +7,9 @@ import os
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import error_message, exit_code, worst_exit_code
 from fatpack.io.open import open_source, resolve_url
-from fatpack.library.arguments import as_paths, as_patterns, check_bools, check_type, make_budget
-from fatpack.library.output import write_pieces_to
+from fatpack.library.arguments import as_paths, as_patterns, check_bools, check_type, make_budget, write_pieces_to
 from fatpack.selectors.address import open_location
-from fatpack.tabular.options import RowOptions
+from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
 
 __all__ = ["KINDS", "write_report"]
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.commands.report.model import ReportResult
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.source import Source, View
-    from fatpack.library.output import Output
+    from fatpack.library.arguments import Output
     from fatpack.tabular.columns import AnyRow
 
 #: What a report is written as: a page, a text for a pull request, or one picture.
@@ -77,7 +76,7 @@ def write_report(
     if rows.unlooked:
         overview = overview.replace(notes=(*overview.notes, f"{rows.unlooked.sentence().capitalize()}."))
     if demangle:
-        from fatpack.commands.report.demangled import with_demangled_names
+        from fatpack.commands.report.overview import with_demangled_names
 
         overview = with_demangled_names(overview)
     if missing and unmatched is None:
@@ -95,7 +94,7 @@ def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
     Of the images of libtorch_cuda.so, 94 in 100 bytes are of those with a size of their own, which need no digest; its
     heads are read in a third of a second. Files in packages would be inflated twice for it.
     """
-    from fatpack.commands.report.twice import repeated_sizes
+    from fatpack.commands.report.sizes import repeated_sizes
     from fatpack.scanner.context import detect_package
 
     try:
@@ -133,17 +132,14 @@ def _texts(overview: ReportResult, names: Sequence[str], kind: str, map: FileReg
         return iter((render_markdown(overview, names),))
     if kind == "html":
         from fatpack import __version__
-        from fatpack.commands.report.html_page import render_page
+        from fatpack.commands.report.page import render_page
 
         return render_page(overview, names, map, __version__)
     return iter((_picture(overview, kind, map),))
 
 
 def _picture(overview: ReportResult, kind: str, map: FileRegions | None) -> str:
-    from fatpack.commands.report.byte_grid import draw_byte_grid
-    from fatpack.commands.report.colours import FAMILIES
-    from fatpack.commands.report.drawing import standalone_svg
-    from fatpack.commands.report.pictures import draw_coverage
+    from fatpack.commands.report.pictures import FAMILIES, draw_byte_grid, draw_coverage, standalone_svg
     from fatpack.commands.report.treemap import draw_treemap
 
     if kind == "treemap":

@@ -7,16 +7,17 @@ same two files have the same certificate.
 from __future__ import annotations
 
 from fatpack.errors import format_hex, pluralize
-from fatpack.printable import format_size
-from fatpack.text.text import align_columns
-from fatpack.words_printable import printable
+from fatpack.printable import format_size, printable
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.proof.verdict import Difference, ProofResult, ProvedContainer, ProvedFile, ProvedImage
+    from fatpack.proof.ledger import Difference, ProofResult, ProvedContainer, ProvedFile, ProvedImage
+    from fatpack.proof.packages.verdict import PackageProofResult
+
 
 PROGRAM_SCHEMA = "fatpack.certificate/1"
 
@@ -147,3 +148,67 @@ def _differences(verdict: ProofResult) -> Iterator[str]:
 
 def _short(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+# What a proof says of a slimmed wheel or conda package: a certificate as plain data, and its text.
+#
+# The document is ``fatpack.package-certificate/1``; ``schemas/package-certificate.schema.json`` describes it. The
+# libraries in it have certificates of their own. There is no time in it: the same two files have the same certificate.
+
+PACKAGE_SCHEMA = "fatpack.package-certificate/1"
+
+#: differences that a text names
+_MAX_PACKAGE_DIFFERENCES_SHOWN = 20
+
+
+def package_certificate_record(verdict: PackageProofResult, version: str) -> dict[str, Any]:
+    """Return the certificate of a verdict; ``version`` is that of fatpack."""
+    files = {"before": verdict.before, "after": verdict.after}
+    return {
+        "schema": PACKAGE_SCHEMA,
+        "tool": {"name": "fatpack", "version": version},
+        "kind": verdict.kind,
+        "proved": verdict.is_proved,
+        **{key: {"name": one.name, "size": one.size, "sha256": one.digest} for key, one in files.items()},
+        "compared": {"what": list(verdict.compared), "left_out": list(verdict.not_compared)},
+        "same_count": verdict.same_count,
+        "described": list(verdict.described),
+        "libraries": [
+            {"path": item.path, "certificate": certificate_record(item.verdict, version)} for item in verdict.libraries
+        ],
+        "differences": [
+            {"what": item.what, "expected": item.expected, "found": item.found} for item in verdict.differences
+        ],
+        "difference_count": verdict.difference_count,
+    }
+
+
+def render_package_certificate(verdict: PackageProofResult) -> Iterator[str]:
+    """Yield the lines that tell a user what was proved, or what differs."""
+    before, after = printable(verdict.before.name), printable(verdict.after.name)
+    if verdict.before.digest == verdict.after.digest:
+        yield f"{after} is {before}, byte for byte; nothing in them was read"
+        return
+    if verdict.is_proved:
+        yield f"{after} is {before} with less device code, and nothing else"
+    else:
+        yield from swapped_files_question(verdict.before, verdict.after)
+        yield f"{after} is not {before} with less device code:"
+        for item in verdict.differences[:_MAX_PACKAGE_DIFFERENCES_SHOWN]:
+            facts = [f"expected {item.expected}"] if item.expected else []
+            facts += [f"found {item.found}"] if item.found else []
+            yield printable(f"  {item.what}: {', '.join(facts) or 'differs'}")
+        if verdict.difference_count > _MAX_PACKAGE_DIFFERENCES_SHOWN:
+            yield f"  and {verdict.difference_count - _MAX_PACKAGE_DIFFERENCES_SHOWN} more"
+    kept, dropped = (
+        (
+            sum(len(images) for images in found)
+            for found in zip(*((item.verdict.kept, item.verdict.dropped) for item in verdict.libraries), strict=True)
+        )
+        if verdict.libraries
+        else (0, 0)
+    )
+    yield (
+        f"{pluralize(verdict.same_count, 'file')} unchanged, {pluralize(len(verdict.libraries), 'library')} proved: "
+        f"{pluralize(kept, 'image')} kept, {dropped} dropped"
+    )

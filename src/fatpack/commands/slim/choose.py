@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from fatpack.commands.slim import keep_for_device, losses
-from fatpack.commands.slim.rows import (
+from fatpack.commands.slim import keep_for_device
+from fatpack.commands.slim.keep_for_device import (
+    SIDE_BY_SIDE,
     ImageForDevice,
+    ImageSelection,
     SlimImage,
+    UnsupportedContainer,
     arch_label,
     group_into_image_sets,
     image_form,
@@ -13,8 +16,7 @@ from fatpack.commands.slim.rows import (
     is_host,
     matches_pattern,
 )
-from fatpack.commands.slim.selection import ImageSelection
-from fatpack.errors import pluralize
+from fatpack.errors import FatpackError, FormatError, Unsupported, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
 from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.nvidia import parse_nvidia
@@ -24,11 +26,160 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from fatpack.commands.slim.wishes import SlimOptions
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.scanner import FoundImage
     from fatpack.targets.devices import Device
     from fatpack.targets.nvidia import NvidiaArch
+
+
+# What would be lost: containers left with nothing, or with nothing for the devices that they serve now.
+
+#: kernels that are named of one container, and containers whose kernels are read for that
+_MAX_KERNELS_NAMED, _READ = 5, 16
+
+
+def find_idle_image_sets(served: Sequence[ImageForDevice]) -> frozenset[object]:
+    """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
+
+    Nothing is lost with their code: a program that runs on the devices does not use it. A program of a kpack archive
+    may run on a device with the code of another archive, and counts by itself.
+    """
+    busy = {image_set_key(one.first) for one in served if one.rows}
+    vendors = {keep_for_device.target_vendor(one.first.image.target) for one in served if one.rows}
+    return frozenset(
+        image_set_key(one.first)
+        for one in served
+        if image_set_key(one.first) not in busy
+        and one.first.found.format != "rocm-kpack"
+        and keep_for_device.target_vendor(one.first.image.target) in vendors
+    )
+
+
+def find_removable_images(
+    rows: Sequence[SlimImage], stays: Collection[int], idle: Collection[object], wishes: SlimOptions
+) -> Iterator[SlimImage]:
+    """Yield the images that stay for later devices alone in containers of which no device has anything.
+
+    PTX stays where all of it was asked for, and so does all in a container with code for linkers, or that is named.
+    """
+    if wishes.ptx == "all":
+        return
+    kept: dict[object, list[SlimImage]] = {}
+    for row in rows:
+        if id(row.image) in stays and not is_host(row.image):
+            kept.setdefault(_together(row), []).append(row)
+    for left in kept.values():
+        if all(image_set_key(row) in idle for row in left) and not _is_wanted(left, wishes):
+            yield from left
+
+
+def _is_wanted(left: Sequence[SlimImage], wishes: SlimOptions) -> bool:
+    return any(
+        matches_pattern(row.image, wishes.keep) or image_form(row.image) in keep_for_device.LINKED for row in left
+    )
+
+
+def find_emptied_containers(
+    rows: Sequence[SlimImage], stays: Collection[int], served: Sequence[ImageForDevice], idle: Collection[object] = ()
+) -> Iterator[UnsupportedContainer]:
+    """Yield the containers that lose all device code, with the devices that nothing in them is for.
+
+    What lies beside one that loses all may have code for the same runtime: then nothing is lost, and neither is it with
+    the code of ``idle`` units.
+    """
+    count = 0
+    devices: dict[int, dict[str, bool]] = {}
+    for one in served:
+        of_container = devices.setdefault(one.first.number, {})
+        of_container[one.device] = not one.rows and of_container.get(one.device, True)
+    alive = {image_set_key(row) for row in rows if row.found.format in SIDE_BY_SIDE and id(row.image) in stays}
+    by_container: dict[tuple[int, str], list[SlimImage]] = {}
+    for row in rows:
+        if not is_host(row.image):
+            # A kpack archive has the code of several programs, of which each is chosen from alone.
+            program = row.image.attrs.get("binary", "") if row.found.format == "rocm-kpack" else ""
+            by_container.setdefault((row.number, program), []).append(row)
+    for (number, _), inside in by_container.items():
+        if any(id(row.image) in stays for row in inside) or all(image_set_key(row) in alive for row in inside):
+            continue
+        if all(image_set_key(row) in idle for row in inside):
+            continue
+        if not _is_leftover(inside[0].found):
+            count += 1
+            named = [device for device, is_unserved in devices.get(number, {}).items() if is_unserved]
+            yield _unserved(inside, number, ", ".join(named), names_kernels=count <= _READ)
+
+
+def find_containers_losing_devices(
+    served: Sequence[ImageForDevice], stays: Collection[int]
+) -> Iterator[UnsupportedContainer]:
+    """Yield the containers that serve a device now, and would not then."""
+    count = 0
+    for one in served:
+        if one.rows and not any(id(row.image) in stays for row in one.rows):
+            count += 1
+            yield _unserved(one.rows, one.first.number, one.device, names_kernels=count <= _READ)
+
+
+def find_useless_containers(
+    rows: Sequence[SlimImage],
+    stays: Collection[int],
+    served: Sequence[ImageForDevice],
+    wishes: SlimOptions,
+    idle: Collection[object] = (),
+) -> Iterator[UnsupportedContainer]:
+    """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either.
+
+    Code that stays in ``idle`` units is what was asked for, or what others of the program need.
+    """
+    unserved: dict[object, dict[str, bool]] = {}
+    for one in served:
+        states = unserved.setdefault(_together(one.first), {})
+        states[one.device] = not one.rows and states.get(one.device, True)
+    kept: dict[object, list[SlimImage]] = {}
+    for row in rows:
+        if id(row.image) in stays and not is_host(row.image):
+            kept.setdefault(_together(row), []).append(row)
+    count = 0
+    for key, states in unserved.items():
+        devices = [device if is_unserved else "" for device, is_unserved in states.items()]
+        left = kept.get(key, [])
+        is_idle = all(image_set_key(row) in idle for row in left)
+        if left and all(devices) and not is_idle and not _is_wanted(left, wishes) and not _is_leftover(left[0].found):
+            count += 1
+            yield _unserved(left, left[0].number, ", ".join(devices), names_kernels=count <= _READ)
+
+
+def _together(row: SlimImage) -> object:
+    """Return the key of what must be of use to one of the devices: a container, or what lies side by side."""
+    return image_set_key(row) if row.found.format in SIDE_BY_SIDE else row.number
+
+
+def _is_leftover(found: FoundContainer) -> bool:
+    """Return whether a container is what a device link left in a program that had nothing to link."""
+    if found.section is None:
+        return False
+    from fatpack.registration import records
+
+    try:
+        return found.format == "cuda-fatbin" and records.registers_nothing(found.view, found.view.start)
+    except (FormatError, Unsupported):
+        return False
+
+
+def _unserved(rows: Sequence[SlimImage], number: int, device: str, *, names_kernels: bool) -> UnsupportedContainer:
+    names: dict[str, None] = {}
+    for row in rows if names_kernels else ():
+        try:
+            names |= dict.fromkeys(row.image.kernel_names)
+        except (FormatError, Unsupported):  # its kernels cannot be read, and cannot be named
+            continue
+        if names:
+            break
+    return UnsupportedContainer(rows[0].found, number, device, tuple(list(names)[:_MAX_KERNELS_NAMED]), len(names))
+
 
 #: formats that are not looked into: what they hold is no code that a runtime chooses from
 _ASIDE = ("cir-offload-container",)
@@ -91,9 +242,9 @@ def choose_images(
     linked = [row for row in rows if id(row.found) in together]
     archs = {arch_label(row.image) for row in linked if id(row.image) in stays}
     stays |= {id(row.image) for row in linked if arch_label(row.image) in archs}
-    idle = losses.find_idle_image_sets(served)
+    idle = find_idle_image_sets(served)
     movable = [row for row in rows if id(row.found) not in together and id(row.found) not in left]
-    stays -= {id(row.image) for row in losses.find_removable_images(movable, stays, idle, wishes)}
+    stays -= {id(row.image) for row in find_removable_images(movable, stays, idle, wishes)}
     vacated = _vacated(rows, stays, idle)
     if vacated:
         notes.forget(vacated)
@@ -103,10 +254,10 @@ def choose_images(
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
     emptied, lost = (
-        tuple(losses.find_emptied_containers(rows, stays, served, idle)),
-        tuple(losses.find_containers_losing_devices(served, stays)),
+        tuple(find_emptied_containers(rows, stays, served, idle)),
+        tuple(find_containers_losing_devices(served, stays)),
     )
-    useless = tuple(losses.find_useless_containers(rows, stays, served, wishes, idle))
+    useless = tuple(find_useless_containers(rows, stays, served, wishes, idle))
     vendors = frozenset(keep_for_device.target_vendor(row.image.target) for row in rows if not is_host(row.image))
     unserved = tuple(_nowhere(rows, vendors, wishes))
     return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
@@ -262,3 +413,73 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
     """Return what PTX is for if any later device can take it, too."""
     arch = parse_nvidia(image.target.arch) if image.form == "ptx" else None
     return arch if arch is not None and not arch.suffix else None
+
+
+# Refusals: wishes that would leave a container, or a device, with nothing, with kernels named.
+
+#: containers that a refusal names
+_MAX_CONTAINERS_NAMED = 3
+
+
+class SlimRefused(FatpackError):
+    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
+
+    exit_code = 1
+
+    def __init__(
+        self, problem: str, containers: Sequence[UnsupportedContainer], *, hint: str, chain: Sequence[str] = ()
+    ) -> None:
+        super().__init__(problem, hint=hint, chain=chain)
+        self.containers = tuple(containers)
+
+
+def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:
+    """Raise Refused for containers that would be left with nothing, unless that is allowed.
+
+    Patterns that keep nothing are refused, too.
+    """
+    _refuse_slip(selection, wishes, view)
+    wrong = selection.refused
+    if not wrong or wishes.allow_empty:
+        return
+    named = "; ".join(one.words for one in wrong[:_MAX_CONTAINERS_NAMED])
+    more = f"; and {len(wrong) - _MAX_CONTAINERS_NAMED} more" if len(wrong) > _MAX_CONTAINERS_NAMED else ""
+    raise SlimRefused(
+        f"{_loss(selection)}: {named}{more}",
+        wrong,
+        hint=f"{cli_or_api('--keep', 'keep=')} names what stays all the same; "
+        f"{cli_or_api('--allow-empty', 'allow_empty=True')} lets them go, and their use fails",
+        chain=view.chain,
+    )
+
+
+def _refuse_slip(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:
+    """Raise Refused where only patterns say what stays and none of them means anything: all but PTX would go."""
+    rows = [row for row in (*selection.kept, *selection.dropped) if not is_host(row.image)]
+    if wishes.devices or not wishes.keep or not rows or any(matches_pattern(row.image, wishes.keep) for row in rows):
+        return
+    rows.sort(key=lambda row: (row.number, row.index))
+    archs = ", ".join(dict.fromkeys(arch_label(row.image) for row in rows))
+    option = cli_or_api("--keep", "keep=")
+    raise SlimRefused(
+        f"nothing in it is {' or '.join(wishes.keep)}: it has {archs}",
+        (),
+        hint=f"{option} names what stays; {cli_or_api('--drop', 'drop=')} what goes",
+        chain=view.chain,
+    )
+
+
+def _loss(selection: ImageSelection) -> str:
+    """Return what containers would lack in words, and what they have."""
+    wrong = selection.refused
+    devices = ", ".join(dict.fromkeys(name for one in wrong for name in one.device.split(", ") if name))
+    archs = ", ".join(dict.fromkeys(arch for one in wrong for arch in one.archs))
+    count = pluralize(len(wrong), "container")
+    verb = "has" if len(wrong) == 1 else "have"
+    if selection.lost:
+        return f"{count} would serve {devices} no more, and {verb} {archs}"
+    if selection.emptied and not all(one.device for one in wrong):
+        return f"{count} would have no device code left, and {verb} {archs}"
+    others = {row.number for row in selection.kept if not is_host(row.image)} - {one.number for one in wrong}
+    where = f"{count} of {len(others) + len(wrong)}" if others else "the file"
+    return f"nothing in {where} runs on {devices}: {count} {verb} {archs}"

@@ -103,18 +103,17 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         sys.stdout.write(schema_text("slim"))
         return FINE
     if options["verify"]:
-        from fatpack.commands.slim.proofs import verify_files
-        from fatpack.commands.slim.slimming_request import check_proof_options
+        from fatpack.commands.slim.request import check_proof_options
+        from fatpack.commands.slim.run import verify_files
 
         check_proof_options(options)
         to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
         return verify_files(files, options["certificate"], **to_files)
     from fatpack.command_line.edit_io import EditDestination
-    from fatpack.command_line.reporting import print_findings
-    from fatpack.commands.slim.files import slim_all
-    from fatpack.commands.slim.naming import NameChange
-    from fatpack.commands.slim.options import exit_code_for, find_unsupported_devices
-    from fatpack.commands.slim.slimming_request import SlimRequest, slim_options
+    from fatpack.command_line.messages import print_findings
+    from fatpack.commands.slim.options import NameChange, exit_code_for, find_unsupported_devices
+    from fatpack.commands.slim.request import SlimRequest, slim_options
+    from fatpack.commands.slim.run import slim_all
     from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
 
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
@@ -147,7 +146,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         sys.stdout.write("\n")
     elif not request.quiet:
         from fatpack.command_line.terminal import get_style
-        from fatpack.text.text import write_lines
+        from fatpack.text.style import write_lines
 
         stream = sys.stderr if to.output == "-" else sys.stdout
         write_lines(render_slim(outcomes, unserved, request.wishes.devices, get_style(stream)), stream)

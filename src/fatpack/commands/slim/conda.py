@@ -2,25 +2,171 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import ExitStack
 
-from fatpack.commands.slim.documents import MAX_DOCUMENT_SIZE, JsonDocument, parse_paths_json
-from fatpack.commands.slim.tars import TarEdit
-from fatpack.errors import BadValue, UsageError, cli_or_api
-from fatpack.io.pieces import sha256_of_pieces
+from fatpack.codecs.compress import compress_stream
+from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.errors import BadValue, FatpackError, UsageError, cli_or_api
+from fatpack.io.source import PiecesSource, View, sha256_of_pieces
+from fatpack.packages.members import LazyInflatedMember, SubRangeSource
+from fatpack.packages.names import detect_compression
+from fatpack.packages.streams import InflatedStream
+from fatpack.packages.tar import writer
+from fatpack.packages.tar.writer import exchange_files, read_files
 from fatpack.packages.zip import crosscheck
 from fatpack.packages.zip.content import open_content
-from fatpack.packages.zip.deflating import pack_content
-from fatpack.packages.zip.writer import ZipChange, exchange_entries, read_zip_entries
+from fatpack.packages.zip.writer import ZipChange, exchange_entries, pack_content, read_zip_entries
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
-    from fatpack.commands.slim.members import PackageLibrary, Slimming
-    from fatpack.io.source import Piece, View
+    from fatpack.commands.slim.options import Slimming
+    from fatpack.io.source import Piece, Source
+    from fatpack.packages.tar.writer import StoredTarFile
+
+
+# The JSON files of a conda package: what is changed in them, in the form that they have.
+
+#: LIMIT: bytes of a document, which is read whole. The paths of 100,000 files take 30 MB.
+MAX_DOCUMENT_SIZE = 256 << 20
+
+#: forms in which packers write JSON: conda-build, rattler-build, Python's default, as short as can be
+_FORMS: tuple[dict[str, Any], ...] = (
+    {"indent": 2},
+    {"indent": 4},
+    {"indent": 2, "separators": (",", ": ")},
+    {},
+    {"separators": (",", ":")},
+)
+
+
+class JsonDocument:
+    """A JSON object of a package, ``title`` is its path. Raises BadValue for what is none."""
+
+    def __init__(self, data: bytes, title: str, chain: Sequence[str]) -> None:
+        self._data = data
+        self._title = title
+        self._chain = chain
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise self.wrong("content", "JSON", str(error)) from error
+        if not isinstance(found, dict):
+            raise self.wrong("content", "a JSON object", type(found).__name__)
+        self.values: dict[str, Any] = found
+        self._form = next((form for form in self._forms() if self._written(form) == data), self._forms()[0])
+
+    def wrong(self, field: str, expected: str, found: str) -> BadValue:
+        """Return the error about a field."""
+        return BadValue(
+            "the package describes itself wrongly",
+            format="conda",
+            field=f"{self._title}: {field}",
+            expected=expected,
+            found=found,
+            hint="get the package again, or build it again",
+            chain=self._chain,
+        )
+
+    def written(self) -> bytes:
+        """Return the document with its values as they are now, in the form that it had if that is a known one."""
+        return self._written(self._form)
+
+    def _forms(self) -> list[dict[str, Any]]:
+        return [{**form, "ensure_ascii": ascii} for form in _FORMS for ascii in (True, False)]
+
+    def _written(self, form: Mapping[str, Any]) -> bytes:
+        end = self._data[len(self._data.rstrip()) :]
+        return json.dumps(self.values, **form).encode("utf-8", "surrogatepass") + end
+
+
+def parse_paths_json(document: JsonDocument) -> dict[str, dict[str, Any]]:
+    """Return the entries of ``paths.json`` by path. Raises BadValue."""
+    paths = document.values.get("paths")
+    if not isinstance(paths, list) or not all(isinstance(entry, dict) and "_path" in entry for entry in paths):
+        raise document.wrong("paths", "a list of objects with _path", type(paths).__name__)
+    return {str(entry["_path"]): entry for entry in paths}
+
+
+# A tar archive in a package, inflated while it is worked on, and what becomes of its files.
+
+
+class TarEdit:
+    """A tar archive, compressed or not. Close it when what was made of it is written.
+
+    ``digests`` and ``sizes`` are those of the files that are changed, by name. Raises FormatError and Unsupported.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.method = detect_compression(view) or ""
+        self._source: Source | None = None
+        if self.method:
+            stream = InflatedStream(view, self.method, format="tar")
+            name = view.chain[-1] if view.chain else ""
+            budget, origin = view.source.budget, view.source
+            self._source = LazyInflatedMember(stream, None, name, present=len(view), budget=budget, origin=origin)
+            self._source.check()
+        self.plain = view if self._source is None else self._source.view()
+        self.files = {file.name: file for file in read_files(self.plain)}
+        self._contents: dict[int, Sequence[Piece]] = {}
+        self.digests: dict[str, bytes] = {}
+        self.sizes: dict[str, int] = {}
+
+    def content(self, file: StoredTarFile) -> Source:
+        """Return a source of a file."""
+        outer = self.view.chain[-1] if self.view.chain else self.view.source.name
+        return SubRangeSource(self.plain.slice(file.at, file.size), f"{outer}!{file.name}")
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        file = self.files[name]
+        return self.plain.read(file.at, file.size)
+
+    def put(self, name: str, content: Sequence[Piece]) -> None:
+        """Exchange the content of a file."""
+        self._contents[self.files[name].at] = content
+        self.digests[name], self.sizes[name] = sha256_of_pieces(content), sum(map(len, content))
+
+    def slim(self, slimming: Slimming) -> Iterator[PackageLibrary]:
+        """Apply ``slimming`` to every file that may hold device code; yield what was looked at."""
+        for name, file in self.files.items():
+            if name.startswith("info/") or not file.size or not may_hold_device_code(name):
+                continue
+            view = self.content(file).view()
+            outcome = try_to_slim(slimming, view)
+            if isinstance(outcome, FatpackError):
+                yield PackageLibrary(name, file.size, file.size, None, None, None, outcome)
+                continue
+            if outcome.is_changed:
+                outcome.verify(view, PiecesSource(outcome.pieces, name).view())
+                self.put(name, outcome.pieces)
+            yield PackageLibrary(name, file.size, self.sizes.get(name, file.size), None, None, outcome)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a file is changed."""
+        return bool(self._contents)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the archive as it is then, compressed as it was."""
+        new = exchange_files(self.plain, self._contents)
+        yield from compress_stream(new, self.method, sum(map(len, new)))
+
+    def verify(self, after: TarEdit) -> None:
+        """Raise HostError unless another archive is this one with its changes."""
+        writer.verify_tar_change(self.plain, after.plain, self.digests)
+
+    def close(self) -> None:
+        """Let go what was inflated."""
+        if self._source is not None:
+            self._source.close()
+
 
 #: what the build string of a package may be (CEP 26)
 _BUILD = re.compile(r"[A-Za-z0-9_.+]+")

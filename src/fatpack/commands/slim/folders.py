@@ -9,22 +9,21 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from fatpack.commands.slim import record
-from fatpack.commands.slim.members import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim import wheel_metadata
+from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.commands.slim.result import prove_slimmed
-from fatpack.edit.in_place import write_in_place
+from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
 from fatpack.io.atomic_write import MODE_OF_COPIES, write_file
 from fatpack.io.open import open_source
-from fatpack.io.pieces import PiecesSource, sha256_of_pieces
-from fatpack.io.source import View
+from fatpack.io.source import PiecesSource, View, sha256_of_pieces
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.commands.slim.members import SlimmedMember, Slimming
+    from fatpack.commands.slim.options import SlimmedMember, Slimming
     from fatpack.io.source import Piece
 
 #: LIMIT: bytes of a RECORD, which is read whole
@@ -167,7 +166,7 @@ class FolderJob(Record):
                 return
             data = source.read(0, source.size)
             try:
-                lines = record.parse_record(data, (path,))
+                lines = wheel_metadata.parse_record(data, (path,))
             except BadValue as error:
                 notes.append(f"{name} stays as it is: {error.describe()}")
                 lines = []
@@ -176,7 +175,7 @@ class FolderJob(Record):
                 if hashed.get(file) not in ("sha256", "", None):
                     notes.append(f"{name} names {file} by {hashed[file]}, which is out of date now")
             known = {file: facts for file, facts in own.items() if hashed.get(file) == "sha256"}
-            new = record.rewrite_record(lines, known, {}) if known else data
+            new = wheel_metadata.rewrite_record(lines, known, {}) if known else data
             if new == data:
                 self._copy(name)
             elif self.output is not None:

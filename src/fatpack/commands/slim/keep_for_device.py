@@ -15,15 +15,17 @@ SYCL     images for the device, and SPIR-V if there are none
 from __future__ import annotations
 
 from fatpack.record import Record
+from fatpack.scanner import FoundContainer
 from fatpack.targets.nvidia import can_load, parse_nvidia
-from fatpack.targets.selection import cuda, vendors
+from fatpack.targets.selection import cuda, model
 from fatpack.targets.selection.model import CandidateImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.model import Target
+    from fatpack.scanner import FoundImage
     from fatpack.targets.devices import Device
     from fatpack.targets.nvidia import LoadRule, NvidiaArch
 
@@ -42,7 +44,7 @@ class ImagesForDevice(Record):
 
 def target_vendor(target: Target) -> str:
     """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
-    return vendors.image_vendor(target.triple, target.arch)
+    return model.image_vendor(target.triple, target.arch)
 
 
 #: LIMIT: answers that are kept.
@@ -182,11 +184,11 @@ def _amd(images: Sequence[CandidateImage], offload: str, device: Device, *, is_k
 
 
 def _taken_by_amd(images: Sequence[CandidateImage], offload: str, state: str, *, is_kpack: bool) -> int | None:
-    from fatpack.targets.selection import amd, kpack, sycl_openmp
+    from fatpack.targets.selection import amd, sycl_openmp
 
     if is_kpack:
         archs = [image.arch for image in images]
-        answer = kpack.select_kpack_archive(kpack.candidate_archives([archs], state), lambda _, arch: arch in archs)
+        answer = amd.select_kpack_archive(amd.candidate_archives([archs], state), lambda _, arch: arch in archs)
         return archs.index(answer.arch) if answer.outcome == "runs" else None
     if offload == "openmp":
         return sycl_openmp.select_openmp_image(images, state).image
@@ -194,10 +196,10 @@ def _taken_by_amd(images: Sequence[CandidateImage], offload: str, state: str, *,
 
 
 def _intel(images: Sequence[CandidateImage], device: Device) -> ImagesForDevice:
-    from fatpack.targets.selection import sycl
+    from fatpack.targets.selection import sycl_openmp
 
     for adapter in ("level-zero", "opencl-cpu"):
-        answer = sycl.select_sycl_image(images, device.arch, adapter)
+        answer = sycl_openmp.select_sycl_image(images, device.arch, adapter)
         if answer.image is not None:
             taken = images[answer.image]
             # A program has an image for every group of its kernels: all for the same target are alike.
@@ -209,3 +211,158 @@ def _intel(images: Sequence[CandidateImage], device: Device) -> ImagesForDevice:
                 )
             )
     return ImagesForDevice()
+
+
+# The images of a file, each in its place: what it is for in words, and among which others a runtime chooses.
+#
+# A runtime chooses from one container; of offload binaries, whose images lie side by side in a section, from all of a
+# section. Images of one container that are for different programming models or vendors are chosen from apart.
+
+#: formats whose containers of one section are chosen from together
+SIDE_BY_SIDE = ("llvm-offload-binary", "syclbin")
+
+
+class SlimImage(Record):
+    """An image, where it is (``number`` of its container, ``index`` in there, as ``inspect`` prints them)."""
+
+    number: int
+    index: int
+    found: FoundContainer
+    image: FoundImage
+
+    @property
+    def position(self) -> str:
+        """The position as ``inspect`` prints it: ``2.0``."""
+        return f"{self.number}.{self.index}"
+
+
+class ImageForDevice(Record):
+    """What a device takes of the images among which a runtime chooses, or may take; ``first`` is the first of them."""
+
+    first: SlimImage
+    device: str
+    rows: tuple[SlimImage, ...]
+
+
+def is_host(image: FoundImage) -> bool:
+    """Return whether an image is for the host of a program: such stay."""
+    return image.target.offload == "host"
+
+
+def image_form(image: FoundImage) -> str:
+    """Return what an image is: what its container says of code for linkers, whose bytes are bitcode."""
+    return image.as_stored.form if image.as_stored.form in LINKED else image.form
+
+
+def arch_label(image: FoundImage) -> str:
+    """Return what an image is for in the words of patterns: ``sm_90a``, ``compute_80`` for PTX, a target ID."""
+    arch = image.target.arch
+    if image.form == "ptx" and arch.startswith("sm_"):
+        return f"compute_{arch.removeprefix('sm_')}"
+    if image_form(image) in LINKED and arch.startswith("sm_"):
+        return f"lto_{arch.removeprefix('sm_')}"
+    return arch or image.target.triple or image.form
+
+
+def matches_pattern(image: FoundImage, patterns: Sequence[str]) -> bool:
+    """Return whether one of some patterns means an image. ``sm_*`` means no PTX, which is ``compute_*``."""
+    if not patterns:
+        return False
+    from fnmatch import fnmatchcase
+
+    text = arch_label(image)
+    texts = {text, text.partition(":")[0]}
+    if image_form(image) in LINKED:
+        texts.add(image.target.arch)
+    return any(fnmatchcase(one, pattern) for one in texts for pattern in patterns)
+
+
+def group_into_image_sets(rows: Sequence[SlimImage]) -> Iterator[list[SlimImage]]:
+    """Yield the images among which a runtime chooses, in their order."""
+    units: dict[object, list[SlimImage]] = {}
+    for row in rows:
+        units.setdefault(image_set_key(row), []).append(row)
+    yield from units.values()
+
+
+def image_set_key(row: SlimImage) -> tuple[object, ...]:
+    """Return the key of the images among which a runtime chooses."""
+    found, target = row.found, row.image.target
+    place: object = row.number
+    if found.format in SIDE_BY_SIDE:
+        place = (found.member_numbers, found.index, found.section)
+    elif found.format == "rocm-kpack":
+        place = (row.number, row.image.attrs.get("binary", ""))
+    return place, target.offload, target_vendor(target)
+
+
+# What stays and what goes of a file, and which containers speak against it.
+
+#: kernels of a container that a message names, and characters of each
+_SHOWN, _WIDTH = 3, 60
+
+
+class UnsupportedContainer(Record):
+    """A container that would be of no use: to a device, or to any (``device`` is "").
+
+    ``kernels`` are the names of some that are lost, ``kernel_count`` how many there are; of containers behind the
+    first ones they are not read.
+    """
+
+    found: FoundContainer
+    number: int
+    device: str
+    kernels: tuple[str, ...]
+    kernel_count: int
+
+    @property
+    def words(self) -> str:
+        """The container and its kernels in words."""
+        place = f" in {self.found.section}" if self.found.section else ""
+        named = [name if len(name) <= _WIDTH else f"{name[: _WIDTH - 1]}…" for name in self.kernels[:_SHOWN]]
+        more = f" and {self.kernel_count - len(named)} more" if self.kernel_count > len(named) else ""
+        kernels = f" (kernels: {', '.join(named)}{more})" if named else ""
+        return f"container {self.number} at {self.found.container.span.start:#x}{place}{kernels}"
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """What the container has device code for."""
+        return tuple(dict.fromkeys(arch_label(image) for image in self.found.images if not is_host(image)))
+
+
+class ImageSelection(Record):
+    """What stays and what goes of a file. ``notes`` say what to know about it.
+
+    ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
+    would not be then, and ``useless`` those that would be left with code that no device loads. ``vendors`` are those
+    for whose devices the file has code, and ``unserved`` the devices of these vendors that nothing in the file is for.
+    ``vacated`` are the numbers of the containers that lose all code, none of which was for a device before.
+    """
+
+    kept: tuple[SlimImage, ...] = ()
+    dropped: tuple[SlimImage, ...] = ()
+    emptied: tuple[UnsupportedContainer, ...] = ()
+    lost: tuple[UnsupportedContainer, ...] = ()
+    useless: tuple[UnsupportedContainer, ...] = ()
+    notes: tuple[str, ...] = ()
+    vendors: frozenset[str] = frozenset()
+    unserved: tuple[Device, ...] = ()
+    vacated: frozenset[int] = frozenset()
+
+    def kept_too(self, images: Collection[int]) -> ImageSelection:
+        """Return the selection with some of the dropped images kept, each by its ``id()``."""
+        if not images:
+            return self
+        stay = [row for row in self.dropped if id(row.image) in images]
+        dropped = tuple(row for row in self.dropped if id(row.image) not in images)
+        return self.replace(kept=(*self.kept, *stay), dropped=dropped)
+
+    @property
+    def refused(self) -> tuple[UnsupportedContainer, ...]:
+        """The containers that speak against it, each once: with all devices that lose it."""
+        found: dict[int, UnsupportedContainer] = {}
+        for one in (*self.lost, *self.emptied, *self.useless):
+            known = found.setdefault(one.number, one)
+            if one.device and one.device not in known.device.split(", "):
+                found[one.number] = known.replace(device=f"{known.device}, {one.device}")
+        return tuple(found[number] for number in sorted(found))

@@ -5,19 +5,114 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from fatpack.commands.slim.rows import arch_label, is_host
+from fatpack.commands.slim.keep_for_device import arch_label, is_host
+from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
+from fatpack.inputs.walk import is_skipped
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, Protocol, TypeAlias
 
+    from fatpack.commands.slim.keep_for_device import SlimImage
     from fatpack.commands.slim.plan import SlimPlan
-    from fatpack.commands.slim.rows import SlimImage
-    from fatpack.errors import FatpackError
-    from fatpack.io.source import Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.options import KeepPtx, Recompression, SlimMode
+    from fatpack.scanner import FoundContainer, FoundImage
+    from fatpack.selectors.select import Selector
     from fatpack.targets.devices import Device
+
+    class SlimmedMember(Protocol):
+        """What is made of a file: its bytes, whether they are other ones, and whatever more is known of them.
+
+        ``verify`` raises HostError unless a file is what this makes of the one before.
+        """
+
+        @property
+        def pieces(self) -> Sequence[Piece]: ...  # noqa: D102
+        @property
+        def is_changed(self) -> bool: ...  # noqa: D102
+        def verify(self, before: View, after: View) -> None: ...  # noqa: D102
+
+    #: returns what a file becomes (``fatpack.commands.slim.plan.plan_slim`` with wishes); its pieces are read while it
+    #: is open
+    Slimming: TypeAlias = Callable[[View], SlimmedMember]
+
+
+# The files of a package that slimming looks at, what it makes of each, and what that saves in the package.
+
+
+class PackageLibrary(Record):
+    """A file of a package that was looked at.
+
+    ``before`` and ``after`` are its size in bytes, ``stored_before`` and ``stored_after`` those that it takes in the
+    package, compressed, None where files are compressed together. ``slimmed`` is what was made of it, whose pieces
+    cannot be read any more; None where it stays because of an ``error``.
+    """
+
+    name: str
+    before: int
+    after: int
+    stored_before: int | None
+    stored_after: int | None
+    slimmed: SlimmedMember | None
+    error: FatpackError | OSError | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file is another one."""
+        return self.slimmed is not None and self.slimmed.is_changed
+
+
+def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
+    """Return what becomes of a file, or why it stays as it is: it is damaged, or its host is not edited.
+
+    Raises what concerns all files: wishes that are impossible, and those that would take something away that is needed.
+    """
+    try:
+        return slimming(view)
+    except (FormatError, HostError, Unsupported) as error:
+        return error
+
+
+def may_hold_device_code(name: str) -> bool:
+    """Return whether a file may hold device code, by its name: what describes an installed wheel holds none."""
+    return ".dist-info/" not in name and not is_skipped(name)
+
+
+# How a package that changes is called: two different files never have one name.
+
+#: LIMIT: characters of a build tag that nobody gave; file names have room for 255 bytes in all
+_LONGEST = 60
+
+
+class NameChange(Record):
+    """How a changed package differs from the old one by name: a build tag, a local version (of wheels), or both.
+
+    Without both it is a build tag made of ``default``, which names the devices that the package is for.
+    """
+
+    build_tag: str = ""
+    local_version: str = ""
+    default: str = ""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the package is called after its devices, because nothing was given."""
+        return bool(self.default) and not (self.build_tag or self.local_version)
+
+    def for_devices(self, devices: Iterable[Device]) -> NameChange:
+        """Return the same with the devices that the package is for: ``sm86.sm90``."""
+        words = dict.fromkeys(device.arch.partition(":")[0].replace("_", "").replace("-", "_") for device in devices)
+        name = ".".join(filter(None, words))
+        return self.replace(default=name if len(name) <= _LONGEST else f"{len(words)}devices")
+
+
+def needs_new_name(path: str) -> bool:
+    """Return whether a file is a wheel or conda package by its name: if it changes it gets another one."""
+    return path.endswith((".whl", ".conda", ".tar.bz2"))
 
 
 class SlimOutcome(Record):
@@ -113,3 +208,63 @@ def deflated_size(pieces: Sequence[Piece]) -> int:
         for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.once():
             size += len(packer.compress(part))
     return size + len(packer.flush())
+
+
+# What is asked of slimming: which devices the result is for, or which architectures go, and how it is written.
+
+#: what becomes of PTX, and of SPIR-V beside images for devices
+PTX_MODES = ("none", "newest", "all")
+
+#: methods of compression that stored images may be given; ``none`` is for CUDA alone, ``zlib`` for HIP
+METHODS = ("zstd", "lz4", "zlib", "none")
+
+MODES = ("auto", "shrink", "zero")
+
+
+class SlimOptions(Record):
+    """What the result is for. Nothing asked for drops nothing.
+
+    ``devices`` are those that must be served: of every container what their runtimes would take stays. ``keep`` and
+    ``drop`` are patterns of architectures (``sm_9*``, ``gfx90a``, ``compute_80`` for PTX): what ``drop`` names goes in
+    any case, what ``keep`` names stays beside what devices need, and alone it says what stays. ``selector`` names
+    images that go, and ``goes`` is asked about each. ``keep_ptx`` is ``none``, ``newest`` or ``all``; PTX that alone
+    serves a device stays. None is ``newest`` where devices or ``keep`` are given, else ``all``.
+
+    ``allow_empty`` lets containers lose all device code. ``recompress`` is the method by which images are compressed
+    anew, None for as they are, at a ``level`` (None: what the format's own tool takes). ``mode`` says how linked files
+    lose bytes: ``shrink`` takes them out of the file, ``zero`` overwrites them, ``auto`` does the first where it can.
+    ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
+    """
+
+    devices: tuple[Device, ...] = ()
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    selector: Selector | None = None
+    goes: Callable[[FoundContainer, FoundImage], bool] | None = None
+    keep_ptx: KeepPtx | None = None
+    allow_empty: bool = False
+    recompress: Recompression | None = None
+    level: int | None = None
+    mode: SlimMode = "auto"
+    drop_signature: bool = False
+
+    if not TYPE_CHECKING:  # type checkers take the signature from the fields
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            """Take the fields; raise UsageError for a word that is none of those above."""
+            super().__init__(*args, **kwargs)
+            for name, known in (("keep_ptx", PTX_MODES), ("recompress", METHODS), ("mode", MODES)):
+                value = getattr(self, name)
+                if value not in known and not (value is None and name != "mode"):
+                    raise UsageError(f"{name} {value!r}", hint=f"choose from {', '.join(known)}")
+
+    @property
+    def drops(self) -> bool:
+        """Whether images may go."""
+        named = self.devices or self.keep or self.drop or self.selector or self.goes
+        return bool(named or self.keep_ptx not in (None, "all"))
+
+    @property
+    def ptx(self) -> str:
+        """What becomes of PTX: ``none``, ``newest`` or ``all``."""
+        return self.keep_ptx or ("newest" if self.devices or self.keep else "all")

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from fatpack.commands.slim.conda import SlimmedConda
-    from fatpack.commands.slim.members import Slimming
-    from fatpack.commands.slim.naming import NameChange
+    from fatpack.commands.slim.options import NameChange, Slimming
     from fatpack.commands.slim.wheels import SlimmedWheel
     from fatpack.io.source import View
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from fatpack.commands.slim.plan import is_linked_program
-from fatpack.commands.slim.rows import arch_label
+from fatpack.commands.slim.keep_for_device import arch_label, is_host
+from fatpack.commands.slim.plan import SlimPlan, is_linked_program, plan_slim
 from fatpack.edit import editor
 from fatpack.edit.container_file import has_same_bytes
 from fatpack.edit.selection import all_items, scan_tree
 from fatpack.errors import HostError, pluralize
-from fatpack.io.source import is_in_file
+from fatpack.io.source import is_in_file, sha256_of_pieces
+from fatpack.record import Record
 from fatpack.scanner import FoundContainer, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from fatpack.commands.slim.plan import SlimPlan
+    from fatpack.commands.slim.keep_for_device import SlimImage
+    from fatpack.commands.slim.options import SlimOptions
     from fatpack.edit.editor import EditCheck
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
     from fatpack.model import Image
 
 
@@ -76,9 +78,9 @@ def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
 def _images(view: View) -> Iterator[tuple[str, Image]]:
     is_program = is_linked_program(view)
     if is_program:
-        from fatpack.commands.slim import erasing
+        from fatpack.commands.slim import linked
 
-        items = erasing.drop_empty(list(scan(view, judges=False)))
+        items = linked.drop_empty(list(scan(view, judges=False)))
     else:
         items = all_items(scan_tree(view, judges=False))
     for item in items:
@@ -107,3 +109,66 @@ def _is_same(image: Image, after: View, old: Image, before: View, *, padding: in
 
 #: bytes of zeros that a fat binary may put behind an image, at most
 _PADDING = 16
+
+
+# What a slimmed file holds, by digests: the file as it will be, and every image that stays in it.
+
+
+class ImageDigest(Record):
+    """An image: its position as ``inspect`` prints it, what it is for, its size in bytes and SHA-256, both inflated."""
+
+    position: str
+    arch: str
+    form: str
+    offload: str
+    size: int
+    digest: str
+
+
+class SlimmedFile(Record):
+    """A plan, with the SHA-256 of the file that it makes and facts about the images that stay.
+
+    Both are empty where nobody asked for them.
+    """
+
+    plan: SlimPlan
+    digest: str = ""
+    images: tuple[ImageDigest, ...] = ()
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """The bytes of the slimmed file."""
+        return self.plan.pieces
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file is another one then."""
+        return self.plan.is_changed
+
+    def verify(self, before: View, after: View) -> None:
+        """Raise HostError unless a file is what the plan makes of the one before."""
+        verifier_for(self.plan)(before, after)
+
+
+def plan_with_digests(view: View, wishes: SlimOptions, *, digests: bool = False) -> SlimmedFile:
+    """Return how a file is slimmed; with ``digests``, also what will be in it, which takes reading all of it.
+
+    Raises what :func:`fatpack.commands.slim.plan.plan_slim` does.
+    """
+    made = plan_slim(view, wishes)
+    if not digests:
+        return SlimmedFile(made)
+    images = tuple(_fact(row) for row in made.kept if not is_host(row.image))
+    return SlimmedFile(made, sha256_of_pieces(made.pieces).hex(), images)
+
+
+def _fact(row: SlimImage) -> ImageDigest:
+    image = row.image
+    return ImageDigest(
+        row.position,
+        arch_label(image),
+        image.form,
+        image.target.offload,
+        len(image.data),
+        sha256_of_pieces([image.data]).hex(),
+    )

@@ -3,24 +3,153 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+import sys
+from contextlib import ExitStack, suppress
 
+from fatpack import __version__, proof
+from fatpack.command_line.edit_io import write_result
 from fatpack.command_line.messages import CopyProgress, print_stderr, warn_stale_temp_files
-from fatpack.commands.slim import packages
-from fatpack.commands.slim.facts import SlimmedFile, plan_with_digests
-from fatpack.commands.slim.options import SlimOutcome
-from fatpack.errors import UsageError
+from fatpack.command_line.terminal import write_text
+from fatpack.commands.slim import certificate, packages
+from fatpack.commands.slim.options import SlimOutcome, deflated_size
+from fatpack.commands.slim.packages import is_package
+from fatpack.commands.slim.plan import plan_slim
+from fatpack.commands.slim.result import SlimmedFile, plan_with_digests, verifier_for
+from fatpack.edit import editor
+from fatpack.errors import FatpackError, HostError, UsageError
+from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.io.atomic_write import check_target, write_file
+from fatpack.io.open import open_source
+from fatpack.io.source import PiecesSource
 from fatpack.printable import format_size
+from fatpack.scanner.context import detect_package
+from fatpack.selectors.address import find_location, parse_address, refuse_package
+from fatpack.text.json import json_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from fatpack.command_line.edit_io import EditDestination
     from fatpack.commands.slim.conda import SlimmedConda
-    from fatpack.commands.slim.members import PackageLibrary, Slimming
-    from fatpack.commands.slim.proofs import CertificateWriter
-    from fatpack.commands.slim.slimming_request import SlimRequest
+    from fatpack.commands.slim.options import PackageLibrary, Slimming
+    from fatpack.commands.slim.request import SlimRequest
     from fatpack.commands.slim.wheels import SlimmedWheel
-    from fatpack.io.source import View
+    from fatpack.edit.editor import EditCheck
+    from fatpack.io.source import Piece, View
+
+
+# Proofs of slimmed files: from the two files alone, as text, as JSON, and as certificates in files.
+
+
+class ProofOutcome:
+    """What is proved of two files: the certificate as plain data, and the lines for users."""
+
+    def __init__(self, before: View, after: View) -> None:
+        """Prove it. Raises Unsupported for files of which nothing is proved, and FormatError."""
+        self.document: dict[str, Any]
+        self.lines: Iterable[str]
+        if detect_package(before) and detect_package(after):
+            from fatpack.proof import packages
+
+            package = packages.prove_package(before, after)
+            self.is_proved = package.is_proved
+            self.document = certificate.package_certificate_record(package, __version__)
+            self.lines = certificate.render_package_certificate(package)
+        else:
+            verdict = proof.prove(before, after)
+            self.is_proved = verdict.is_proved
+            self.document, self.lines = (
+                certificate.certificate_record(verdict, __version__),
+                certificate.render_certificate(verdict),
+            )
+
+    def text(self) -> list[bytes]:
+        """Return the certificate as a file."""
+        return [*(part.encode() for part in json_pieces(self.document)), b"\n"]
+
+
+def verify_files(
+    files: Sequence[str], target: str | None, *, as_json: bool, force: bool, quiet: bool, output: str | None = None
+) -> int:
+    """Prove that the second of two files is the first with less device code; return the exit code: 1 if it is not.
+
+    The certificate is written to ``target``, if there is one.
+    """
+    if len(files) != 2:
+        raise UsageError("--verify takes two files", hint="fatpack slim --verify BEFORE AFTER")
+    if output is not None:
+        raise UsageError("--verify writes no file but --certificate FILE")
+    with open_source(files[0]) as before, open_source(files[1]) as after:
+        views = [before.view(), after.view()]
+        if target is not None:
+            check_target(target, force, views)
+        proved = ProofOutcome(*views)
+        if target is not None:  # before anything is printed: what fails is the only document of what asked for JSON
+            write_file(target, proved.text(), force=force, inputs=views)
+        if as_json:
+            sys.stdout.write(b"".join(proved.text()).decode())
+        elif not quiet:
+            write_text(proved.lines)
+        if target is not None:
+            print_stderr(f"wrote {target}", quiet=quiet)
+    return FINE if proved.is_proved else FINDINGS
+
+
+class CertificateWriter:
+    """The proof of a result before it takes its name, and the certificate of it, where one is asked for.
+
+    Of a file that is changed in place the certificate is written before the exchange: the proof cannot be made again
+    when the old file is gone.
+    """
+
+    def __init__(self, before: View, output: str, to: EditDestination, target: str | None, *, quiet: bool) -> None:
+        """Take what is proved and where the certificate goes. Raises UsageError and ``FileExistsError`` for that."""
+        if target is not None:
+            if os.path.realpath(target) == os.path.realpath(output):
+                raise UsageError(f"{target} is the output itself", hint="give the certificate a name of its own")
+            check_target(target, to.force, [before])
+        self._before, self._output, self._to, self._target = before, output, to, target
+        self._quiet = quiet
+        self._text: list[bytes] | None = None
+        self._lines: list[str] = []
+
+    def prove(self, after: View) -> None:
+        """Prove a result. Raises HostError if it is not proved, Unsupported if it cannot be, and FormatError."""
+        proved = ProofOutcome(self._before, after)
+        self._text, self._lines = proved.text(), list(proved.lines)
+        if not proved.is_proved:
+            for line in self._lines:
+                print_stderr(line)
+            unproved = "with -o FILE" if self._to.in_place else "without --certificate"
+            raise HostError(
+                "the result is not proved to be the same but for device code, and was not written",
+                hint=f"report this, with the file; {unproved} it is written unproved",
+                chain=after.chain,
+            )
+        if self._to.in_place and self._target is not None:
+            write_file(self._target, self._text, force=self._to.force, inputs=[self._before])
+
+    def tell(self) -> None:
+        """Say what was proved; write the certificate that is not written yet.
+
+        Raises UsageError if the result went to where nothing can be read again.
+        """
+        if self._text is None:
+            raise UsageError(f"{self._output} is no file, and a certificate is about one", hint="-o FILE or -d DIR")
+        if self._target is not None and not self._to.in_place:
+            write_file(self._target, self._text, force=self._to.force, inputs=[self._before])
+        for line in self._lines:
+            print_stderr(line, quiet=self._quiet)
+        if self._target is not None:
+            print_stderr(f"wrote {self._target}", quiet=self._quiet)
+
+    def withdraw(self) -> None:
+        """Remove the certificate of a file that was not exchanged after all."""
+        if self._text is not None and self._to.in_place and self._target is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self._target)
 
 
 def slim_package(request: SlimRequest, view: View, path: str) -> list[SlimOutcome]:
@@ -68,7 +197,6 @@ def make_proof(request: SlimRequest, before: View, output: str, *, is_only: bool
     """
     if request.certificate is None and not is_only:
         return None
-    from fatpack.commands.slim.proofs import CertificateWriter
 
     return CertificateWriter(before, output, request.to, request.certificate, quiet=request.quiet)
 
@@ -153,9 +281,113 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
 
 
 def _write_sbom(target: str, made: SlimmedWheel | SlimmedConda, request: SlimRequest) -> None:
-    from fatpack.commands.slim.sbom import sbom_fragment
+    from fatpack.commands.slim.text import sbom_fragment
     from fatpack.text.json import json_pieces
 
     pieces = [*(text.encode() for text in json_pieces(sbom_fragment(made.name, made.libraries))), b"\n"]
     write_file(target, pieces, force=request.to.force)
     print_stderr(f"wrote {target}", quiet=request.quiet)
+
+
+# Files slimmed one after the other: named ones, and those of folders and patterns.
+
+
+def slim_all(request: SlimRequest) -> list[SlimOutcome]:
+    """Slim the files of a request, and return what became of each. What fails is an outcome, too."""
+    found: list[SlimOutcome] = []
+    for file in request.files:
+        try:
+            found += slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
+        except BrokenPipeError:
+            raise
+        except (FatpackError, OSError) as error:
+            print_stderr(f"fatpack: error: {_message(error)}")
+            found.append(SlimOutcome(file, 0, 0, "", None, error, is_told=True))
+    return found
+
+
+def _slim_file(request: SlimRequest, file: str) -> list[SlimOutcome]:
+    address = parse_address(file)
+    with open_source(address.path) as source:
+        if not address.inside and is_package(source.view(), address.path):
+            return slim_package(request, source.view(), address.path)
+    return [_file_outcome(request, file)]
+
+
+def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
+    size = 0
+    try:
+        address = parse_address(file)
+        with open_source(address.path) as source:
+            whole = source.view()
+            size = len(whole)
+            refuse_package(whole)
+            place = find_location(whole, address)
+            made = plan_slim(place.view, request.wishes)
+            pieces = list(place.around(made.pieces))
+            after = sum(map(len, pieces))
+            deflated = (deflated_size([whole]), deflated_size(pieces)) if request.deflates else None
+            done = SlimOutcome(address.path, size, after, "", made, None, deflated)
+            if request.dry_run:
+                if made.is_changed:
+                    verifier_for(made)(place.view, PiecesSource(list(made.pieces), address.path).view())
+                return done
+            output = _output(request, address.path)
+            if request.to.in_place and not made.is_changed and request.certificate is None:
+                return done
+            to = request.to if request.directory is None else request.to.replace(output=output)
+            if request.directory is not None:
+                os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
+            check = verifier_for(made) if not place.archives else editor.verify_edited
+            is_only = request.to.in_place and made.mode in ("shrink", "zero") and not place.archives
+            proof = make_proof(request, whole, output, is_only=is_only)
+
+            def proved(before: View, after: View) -> None:
+                check(before, after)
+                if proof is not None:
+                    proof.prove(after)
+
+            if request.to.in_place and not made.is_changed:
+                proved(whole, whole)
+                output = ""
+            else:
+                _exchange(whole, address.path, pieces, to, proof, quiet=request.quiet, check=proved)
+            if proof is not None:
+                proof.tell()
+            return done.replace(output=output)
+    except BrokenPipeError:
+        raise
+    except (FatpackError, OSError) as error:
+        print_stderr(f"fatpack: error: {_message(error)}")
+        return SlimOutcome(file, size, size, "", None, error, is_told=True)
+
+
+def _exchange(
+    host: View,
+    path: str,
+    pieces: list[Piece],
+    to: EditDestination,
+    proof: CertificateWriter | None,
+    *,
+    quiet: bool,
+    check: EditCheck,
+) -> None:
+    """Write a result; take a certificate back that was written before the file got its name, if it never does."""
+    try:
+        write_result(host, path, pieces, to, quiet=quiet, check=check)
+    except BaseException:
+        if proof is not None:
+            proof.withdraw()
+        raise
+
+
+def _message(error: FatpackError | OSError) -> str:
+    from fatpack.exit_codes import error_message
+
+    return error_message(error)
+
+
+def _output(request: SlimRequest, path: str) -> str:
+    if request.directory is not None:
+        return os.path.join(request.directory, os.path.basename(path))
+    return path if request.to.output is None else request.to.output

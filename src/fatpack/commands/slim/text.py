@@ -5,29 +5,67 @@ The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
 
 from __future__ import annotations
 
+from fatpack.commands.slim.choose import SlimRefused
+from fatpack.commands.slim.keep_for_device import arch_label
 from fatpack.commands.slim.options import count_by_arch
-from fatpack.commands.slim.refusal import SlimRefused
-from fatpack.commands.slim.rows import arch_label
+from fatpack.commands.slim.result import SlimmedFile
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import error_message, exit_code
 from fatpack.inputs.files import SEPARATOR
-from fatpack.printable import format_size
-from fatpack.text.finding_list import finding_record
+from fatpack.printable import format_size, printable
+from fatpack.text.findings import finding_record
 from fatpack.text.schemas import SLIM
 from fatpack.text.style import PLAIN, colorize, table_lines
-from fatpack.words_printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from fatpack.commands.slim.options import SlimOutcome, UnsupportedDevice
-    from fatpack.commands.slim.rows import SlimImage
-    from fatpack.commands.slim.selection import UnsupportedContainer
-    from fatpack.commands.slim.wishes import SlimOptions
+    from fatpack.commands.slim.keep_for_device import SlimImage, UnsupportedContainer
+    from fatpack.commands.slim.options import PackageLibrary, SlimOptions, SlimOutcome, UnsupportedDevice
+    from fatpack.commands.slim.result import ImageDigest
     from fatpack.targets.devices import Device
     from fatpack.text.style import Style
+
+
+# What device code a slimmed package holds, as a fragment of an SBOM: CycloneDX 1.6 in JSON.
+#
+# A component for the package, in it one for each library with device code, in those one for each image. There is no
+# time and no serial number in it: the same package has the same text.
+
+
+def sbom_fragment(name: str, libraries: Iterable[PackageLibrary]) -> dict[str, Any]:
+    """Return the fragment for a package of a file name. Only libraries whose digests were asked for are in it."""
+    found = [_library(item.name, item.slimmed) for item in libraries if isinstance(item.slimmed, SlimmedFile)]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": {"type": "file", "bom-ref": name, "name": name}},
+        "components": [item for item in found if item["components"]],
+    }
+
+
+def _library(name: str, made: SlimmedFile) -> dict[str, Any]:
+    return {
+        "type": "library",
+        "bom-ref": name,
+        "name": name,
+        "hashes": [{"alg": "SHA-256", "content": made.digest}],
+        "components": [_sbom_component(name, image) for image in made.images],
+    }
+
+
+def _sbom_component(library: str, image: ImageDigest) -> dict[str, Any]:
+    facts = {"offload": image.offload, "arch": image.arch, "form": image.form, "size": str(image.size)}
+    return {
+        "type": "file",
+        "bom-ref": f"{library}#{image.position}",
+        "name": f"{image.arch} {image.form}",
+        "hashes": [{"alg": "SHA-256", "content": image.digest}],
+        "properties": [{"name": f"fatpack:{key}", "value": value} for key, value in facts.items() if value],
+    }
 
 
 #: files that are named of a device that is not served

@@ -2,25 +2,156 @@
 
 from __future__ import annotations
 
-from fatpack.commands.slim import headers, record, wheel_metadata
-from fatpack.commands.slim.contents import WheelContents
-from fatpack.commands.slim.members import PackageLibrary, may_hold_device_code, try_to_slim
-from fatpack.errors import BadValue, FatpackError, FormatError, HostError
-from fatpack.io.pieces import PiecesSource
+import hashlib
+
+from fatpack.commands.slim import wheel_metadata
+from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported
+from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import crosscheck
-from fatpack.packages.zip.deflating import LEVEL, pack_content
-from fatpack.packages.zip.writer import ZipChange, exchange_entries
+from fatpack.packages.zip.content import open_content
+from fatpack.packages.zip.writer import LEVEL, ZipChange, exchange_entries, pack_content, read_zip_entries
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.commands.slim.members import Slimming
-    from fatpack.commands.slim.naming import NameChange
-    from fatpack.commands.slim.record import RecordLine
-    from fatpack.commands.slim.wheel_metadata import WheelName
+    from fatpack.commands.slim.options import NameChange, Slimming
+    from fatpack.commands.slim.wheel_metadata import RecordLine, WheelName
     from fatpack.io.source import Piece, Source, View
+    from fatpack.packages.zip.directory import ZipEntry
+
+
+# The files of a wheel: where they are in the zip archive, and whether they are what RECORD says.
+
+#: LIMIT: bytes of RECORD, METADATA and WHEEL, each read whole. A RECORD of 100,000 files has 12 MB.
+_TEXT = 64 << 20
+
+#: signatures of RECORD, which no other RECORD has
+_SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+
+
+class WheelContents:
+    """A wheel that may be changed: ``entries`` are its files, ``info`` is the name of its ``.dist-info`` folder.
+
+    Raises FormatError, HostError for what cannot be changed, Unsupported for a version of wheels that is not known,
+    each before a library is read.
+    """
+
+    def __init__(self, view: View, name: WheelName) -> None:
+        self.view = view
+        self.name = name
+        self.entries = read_zip_entries(view)
+        self._places = {entry.name: number for number, entry in enumerate(self.entries)}
+        self.info = self._info()
+        self._check_version()
+
+    def number(self, name: str) -> int:
+        """Return the place of a file in the directory. Raises BadValue if there is none."""
+        if name not in self._places:
+            raise self.wrong("this is no wheel", name, "a file", "none")
+        return self._places[name]
+
+    def info_file(self, name: str) -> str:
+        """Return the path of a file in the ``.dist-info`` folder."""
+        return f"{self.info}/{name}"
+
+    def text(self, name: str) -> bytes:
+        """Return a file of the ``.dist-info`` folder whole. Raises FormatError."""
+        entry = self.entries[self.number(self.info_file(name))]
+        if entry.size > _TEXT:
+            raise self.wrong("it is far too large", "size", f"at most {_TEXT} bytes", str(entry.size), at=entry.name)
+        with self.open(self._places[entry.name]) as source:
+            return source.read(0, source.size)
+
+    def open(self, number: int) -> Source:
+        """Return a source of a file, which the caller closes. Raises FormatError and Unsupported."""
+        source = open_content(self.view, self.entries[number])
+        source.budget = self.view.source.budget
+        return source
+
+    def lines(self) -> list[RecordLine]:
+        """Return the lines of RECORD. Raises FormatError."""
+        return wheel_metadata.parse_record(self.text("RECORD"), (*self.view.chain, self.info_file("RECORD")))
+
+    def refuse_signed(self) -> None:
+        """Raise HostError for a wheel whose RECORD is signed, or that names a file twice."""
+        for name in _SIGNATURES:
+            if self.info_file(name) in self._places:
+                raise HostError(
+                    f"the wheel is signed ({self.info_file(name)}), and a changed one would not be",
+                    hint="take the signature out first: wheel unpack, remove it, wheel pack",
+                    chain=self.view.chain,
+                )
+        if len(self._places) != len(self.entries):
+            twice = next(entry.name for number, entry in enumerate(self.entries) if self._places[entry.name] != number)
+            raise self.wrong("nobody knows which of them RECORD means", "name", "one file", "several", at=twice)
+
+    def _info(self) -> str:
+        folders = {name.partition("/")[0] for name in self._places if "/" in name}
+        found = sorted(folder for folder in folders if folder.endswith(".dist-info"))
+        if len(found) != 1:
+            hint = "a wheel has one, with METADATA, WHEEL and RECORD"
+            raise self.wrong("this is no wheel", "*.dist-info", "one folder", ", ".join(found) or "none", hint=hint)
+        project, _, version = found[0].removesuffix(".dist-info").rpartition("-")
+        is_same = wheel_metadata.is_same_project(project, self.name.distribution)
+        if not (is_same and wheel_metadata.is_same_version(version, self.name.version)):
+            hint = "give it the name back that it had"
+            raise self.wrong(
+                "the file has the name of another wheel", found[0], self.name.file_name, found[0], hint=hint
+            )
+        return found[0]
+
+    def _check_version(self) -> None:
+        version = wheel_metadata.header_value(self.text("WHEEL"), "Wheel-Version")
+        if version.partition(".")[0] != "1":
+            text = f"wheels of version {version or 'unknown'}"
+            raise Unsupported(text, hint="fatpack knows version 1", chain=self.view.chain)
+        stated = wheel_metadata.header_value(self.text("METADATA"), "Version")
+        if not wheel_metadata.is_same_version(stated, self.name.version):
+            text = "it is another one in the file's name"
+            raise self.wrong(text, "Version", self.name.version, stated, at=self.info_file("METADATA"))
+
+    def wrong(
+        self, problem: str, field: str, expected: str, found: str, *, hint: str = "build it again", at: str = ""
+    ) -> BadValue:
+        """Return the error about a field of a file of the wheel, ``at`` is the file's path."""
+        place = self._places.get(at)
+        return BadValue(
+            problem,
+            format="wheel",
+            offset=self.view.offset(0 if place is None else self.entries[place].header_at),
+            field=field if not at else f"{at}: {field}",
+            expected=expected,
+            found=found,
+            hint=hint,
+            chain=self.view.chain,
+        )
+
+    def disagreement(self, line: RecordLine, source: Source) -> BadValue | None:
+        """Return what a line of RECORD and the file that it names disagree about, None if they agree.
+
+        Raises FormatError for a file that cannot be read.
+        """
+        entry = self.entries[self._places[line.path]]
+        if line.size is not None and line.size != source.size:
+            return self._other(entry, "size", str(line.size), str(source.size))
+        if not line.hash_name:
+            return None
+        if line.hash_name not in wheel_metadata.HASHES:
+            return self._other(entry, "hash", " or ".join(wheel_metadata.HASHES), line.hash_name)
+        digest = hashlib.new(line.hash_name, usedforsecurity=False)
+        for piece in source.once(0, source.size):
+            digest.update(piece)
+        found = wheel_metadata.encode_digest(digest.digest())
+        if found != line.digest.rstrip("="):
+            return self._other(entry, line.hash_name, line.digest, found)
+        return None
+
+    def _other(self, entry: ZipEntry, field: str, expected: str, found: str) -> BadValue:
+        hint = "the wheel was changed after it was made: get it again, or pack it anew: wheel unpack, wheel pack"
+        return self.wrong("RECORD says something else", field, expected, found, hint=hint, at=entry.name)
 
 
 class SlimmedWheel(Record):
@@ -55,7 +186,7 @@ class SlimmedWheel(Record):
             line = lines.get(wheel.entries[number].name)
             if line is None or change.content is None or not line.hash_name:
                 continue
-            if (line.digest, line.size) != (record.encode_digest(change.content.digest), change.content.size):
+            if (line.digest, line.size) != (wheel_metadata.encode_digest(change.content.digest), change.content.size):
                 raise HostError(f"RECORD of the new wheel is wrong about {line.path}", chain=after.chain)
 
 
@@ -147,9 +278,9 @@ class _Work:
         """Bring names of folders, METADATA, WHEEL and RECORD in step with the new name."""
         wheel, old = self._wheel, self._wheel.name
         if new.version != old.version:
-            self._put("METADATA", headers.with_header_value(wheel.text("METADATA"), "Version", new.version))
+            self._put("METADATA", wheel_metadata.with_header_value(wheel.text("METADATA"), "Version", new.version))
         if new.build_tag != old.build_tag:
-            text = headers.with_header_value(wheel.text("WHEEL"), "Build", new.build_tag, behind="Tag")
+            text = wheel_metadata.with_header_value(wheel.text("WHEEL"), "Build", new.build_tag, behind="Tag")
             self._put("WHEEL", text)
         paths = self._moved(new) if new.version != old.version else {}
         contents = {
@@ -157,7 +288,7 @@ class _Work:
             for number, change in self._changes.items()
             if change.content is not None
         }
-        self._put("RECORD", record.rewrite_record(self._lines, contents, paths))
+        self._put("RECORD", wheel_metadata.rewrite_record(self._lines, contents, paths))
         for number, entry in enumerate(wheel.entries):
             if entry.name in paths:
                 self._changes[number] = self._changes.get(number, ZipChange()).replace(name=paths[entry.name])

@@ -20,8 +20,8 @@ from fatpack.command_line.options import (
     quiet_option,
 )
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType
-from fatpack.commands.survey.engines_init import ENGINES
-from fatpack.commands.survey.parts import FORMATS
+from fatpack.commands.survey.engines import ENGINES
+from fatpack.commands.survey.worker import FORMATS
 from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.tabular.columns import SCHEMA, TABLES
@@ -98,11 +98,11 @@ def command(
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
     for name in sources:
         _refuse_list(name)
-    from fatpack.budget import current_budget
-    from fatpack.commands.survey.engines_init import make_engine
+    from fatpack.commands.survey.engines import make_engine
     from fatpack.commands.survey.run import PART_FILES, run_survey
     from fatpack.commands.survey.worker import TaskOptions, current_limits
-    from fatpack.tabular.options import RowOptions
+    from fatpack.limits import current_budget
+    from fatpack.tabular.columns import RowOptions
 
     options = TaskOptions(RowOptions(of=rows_of, **reading), format, current_budget().inflated, current_limits())
     if format == "parquet":

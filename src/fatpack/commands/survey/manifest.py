@@ -10,8 +10,7 @@ import errno
 import os
 import sqlite3
 
-from fatpack.commands.survey.parts import is_part
-from fatpack.commands.survey.worker import SurveyTask
+from fatpack.commands.survey.worker import SurveyTask, is_part
 from fatpack.errors import FormatError, UsageError
 from fatpack.record import Record
 

@@ -6,8 +6,7 @@ import os
 import time
 
 from fatpack.commands.survey.manifest import SurveyManifest
-from fatpack.commands.survey.parts import part_name, rewrite_part, write_part
-from fatpack.commands.survey.worker import failed_task_row
+from fatpack.commands.survey.worker import failed_task_row, part_name, rewrite_part, write_part
 from fatpack.concurrency.signals import DeferSignals
 from fatpack.exit_codes import worst_exit_code
 from fatpack.inputs.walk import TreeWalk
@@ -19,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from fatpack.commands.survey.engines_init import Engine
+    from fatpack.commands.survey.engines import Engine
     from fatpack.commands.survey.manifest import PlanTotals
     from fatpack.commands.survey.worker import SurveyTask, TaskOptions, TaskResult
 

@@ -11,7 +11,7 @@ from fatpack.command_line.options import color_option, schema_option
 from fatpack.command_line.param_types import TARGET
 from fatpack.command_line.terminal import write_text
 from fatpack.errors import UsageError
-from fatpack.text.text import write_lines
+from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.targets.run import Explanation
     from fatpack.commands.targets.tables import TargetTable
-    from fatpack.targets.coverage import Coverage
+    from fatpack.targets.devices import Coverage
 
 #: The version of what ``--json`` prints. Adding a key keeps it, removing or renaming one makes it 2.
 SCHEMA = "fatpack.targets/1"
@@ -44,7 +44,7 @@ def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: boo
     (pvc, skylake-avx512), a compute capability (8.0), a triple (amdgcn-amd-amdhsa), or a board ('RTX 4090', MI300X).
     Names are case-sensitive, except board names.
     """
-    from fatpack.commands.targets.lookup import explain_name
+    from fatpack.commands.targets.run import explain_name
     from fatpack.commands.targets.tables import target_tables
 
     if schema:
@@ -79,7 +79,7 @@ def _print(blocks: Iterable[Iterable[str]]) -> None:
 
 
 def _all_names() -> list[Explanation]:
-    from fatpack.commands.targets.lookup import explain_name
+    from fatpack.commands.targets.run import explain_name
     from fatpack.targets.vocabulary import load_vocabulary
 
     return [explain_name(name) for name in load_vocabulary().names()]

@@ -23,8 +23,7 @@ from fatpack.commands.wrap.registration import KINDS
 from fatpack.commands.wrap.run import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap_files
 from fatpack.errors import UsageError, pluralize
 from fatpack.io.atomic_write import write_file
-from fatpack.io.names import file_stem
-from fatpack.io.write import write_pieces
+from fatpack.io.write import file_stem, write_pieces
 from fatpack.printable import format_size
 
 TYPE_CHECKING = False

@@ -15,10 +15,12 @@ become the one above.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fatpack import formats, images
-from fatpack.commands.pack.pack_formats import format_named, pack_as
-from fatpack.commands.wrap.loadable import refuse_unloadable
-from fatpack.commands.wrap.once import refuse_duplicates
+from fatpack.binary.elf.quick_header import read_quick_header
+from fatpack.commands.pack.formats import format_named, pack_as
+from fatpack.commands.wrap.file_table import read_names
 from fatpack.commands.wrap.registration import (
     KINDS,
     FatbinRegistration,
@@ -29,14 +31,14 @@ from fatpack.commands.wrap.registration import (
     SyclImage,
     entry_layout,
 )
-from fatpack.errors import FormatError, UsageError, cli_or_api, pluralize
+from fatpack.errors import BadValue, FormatError, UsageError, cli_or_api, pluralize
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT as BUNDLE
 from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT as FATBIN
 from fatpack.formats.offload_binary.image_option import ImageOption
 from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OFFLOAD_BINARY
-from fatpack.formats.offload_binary.stored import stored_header, stored_offload_entry
-from fatpack.io.memory import BytesSource
-from fatpack.io.pieces import PiecesSource
+from fatpack.formats.offload_binary.layout import stored_header, stored_offload_entry
+from fatpack.io.source import BytesSource, PiecesSource, sha256_of_pieces
+from fatpack.magic_numbers import ELF
 from fatpack.model import Finding
 from fatpack.options import BundleOptions, FatbinOptions, OffloadBinaryOptions
 from fatpack.record import Record
@@ -45,13 +47,182 @@ from fatpack.selectors.no_match import refuse_empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.commands.pack.packed import PackedContainers
+    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.wrap.registration import Registration
-    from fatpack.io.source import View
+    from fatpack.images.identification import ImageInfo
+    from fatpack.io.source import Piece, View
     from fatpack.model import Image
     from fatpack.options import Options
+
+
+# Images as DPC++'s build steps hand them to clang-offload-wrapper, with what other files say of them.
+#
+# Source: ``clang/tools/clang-offload-wrapper/ClangOffloadWrapper.cpp`` of intel/llvm at 02bb9ec032e1. The records of
+# SYCL's images have a format, options, names of entries, property sets and a manifest; those of other kinds, bytes
+# alone.
+
+#: The kinds in the order in which their descriptors are written. All but SYCL's are OpenMP's descriptor.
+DPCPP_KINDS = ("openmp", "sycl", "host", "hip")
+
+#: What the bytes of an image are, by the number that its record has.
+FORMATS = ("none", "native", "spirv", "llvmbc")
+
+
+class DpcppImage(Record):
+    """An image: what it is for, its file and bytes, and what its record says of it.
+
+    ``entries`` are names of kernels, None where no file lists them; so are ``property_sets``, by their names: numbers,
+    or bytes behind the eight that say how many bits they are.
+    """
+
+    kind: str
+    file: str
+    content: View
+    target: str = ""
+    format: str = "none"
+    compile_options: str = ""
+    link_options: str = ""
+    manifest_file: str = ""
+    manifest: View | None = None
+    entries: tuple[str, ...] | None = None
+    property_sets: Mapping[str, Mapping[str, int | bytes]] | None = None
+
+
+class DpcppOutput(Record):
+    """LLVM IR in pieces; ``added`` has each image, with the names of the globals that were added for it behind it."""
+
+    pieces: tuple[Piece, ...]
+    added: tuple[str | DpcppImage, ...]
+
+
+def read_entry_names(view: View) -> tuple[str, ...]:
+    """Return the names in a file that has one on each line. Raises BadValue for one with a NUL."""
+    return tuple(read_names(view))
+
+
+def read_property_sets(view: View) -> dict[str, dict[str, int | bytes]]:
+    """Return the property sets of a file in the order of their names, also those without a property.
+
+    Raises BadValue for a line that is none, and for a file without a property set.
+    """
+
+    from fatpack.formats.syclbin import properties
+
+    def refuse(at: int, _size: int, problem: str) -> None:
+        expected = "[set], or name=1|number or name=2|bytes below it"
+        raise BadValue(
+            problem, format="property sets", offset=view.offset(at), expected=expected, found=problem, chain=view.chain
+        )
+
+    parts, size = [], 0
+    for block in view.pieces():
+        parts.append(bytes(block))
+        if b"\0" in parts[-1]:
+            refuse(size + parts[-1].index(b"\0"), 1, "a NUL, which no text has")
+        size += len(block)
+    text = b"".join(parts)
+    sets: dict[str, dict[str, int | bytes]] = {name: {} for name in properties.property_set_names(text)}
+    for item in properties.read_properties(text, refuse):
+        sets[item.set][item.name] = properties.stored_value(text, item)
+    if not sets:
+        refuse(0, 0, "invalid property set registry")
+    return sets
+
+
+# Whether the runtime of CUDA or HIP can load an image: it is for its devices, and linked for them.
+#
+# CUDA's loads what a fat binary holds: cubins, PTX and other code of NVIDIA. HIP's loads code objects, and SPIR-V,
+# which it compiles (``amdgcnspirv``). Both need linked ELF: relocatable is what a compiler leaves to the device link.
+# OpenMP's and SYCL's have plugins for many devices, some of which compile bitcode, and OpenMP's take shared libraries
+# of the host: there nothing is refused but objects and archives of a host, which hold code that is still to be linked.
+#
+# How we know: "Separate Compilation" in NVIDIA's "CUDA Compiler Driver NVCC" (relocatable device code must be linked
+# before it can be executed), and "ELF Code Object" in LLVM's "User Guide for AMDGPU Backend" (the loader requires
+# ``ET_DYN``).
+
+#: form → the kind whose runtime loads it, for advice
+_KIND_OF = {"cubin": "cuda", "ptx": "cuda", "ltoir": "cuda", "tileir": "cuda", "fatbin": "cuda", "code-object": "hip"}
+
+#: kind → the forms that its runtime loads. Bytes that nobody knows are a user's affair.
+_LOADED = {
+    "cuda": ("cubin", "ptx", "ltoir", "tileir", "fatbin", "", "empty"),
+    "hip": ("code-object", "spirv", "", "empty"),
+}
+
+#: kind → who links for its devices
+_LINKERS = {"cuda": "nvlink or clang-nvlink-wrapper", "hip": "ld.lld, or clang --target=amdgcn-amd-amdhsa"}
+
+#: e_type of what a linker still gets
+_RELOCATABLE = 1
+
+
+def refuse_unloadable(kind: str, name: str, view: View) -> None:
+    """Raise UsageError for an image that the runtime of a kind never loads."""
+    recognised = images.identify_image(view)
+    form = recognised.form
+    if kind not in _LOADED:
+        if form == "archive" or (form == "object" and not _is_linked(view)):
+            problem = f"{name}: {recognised.detail}, which is no device image"
+            hint = "fatpack extract takes device images out of it; fatpack link-inputs lists what a device link takes"
+            raise UsageError(problem, hint=hint)
+        return
+    if form not in _LOADED[kind]:
+        what = " ".join(filter(None, (form, f"({recognised.detail})" if recognised.detail else "")))
+        raise UsageError(f"{name}: {what}, which {kind}'s runtime does not load", hint=_advice(kind, recognised))
+    elf = read_quick_header(view, view.head(0, images.HEAD_SIZE)) if form in ("cubin", "code-object") else None
+    if elf is not None and elf.type == _RELOCATABLE:
+        problem = f"{name}: a relocatable {form} ({recognised.detail}), and {kind}'s runtime loads linked ones"
+        raise UsageError(problem, hint=_link(kind))
+
+
+def _is_linked(view: View) -> bool:
+    """Return whether an object of a host is linked: a shared library is what OpenMP's plugins for hosts load."""
+    found = read_quick_header(view, view.head(0, images.HEAD_SIZE)) if view.head(0, len(ELF)) == ELF else None
+    return found is not None and found.type != _RELOCATABLE
+
+
+def _advice(kind: str, recognised: ImageInfo) -> str:
+    form = recognised.form
+    if form in ("bitcode", "llvm-ir") and (not recognised.triple or _is_for(kind, recognised.triple)):
+        return _link(kind)
+    if form == "object":
+        return f"fatpack extract takes device images out of an object; where they are relocatable, {_link(kind)}"
+    other = _KIND_OF.get(form)
+    if other:
+        return f"{cli_or_api(f'--kind={other}', f'kind={other!r}')} registers it"
+    return f"give an image for {kind}'s devices; {_link(kind)}"
+
+
+def _is_for(kind: str, triple: str) -> bool:
+    return triple.startswith("nvptx" if kind == "cuda" else "amdgcn")
+
+
+def _link(kind: str) -> str:
+    return f"link it for the device first ({_LINKERS[kind]}); fatpack link-inputs collects what belongs to that link"
+
+
+# Whether an image was given twice: a runtime would load it twice, or take either of the two.
+
+
+def refuse_duplicates(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
+    """Raise UsageError for a file that has the same bytes as one before it, and of which the same is stated.
+
+    Reads only files that are as large as another one.
+    """
+    sizes = Counter(len(view) for _, view, _ in given)
+    seen: dict[object, str] = {}
+    for name, view, facts in given:
+        if sizes[len(view)] == 1:
+            continue
+        key = sha256_of_pieces([view]), frozenset((key, value) for key, value in facts.items() if key != "file")
+        if key in seen:
+            other = seen[key]
+            what = f"{name} is given twice" if name == other else f"{name} and {other} are the same image"
+            raise UsageError(what, hint="give each image once")
+        seen[key] = name
+
 
 #: kind → the format that its runtime takes, what images are packed as, and how
 _FORMATS: dict[str, tuple[str, str, Options]] = {

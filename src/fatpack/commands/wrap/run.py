@@ -2,21 +2,174 @@
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.host import parse_host, refuse_unknown, refuse_without_bounds
-from fatpack.commands.wrap.registration import KINDS
+from fatpack import formats
+from fatpack.commands.pack.formats import PackedContainers
+from fatpack.commands.pack.request import ImageFile, option_for
+from fatpack.commands.wrap.inputs import WrapInput
+from fatpack.commands.wrap.registration import (
+    KINDS,
+    FatbinRegistration,
+    OpenmpDescriptor,
+    RegisteredContent,
+    SyclBinary,
+    entry_layout,
+)
 from fatpack.errors import UsageError, cli_or_api
+from fatpack.library.arguments import check_type, make_budget, open_input, write_packed
 from fatpack.record import Record
+from fatpack.targets.triple import split_triple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.commands.wrap.dpcpp import DpcppImage, DpcppOutput
-    from fatpack.commands.wrap.host import WrapHost
-    from fatpack.commands.wrap.inputs import WrapInput
+    from fatpack.commands.wrap.inputs import DpcppImage, DpcppOutput
     from fatpack.commands.wrap.registration import Registration
-    from fatpack.io.source import Piece, View
+    from fatpack.io.open import Input
+    from fatpack.io.source import Piece, Source, View
+    from fatpack.library.arguments import Output
+    from fatpack.limits import Budget
     from fatpack.model import Finding
+    from fatpack.options import Emit, Runtime
+
+
+# Files registered as they are given, one container or image each, as LLVM's own wrappers do it.
+#
+# Nothing is packed and nothing is refused for what it is: a file may be of a kind that nobody here knows. Where a
+# runtime certainly cannot load it, that is said. Offload binaries for OpenMP are looked into: each of their images is
+# registered. LLVM registers the first of a file, and none of the others.
+
+#: kind → the format that its runtime takes. OpenMP's takes offload binaries and images of many kinds.
+_TAKEN = {"cuda": "cuda-fatbin", "hip": "clang-offload-bundle", "sycl": "llvm-offload-binary"}
+
+
+class PassThrough(Record):
+    """What is registered, and in words what the runtime cannot load of it."""
+
+    registration: Registration
+    doubts: tuple[str, ...]
+
+
+def pass_through(
+    kind: str, files: Sequence[tuple[str, View]], *, llvm: int, is_relocatable: bool = False
+) -> PassThrough:
+    """Return what is registered of files; CUDA, HIP and SYCL take one. Bytes are not copied.
+
+    Raises UsageError for several files where one is taken, FormatError for a damaged offload binary.
+    """
+    if kind == "openmp":
+        contents: list[RegisteredContent] = []
+        for name, view in files:
+            if formats.format_at(view) == "llvm-offload-binary":
+                # Builds that wrap plain images do not need what reads containers.
+                from fatpack.commands.wrap.inputs import WrapInput, offload_binaries
+
+                contents += offload_binaries(WrapInput(name, view), llvm)
+            else:
+                contents.append(_whole(view))
+        return PassThrough(OpenmpDescriptor(tuple(contents), entry_layout(kind, llvm), is_relocatable), ())
+    if len(files) != 1:
+        raise UsageError(f"{kind} takes one file", hint="fatpack wrap makes one container of several images")
+    ((name, view),) = files
+    taken = _TAKEN[kind]
+    doubts = () if formats.format_at(view) == taken else (f"{name} is no {taken}, which {kind}'s runtime takes",)
+    if kind == "sycl":
+        return PassThrough(SyclBinary(_whole(view)), doubts)
+    return PassThrough(FatbinRegistration(kind, _whole(view), entry_layout(kind, llvm)), doubts)
+
+
+def _whole(view: View) -> RegisteredContent:
+    return RegisteredContent((view,), ((0, len(view)),))
+
+
+# The host that images are registered on: what its triple means for objects.
+
+#: what a triple calls a processor → what the listings of its code are called
+_PROCESSORS = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+
+#: how the system of a triple begins, with or without a version → the kind of its objects; all others have ELF
+_FILES = {
+    "darwin": "mach-o",
+    "macos": "mach-o",
+    "ios": "mach-o",
+    "tvos": "mach-o",
+    "watchos": "mach-o",
+    "windows": "coff",
+    "win32": "coff",
+    "mingw": "coff",
+    "uefi": "coff",
+    "aix": "xcoff",
+    "zos": "goff",
+}
+
+#: Architectures with pointers of 64 bits whose names do not say so.
+_WIDE = ("s390x", "systemz", "sparcv9")
+
+
+class WrapHost(Record):
+    """A host: its triple, its processor as listings have it ("" for others), the kind of its objects, and who links.
+
+    ``is_wide`` tells that its pointers have 64 bits.
+    ``file`` is elf, coff, mach-o, or a kind for which LLVM registers nothing: wasm, xcoff, goff. ``is_gnu`` tells that
+    COFF objects are for MinGW, where tables of constructors are called ``.ctors``.
+    """
+
+    triple: str
+    processor: str
+    file: str
+    is_gnu: bool
+    is_wide: bool
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether objects can be made for it, which takes code for its processor."""
+        return (self.file, self.processor) in (("elf", "x86_64"), ("elf", "aarch64"), ("coff", "x86_64"))
+
+    @property
+    def calling(self) -> str:
+        """The name of the listings for its processor and its way of calling functions."""
+        return f"{self.processor}-windows" if self.file == "coff" else self.processor
+
+
+def parse_host(triple: str) -> WrapHost:
+    """Return what a triple says of a host. Raises UsageError for what no host's triple can be."""
+    parts = split_triple(triple)
+    if not parts.architecture or not all(character.isalnum() or character in "-_." for character in triple):
+        hint = "write one such as x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu or x86_64-pc-windows-msvc"
+        raise UsageError(f"{triple!r} is no triple of a host", hint=hint)
+    if "apple" in parts.vendor:
+        file = "mach-o"
+    elif parts.architecture.startswith("wasm"):
+        file = "wasm"
+    else:
+        # A vendor may be missing: aarch64-linux-gnu, x86_64-windows-msvc.
+        names = (parts.vendor, parts.system)
+        file = next((file for start, file in _FILES.items() for name in names if name.startswith(start)), "elf")
+    is_gnu = file == "coff" and (triple.endswith("gnu") or "mingw" in triple)
+    # Pointers of 32 bits on a processor of 64: other records, and other relocations.
+    is_narrow = triple.endswith(("x32", "ilp32"))
+    processor = "" if is_narrow else _PROCESSORS.get(parts.architecture, "")
+    is_wide = not is_narrow and ("64" in parts.architecture or parts.architecture in _WIDE)
+    return WrapHost(triple, processor, file, is_gnu, is_wide)
+
+
+def refuse_without_bounds(host: WrapHost, llvm: int) -> None:
+    """Raise UsageError for a host on which no LLVM, or none of a version, tells where offload entries begin and end."""
+    if host.file not in ("elf", "coff", "mach-o"):
+        problem = f"no LLVM registers images on {host.triple}: its linkers make no bounds of the offload entries"
+        raise UsageError(problem, hint="choose a host with ELF, COFF or Mach-O objects")
+    if host.file == "mach-o" and llvm < 23:
+        hint = f"add {cli_or_api('--as=23', 'llvm=23')}"
+        raise UsageError(f"LLVM {llvm} has no bounds of the offload entries for Mach-O, which LLVM 23 has", hint=hint)
+
+
+def refuse_unknown(host: WrapHost) -> None:
+    """Raise UsageError for a host for which no object can be made."""
+    if not host.has_objects:
+        problem = f"no object can be made for {host.triple}: there is code for ELF x86-64 and AArch64, and COFF x86-64"
+        emit = cli_or_api("--emit=llvm-ir", "emit='llvm-ir'")
+        raise UsageError(problem, hint=f"{emit} writes LLVM IR, and llc or clang makes an object of it")
+
 
 #: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
 DEFAULT_HOST = "x86_64-unknown-linux-gnu"
@@ -77,11 +230,10 @@ def wrap_passthrough(
     kind: str, files: Sequence[tuple[str, View]], *, host_triple: str, llvm: int, is_relocatable: bool = False
 ) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
     """Return LLVM IR of named files as they are, and what a runtime cannot load
-    (:mod:`fatpack.commands.wrap.as_given`).
+    (:mod:`fatpack.commands.wrap.run`).
 
     Raises UsageError for a host on which nothing can be registered, and what ``as_given`` raises.
     """
-    from fatpack.commands.wrap.as_given import pass_through
 
     host = parse_host(host_triple)
     refuse_without_bounds(host, llvm)
@@ -92,12 +244,12 @@ def wrap_passthrough(
 def wrap_for_dpcpp(
     images: Sequence[DpcppImage], *, host_triple: str, descriptor: str | None = None, has_functions: bool = True
 ) -> DpcppOutput:
-    """Return LLVM IR that registers images with the runtimes of DPC++ (:mod:`fatpack.commands.wrap.dpcpp`).
+    """Return LLVM IR that registers images with the runtimes of DPC++ (:mod:`fatpack.commands.wrap.inputs`).
 
     ``descriptor`` is what others may call the descriptor by, None where nobody does. Without functions nothing is
     registered, and no table says where the images are. Raises UsageError for a host on which DPC++ registers nothing.
     """
-    from fatpack.commands.wrap.dpcpp import DpcppOutput
+    from fatpack.commands.wrap.inputs import DpcppOutput
     from fatpack.commands.wrap.ir.dpcpp import dpcpp_module
 
     host = parse_host(host_triple)
@@ -125,3 +277,65 @@ def _written(registration: Registration, host: WrapHost, emit: str, llvm: int) -
     from fatpack.commands.wrap.objects.elf import elf_object
 
     return elf_object(parts, host.processor)
+
+
+# Images or a container → an object that registers them when it is linked: ``wrap``.
+
+__all__ = ["wrap"]
+
+
+def wrap(
+    images: Sequence[Input | ImageFile],
+    output: Output,
+    *,
+    kind: Runtime,
+    host_triple: str = DEFAULT_HOST,
+    emit: Emit = "obj",
+    llvm: int = DEFAULT_VERSION,
+    relocatable: bool = False,
+    force: bool = False,
+) -> int:
+    """Write an object that registers images when it is linked, made without a compiler; return its size in bytes.
+
+    ``images`` are files of images, or the container that the runtime of that ``kind`` takes: a CUDA fat binary, a HIP
+    bundle, offload binaries for OpenMP and SYCL. An :class:`ImageFile` states what an image is for, where its bytes do
+    not say it. ``host_triple`` is the host that is linked for: ELF x86-64 or AArch64, COFF x86-64, or with ``emit`` of
+    ``llvm-ir`` any. ``llvm`` is the version that the other objects are of: 19 (for all up to 20, which have other
+    offload entries), 22, or 23, whose SYCL runtime is another.
+    ``relocatable`` is for a link with ``-r``, behind which another one follows (OpenMP).
+
+    ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. What looks like a
+    mistake is a Python warning. Raises UsageError, FormatError and ``OSError``.
+    """
+    from warnings import warn
+
+    if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
+        raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
+    check_type("host_triple", host_triple, str, "a text")
+    check_type("llvm", llvm, int, "19, 22 or 23")
+    budget = make_budget(force=force)
+    opened: list[Source] = []
+    try:
+        given = [_given(number, item, opened, budget) for number, item in enumerate(images)]
+        wrapped = wrap_files(kind, given, host_triple=host_triple, emit=emit, llvm=llvm, is_relocatable=relocatable)
+        for item in wrapped.findings:
+            if item.severity != "note":
+                warn(item.text, stacklevel=2)
+        inputs = [item.view for item in given]
+        return write_packed(output, PackedContainers(wrapped.pieces), force=force, inputs=inputs, budget=budget)
+    finally:
+        for source in opened:
+            source.close()
+
+
+def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> WrapInput:
+    """Return a file that is to be registered, opened."""
+    argument = f"images[{number}]"
+    if isinstance(item, ImageFile):
+        source = open_input(argument, item.file, name=item.name, resting=True, budget=budget)
+        opened.append(source)
+        stated = option_for(item, source, "" if item.offload == "none" else item.offload)
+        return WrapInput(source.name or argument, source.view(), stated)
+    source = open_input(argument, item, resting=True, budget=budget)
+    opened.append(source)
+    return WrapInput(source.name or argument, source.view())

@@ -18,9 +18,8 @@ dialect and of cir-offload-merge; no build of ClangIR was there to run.
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
 from fatpack.formats.cir.bundle_id import fits, parse_id
-from fatpack.formats.cir.combine.route import assign_targets
+from fatpack.formats.cir.combine.combination import assign_targets
 from fatpack.formats.cir.modules.model import (
     BytecodeContainer,
     BytecodeModuleRecord,
@@ -28,8 +27,9 @@ from fatpack.formats.cir.modules.model import (
     TextContainer,
     TextModuleRecord,
 )
-from fatpack.formats.cir.parse import detect, extent, parse
+from fatpack.formats.cir.reader import detect, extent, parse
 from fatpack.formats.cir.vocabulary import CIR_FORMAT, FORMS
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Image, Label
     from fatpack.options import CirOptions
+
 
 __all__ = [
     "DOC",
@@ -130,9 +131,9 @@ def split_image(image: Image) -> Iterator[Piece]:
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container. Raises UsageError for one that was not read from a file."""
-    from fatpack.formats.cir import byte_map
+    from fatpack.formats.cir import byte_labels
 
-    return byte_map.label_container(container)
+    return byte_labels.label_container(container)
 
 
 def describe(container: Container) -> Mapping[str, object]:
@@ -154,7 +155,7 @@ def describe_plain_modules(view: View) -> Mapping[str, object]:
 
 def only_bundle_id(view: View) -> str | None:
     """Return the bundle ID that the only module of a file carries, as split files do; None where there is none."""
-    from fatpack.formats.cir.modules.alone import plain_modules
+    from fatpack.formats.cir.modules.attributes import plain_modules
 
     modules = plain_modules(view)
     return modules[0][1].id if len(modules) == 1 else None

@@ -14,8 +14,8 @@ from __future__ import annotations
 from fatpack.errors import UsageError
 from fatpack.model import Target
 from fatpack.record import Record
-from fatpack.targets.target_id import feature_signs
 from fatpack.targets.triple import as_llvm22, same_triple
+from fatpack.targets.vocabulary import feature_signs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,32 +5,319 @@ from __future__ import annotations
 from itertools import chain
 
 from fatpack import limits
-from fatpack.errors import FormatError
-from fatpack.findings import finding
-from fatpack.formats.cir.agreement import module_contradictions
+from fatpack.errors import BadValue, FormatError
+from fatpack.findings import FindingTally, finding
 from fatpack.formats.cir.bytecode.operations import IrWalker, OperationNode, outermost_operation
-from fatpack.formats.cir.bytecode.sections import DIALECTS, NEWEST, STRINGS, BytecodeFile, read_header, read_sections
-from fatpack.formats.cir.bytecode.stream import bytecode_error
-from fatpack.formats.cir.files.split import module_image
-from fatpack.formats.cir.misplaced_bytecode import misplaced_in_bytecode
-from fatpack.formats.cir.modules.alone import make_bytecode_module
-from fatpack.formats.cir.modules.facts import module_target, read_bytecode_facts
-from fatpack.formats.cir.modules.kernels import kernels_launched_in_bytecode
-from fatpack.formats.cir.modules.model import BytecodeContainer
-from fatpack.formats.cir.verify import ContainerFacts, check_rules
-from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, CURRENT, PROTOTYPE, ROLES
+from fatpack.formats.cir.bytecode.sections import (
+    DIALECTS,
+    NEWEST,
+    STRINGS,
+    BytecodeFile,
+    bytecode_error,
+    is_bytecode,
+    read_header,
+    read_sections,
+)
+from fatpack.formats.cir.files.split import SplitFiles, module_image
+from fatpack.formats.cir.gpu_binary import unregistered_binary_findings
+from fatpack.formats.cir.modules.attributes import (
+    find_containers,
+    kernels_launched_in_bytecode,
+    kernels_launched_in_text,
+    make_bytecode_module,
+    module_target,
+    read_bytecode_facts,
+    read_module_facts,
+)
+from fatpack.formats.cir.modules.model import BytecodeContainer, TextContainer, TextModuleRecord
+from fatpack.formats.cir.modules.outline import Outliner
+from fatpack.formats.cir.text.lexer import MARGIN
+from fatpack.formats.cir.text.strings import LineIndex, damage_finding, syntax_error
+from fatpack.formats.cir.verify import (
+    ContainerFacts,
+    RuleBreach,
+    check_rules,
+    misplaced_in_bytecode,
+    misplaced_in_text,
+    module_contradictions,
+)
+from fatpack.formats.cir.vocabulary import (
+    CIR_FORMAT,
+    CONTAINER,
+    CURRENT,
+    OFFLOAD_MODULE,
+    OFFLOAD_SYMBOL,
+    PROTOTYPE,
+    ROLES,
+    LazyExpression,
+)
 from fatpack.formats.diagnostics import FindingCollector
-from fatpack.model import Container
+from fatpack.model import Container, Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.cir.modules.facts import ModuleFacts
-    from fatpack.formats.cir.modules.model import LaunchedKernels
-    from fatpack.formats.cir.verify import RuleBreach
+    from fatpack.formats.cir.modules.attributes import ModuleFacts
+    from fatpack.formats.cir.modules.model import FileOutline, LaunchedKernels, TextModule
     from fatpack.io.source import View
-    from fatpack.model import Finding, Image
+    from fatpack.model import Finding
+
+
+# Is there a container in these bytes? Asked of the lexer, not of a search, and mostly answered by the first bytes.
+
+#: How much is looked at first. All is only gone through where that may be MLIR and a word of containers is somewhere.
+_WINDOW = 64 << 10
+
+#: What every container, or AMD's other representation of one, has somewhere.
+_WORDS = (CONTAINER, PROTOTYPE, OFFLOAD_MODULE, OFFLOAD_SYMBOL.encode())
+
+_DEFINITION = LazyExpression(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
+
+#: What textual MLIR can start with, behind blanks and comments.
+_STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
+
+
+_COMMENTS = LazyExpression(rb"(?:[ \t\r\n]++|//[^\r\n]*+)*+")
+
+
+class _ContainerFound(Exception):
+    """Not an error: the search is over."""
+
+
+class _Detector(Outliner):
+    def on_container(self) -> None:
+        raise _ContainerFound
+
+
+def is_text_container(view: View) -> bool:
+    """Return whether a text is a container, or AMD's other representation of one."""
+    head = view.head(0, _WINDOW)
+    if not _may_be_mlir(head):
+        return False
+    if len(view) <= _WINDOW:
+        return _is_marked(view)
+    detector = _Detector(view.slice(0, _WINDOW))
+    try:
+        damage = detector.outline().damage
+    except _ContainerFound:
+        return True
+    # Behind the end of the window anything may follow; damage that is not there is damage, whatever does.
+    is_cut = damage is None or damage.offset is None or damage.offset - view.offset(0) > _WINDOW - MARGIN
+    if not is_cut and not _begins(head):
+        return False
+    return any(view.find(word) >= 0 for word in _WORDS) and _is_marked(view)
+
+
+def _is_marked(view: View) -> bool:
+    """Return whether all of a text has a container where one counts."""
+    detector = _Detector(view)
+    try:
+        damage = detector.outline().damage
+    except _ContainerFound:
+        return True
+    # Damage before the first operation hides what follows: the parser is to say so.
+    hides = damage is not None and detector.first_operation is None and _begins(view.head(0, _WINDOW))
+    return hides and view.find(CONTAINER) >= 0
+
+
+def _may_be_mlir(head: bytes) -> bool:
+    if b"\0" in head[:256]:
+        return False
+    text = _behind_comments(head)
+    if text in (b"", b"/"):  # nothing but comments so far
+        return head.lstrip(b" \t\r\n\0").startswith(b"//")
+    return text[0] in _STARTS
+
+
+def _begins(head: bytes) -> bool:
+    """Return whether a text begins as only MLIR does: with an alias definition, right or wrong, or with metadata."""
+    return _DEFINITION.match(_behind_comments(head)) is not None
+
+
+def _behind_comments(head: bytes) -> bytes:
+    found = _COMMENTS.match(head)
+    return head[found.end() :] if found else head
+
+
+# Text → model: the container of a file, its modules as images, and everything that is wrong with it.
+
+#: LIMIT: findings of one code that are listed of a container; a hostile file could have one for every few bytes.
+MAX_FINDINGS = 100
+
+_ANOTHER = "another container; cir-offload-merge takes files with exactly one"
+
+
+def parse_text(view: View, *, strict: bool) -> Container:
+    """Return the container that a text holds. Raises BadValue for a text without one or damaged before its modules.
+
+    Damage further on, several containers and broken rules become findings; ``strict`` raises for the first of them.
+    """
+    outline = Outliner(view).outline()
+    if strict and outline.damage:
+        raise outline.damage
+    found = find_containers(outline)
+    if not found:
+        return _without_container(view, outline)
+    container, form = found[0]
+    facts = _facts(outline, container, form)
+    modules = _modules(container)
+    if outline.damage and not modules:
+        raise outline.damage
+    launched = kernels_launched_in_text(modules)
+    files = SplitFiles(outline)
+    images = tuple(
+        _text_image(files, module, stated, launched) for module, stated in zip(modules, facts.modules, strict=True)
+    )
+    if strict:
+        _refuse(view, outline, found, facts)
+    notes = _text_notes(view, outline, found, facts)
+    attrs = {"form": form}
+    stored = TextContainer(outline, container, form, images, attrs)
+    return Container(CIR_FORMAT, 0, images, view.span(), attrs=attrs, findings=tuple(notes), record=stored)
+
+
+def _modules(container: TextModule) -> list[TextModule]:
+    return [module for module in container.modules if not module.is_op]
+
+
+def _facts(outline: FileOutline, container: TextModule, form: str) -> ContainerFacts:
+    marker = container.attr(CONTAINER)
+    wrong = marker.key[0] if marker and marker.value is not None else None
+    modules = tuple(read_module_facts(module, outline) for module in _modules(container))
+    return ContainerFacts(container.start, container.is_op, form, wrong, container.first, container.stray, modules)
+
+
+def _text_image(files: SplitFiles, module: TextModule, facts: ModuleFacts, launched: LaunchedKernels) -> Image:
+    stored = module.text.slice(module.start, module.end - module.start)
+    attrs = {} if facts.id is None else {"id": facts.id}
+    return module_image(
+        module_target(facts), TextModuleRecord(files.outline, module, facts.kind, launched), stored, attrs, files
+    )
+
+
+def _without_container(view: View, outline: FileOutline) -> Container:
+    """Return AMD's device modules inside a host module, or raise for a file that is no container at all."""
+    modules = [item for host in outline.modules for item in host.contents.offload_modules]
+    modules += outline.contents.offload_modules
+    if not modules:
+        raise outline.damage or _no_container(view, outline)
+    images = []
+    for item in modules:
+        data = view.slice(item.start, item.end - item.start)
+        offload = "hip" if item.target.startswith("gfx") else "cuda" if item.target.startswith("sm_") else "none"
+        target = Target("", item.target, offload)
+        images.append(Image(target, "cir", data, len(data), len(data), data.span(), record=item))
+    attrs = {"form": "offload-module"}
+    text = "AMD's offload.module representation, not an offload container: it is listed, not split"
+    notes = [finding("FP1509", images[0].span, text)]
+    if outline.damage:
+        notes.insert(0, damage_finding(view, outline.damage))
+    stored = TextContainer(outline, None, "offload-module", tuple(images), attrs)
+    return Container(CIR_FORMAT, 0, tuple(images), view.span(), attrs=attrs, findings=tuple(notes), record=stored)
+
+
+def _no_container(view: View, outline: FileOutline) -> BadValue:
+    breach = next((breach for breach in misplaced_in_text(outline) if breach.is_fatal), None)
+    if breach is not None:
+        return syntax_error(view, breach.at, breach.text)
+    at = outline.modules[0].start if outline.modules else 0
+    expected = "a module with the attribute cir.offload.container"
+    found = "a CIR or MLIR module that is none" if outline.modules else "no module"
+    return syntax_error(view, at, "not an offload container", expected=expected, found=found)
+
+
+def _text_notes(
+    view: View, outline: FileOutline, found: Sequence[tuple[TextModule, str]], facts: ContainerFacts
+) -> list[Finding]:
+    notes = [damage_finding(view, outline.damage)] if outline.damage else []
+    lines = LineIndex(view)
+    form = facts.form
+    if form not in (CURRENT, "nested"):
+        text = f"the container has the form {form!r} of an older producer"
+        notes.append(finding("FP1507", view.span(facts.start, 0), text, f"current clang wants the form {CURRENT!r}"))
+    hosts = (
+        module for module, stated in zip(_modules(found[0][0]), facts.modules, strict=True) if stated.kind == "host"
+    )
+    registrations = chain.from_iterable(map(unregistered_binary_findings, hosts))
+    found_wrong = chain(
+        check_rules(facts), module_contradictions(facts.modules), misplaced_in_text(outline), registrations
+    )
+    others = (RuleBreach("FP1508", other.start, _ANOTHER, "only the first is listed") for other, _ in found[1:])
+    tally = FindingTally(MAX_FINDINGS)
+    for breach in chain(found_wrong, others):
+        item = finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
+        if tally.keeps(item):  # lines are counted for these alone
+            notes.append(item.replace(message=f"{lines.place(breach.at)}: {item.message}"))
+    return notes + tally.rest()
+
+
+def _refuse(view: View, outline: FileOutline, found: Sequence[tuple[TextModule, str]], facts: ContainerFacts) -> None:
+    """Raise for the first thing that makes a container unusable: what the findings of severity error say."""
+    if len(found) > 1:
+        raise syntax_error(
+            view, found[1][0].start, "another container", hint="cir-offload-merge takes exactly one in a file"
+        )
+    for breach in chain(check_rules(facts), misplaced_in_text(outline)):
+        if breach.is_fatal:
+            raise syntax_error(view, breach.at, breach.text, hint=breach.hint)
+
+
+# The reader's part of the door: text or bytecode, and the model of it.
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether a container starts at ``at``: a module whose first operations mark it as one.
+
+    Looks at the first 64 KiB, further only behind alias definitions and into bytecode and generic text that has the
+    words of a container somewhere.
+    """
+    stored = view.slice(at, len(view) - at)
+    try:
+        if is_bytecode(stored):
+            return is_bytecode_container(stored)
+
+        return is_text_container(stored)
+    except FormatError:
+        return False
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the container at ``at`` takes: all that are left, as a file holds nothing else."""
+    return len(view) - at if at <= len(view) and detect(view, at) else None
+
+
+def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
+    """Return the container that starts at ``at``. Images are the modules' spans of the view; nothing is copied.
+
+    :func:`~fatpack.formats.cir.files.split.split_image` makes of an image a file with all that the module needs.
+    Damage behind the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises for
+    the first that makes a container unusable. Raises BadValue, with line and column, where there is no container, and
+    LimitExceeded.
+    """
+    stored = view.slice(at, len(view) - at)
+    if is_bytecode(stored):
+        return parse_bytecode(stored, strict=strict)
+
+    return parse_text(stored, strict=strict)
+
+
+def check_syntax(view: View) -> None:
+    """Raise FormatError where a file of MLIR, container or not, is damaged as far as its syntax shows it."""
+    if is_bytecode(view):
+        from fatpack.formats.cir.bytecode.operations import IrWalker
+        from fatpack.formats.cir.bytecode.sections import BytecodeFile
+
+        walker = IrWalker(BytecodeFile(view))
+        walker.walk()
+        damage = walker.damage
+    else:
+        from fatpack.formats.cir.modules.outline import Outliner
+
+        damage = Outliner(view).outline().damage
+    if damage:
+        raise damage
+
 
 _ATTRIBUTES = frozenset((CONTAINER, PROTOTYPE))
 #: What the strings of a container hold; operations are stored without the name of their dialect.
@@ -128,8 +415,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
 
 def _registrations(file: BytecodeFile, modules: Sequence[OperationNode], facts: ContainerFacts) -> Iterator[RuleBreach]:
     """Yield what is wrong with the registration of hosts that were lowered."""
-    from fatpack.formats.cir.gpu_binary import check_registration
-    from fatpack.formats.cir.registration_bytecode import is_lowered, read_host_facts
+    from fatpack.formats.cir.gpu_binary import check_registration, is_lowered, read_host_facts
 
     if is_lowered(file):
         for node, stated in zip(modules, facts.modules, strict=True):

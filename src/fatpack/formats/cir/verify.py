@@ -7,16 +7,29 @@ broken rule; all of them are listed here.
 
 from __future__ import annotations
 
-from fatpack.errors import cli_or_api
+from functools import lru_cache
+
+from fatpack import limits
+from fatpack.errors import FormatError, cli_or_api
 from fatpack.formats.cir import bundle_id
-from fatpack.formats.cir.vocabulary import ROLES
+from fatpack.formats.cir.bundle_id import KINDS, fits
+from fatpack.formats.cir.text.lexer import BLANK_EXPRESSION, STRING
+from fatpack.formats.cir.text.region import OPERATION
+from fatpack.formats.cir.vocabulary import CONTAINER, KIND, MODULE_NAMES, ROLES, LazyExpression
 from fatpack.record import Record
+from fatpack.targets.triple import as_llvm22, triple_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.formats.cir.modules.facts import ModuleFacts
+    from fatpack.formats.cir.bundle_id import CirBundleId
+    from fatpack.formats.cir.bytecode.operations import OperationNode
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
+    from fatpack.formats.cir.modules.attributes import ModuleFacts
+    from fatpack.formats.cir.modules.model import FileOutline, TextModule
+    from fatpack.io.source import View
+
 
 #: Codes of what makes a container unusable; the others are worth knowing.
 _FATAL = frozenset(("FP1502", "FP1504", "FP1506", "FP1515"))
@@ -134,3 +147,217 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
         elif module.parts is not None and module.parts.is_misplaced:
             text = f"the processor of '{shown}' stands in the place of the environment"
             yield RuleBreach("FP1511", module.start, text, "cir-offload-merge sees none; write two dashes before it")
+
+
+# What modules state of themselves against what their container says of them, and against each other.
+#
+# Neither the CIR dialect's verifier nor cir-offload-merge compares these; the programs that come out do not run. The
+# flags are those of ``cir.lowering_lang_options`` (llvm-project#224757): HIP sets ``cuda`` too.
+
+_CODE = "FP1516"
+#: What to do about a module that was packed as something else.
+CHECK_IDS = "check which file was packed with which bundle ID"
+
+#: programming model → the flag of a compilation for a device
+_DEVICE_FLAGS = {"cuda": "cuda_is_device", "hip": "cuda_is_device", "openmp": "openmp_is_target_device"}
+
+
+def module_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
+    """Yield what in the modules of a container contradicts their roles and IDs, and what contradicts another module."""
+    for number, module in enumerate(modules):
+        role = module.kind if module.kind in ROLES else ROLES[min(number, 1)]
+        for text in role_contradictions(module, role, module.parts):
+            yield RuleBreach(_CODE, module.start, f"module {number}{module_words(module)}: {text}", CHECK_IDS)
+    yield from container_contradictions(modules)
+
+
+def role_contradictions(module: ModuleFacts, role: str, id: CirBundleId | None) -> Iterator[str]:
+    """Yield what a module states that contradicts the role and the bundle ID that a container gives it."""
+    if module.kind in ROLES and module.kind != role:
+        yield f"it is stored as {role}, and states that it is {_called(module.kind)}"
+    if id is not None:
+        yield from _of_id(module, role, id)
+    is_device = _is_device(module)
+    if is_device is not None and is_device != (role == "device"):
+        yield f"it is stored as {role}, and was compiled for {'a device' if is_device else 'the host'}"
+
+
+def _of_id(module: ModuleFacts, role: str, target: CirBundleId) -> Iterator[str]:
+    id = target.spelling
+    if (target.kind == "host") != (role == "host"):
+        yield f"it is stored as {role}, with the bundle ID {id!r}"
+    if module.id is not None and module.id != id and not fits(module.id, id) and not fits(id, module.id):
+        yield f"it is stored as {id!r}, and its file as {module.id!r}"
+    if module.triple and not _agree(module.triple, target.triple):
+        yield f"it is stored as {id!r}, and its triple is {module.triple!r}"
+    model = KINDS.get(target.kind)
+    if model in ("cuda", "hip") and module.model in ("cuda", "hip") and module.model != model:
+        yield f"it is stored as {id!r}, and was compiled as {module.model.upper()}"
+
+
+def container_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
+    """Yield what the modules of one container state differently that has to be the same for all of them."""
+    stated = [(number, module, module.options["gpu_rdc"]) for number, module in enumerate(modules) if _has_rdc(module)]
+    for number, module, is_relocatable in stated[1:]:
+        if is_relocatable != stated[0][2]:
+            first = f"module {stated[0][0]}{module_words(stated[0][1])}"
+            how = "with" if is_relocatable else "without"
+            text = f"module {number}{module_words(module)}: it was compiled {how} -fgpu-rdc, unlike {first}"
+            yield RuleBreach(_CODE, module.start, text, "compile the host and all devices alike")
+
+
+def _has_rdc(module: ModuleFacts) -> bool:
+    return module.model in ("cuda", "hip") and "gpu_rdc" in module.options
+
+
+def _is_device(module: ModuleFacts) -> bool | None:
+    """Return whether a module was compiled for a device; None where it does not tell."""
+    return module.options.get(_DEVICE_FLAGS.get(module.model, ""))
+
+
+@lru_cache(maxsize=64)
+def _agree(first: str, second: str) -> bool:
+    """Return whether two triples can mean the same; a part that one leaves open fits any."""
+    pairs = zip(*(triple_identity(as_llvm22(triple, "")[0]) for triple in (first, second)), strict=False)
+    return all(one == other or not one or not other for one, other in pairs)
+
+
+def _called(kind: str) -> str:
+    return "the host" if kind == "host" else "a device"
+
+
+# Attributes of containers on operations that are no modules, which the verifier of the CIR dialect refuses.
+
+#: What both words start with: one search finds them.
+_PREFIX = b"cir.offload."
+
+#: LIMIT: occurrences of the words that are looked at, bytes of a line before one, and bytes before all of them.
+_MOST = 10_000
+_LINE = 1 << 16
+_BUDGET = 1 << 24
+#: LIMIT: lines before one in which the operation is looked for whose dictionary is in several, and their bytes.
+_LINES = 64
+_NEAR = 1 << 13
+
+#: A word, and what can stand behind the name of an attribute; no match is longer.
+_WORD = LazyExpression(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
+_LONGEST = 128
+
+_BRACES = LazyExpression(rb"[{}]")
+_STRING = LazyExpression(STRING)
+_NAME = LazyExpression(rb'"[\w$.]+"')
+
+
+def misplaced_in_text(outline: FileOutline) -> Iterator[RuleBreach]:
+    """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module.
+
+    Where a limit ends the search, the last one says so.
+    """
+    view = outline.text
+    listed = set(_keys(outline.modules))
+    budget = _BUDGET
+    for number, (at, word) in enumerate((at, word) for at, word in _find_attribute_words(view) if at not in listed):
+        before = _before(view, at)
+        budget -= len(before)
+        if number == _MOST or budget < 0:
+            text = f"only {number} places of 'cir.offload' attributes are checked, and more follow"
+            yield RuleBreach("FP1005", at, text)
+            return
+        if _is_attribute(before):
+            yield RuleBreach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
+
+
+def _find_attribute_words(view: View) -> Iterator[tuple[int, bytes]]:
+    """Yield the places of both words with something behind them that follows the name of an attribute."""
+    at = max(view.find(_PREFIX), 0)
+    while at < len(view):
+        block = view.head(at, limits.CHUNK)
+        is_last = at + len(block) >= len(view)
+        end = len(block) if is_last else len(block) - _LONGEST
+        for found in _WORD.finditer(block):
+            if found.start() < end:
+                yield at + found.start(), found[1]
+        at += end
+
+
+def _keys(modules: Iterable[TextModule]) -> Iterator[int]:
+    for module in modules:
+        for attr in module.attrs:
+            yield attr.key[0]
+        yield from _keys(module.modules)
+
+
+def _before(view: View, at: int) -> bytes:
+    """Return the line before a position, and if it is short those before it."""
+    before = view.read(max(at - _LINE, 0), min(at, _LINE))
+    start = before.rfind(b"\n") + 1
+    return before[start:] if len(before) - start > _NEAR else before[-_NEAR:]
+
+
+def _is_attribute(before: bytes) -> bool:
+    """Return whether the name of an attribute, and of what is no module, can stand behind a text."""
+    head = _head(before)
+    if head[-1:] not in (b"{", b",") or head.count(b'"') % 2:
+        return False
+    found = OPERATION.match(head)
+    if found is None or not found.lastindex or not _is_own(head):
+        return False
+    name = found[found.lastindex]
+    return b"." in name and name not in MODULE_NAMES and name != CONTAINER
+
+
+def _head(before: bytes) -> bytes:
+    """Return the operation that ends where a text does, from its first line on: without strings and comments."""
+    lines = before.rsplit(b"\n", _LINES)[-_LINES:]
+    head = _plain(lines.pop())
+    while lines and (not head or b"{" not in head):
+        line = _plain(lines.pop())
+        if line and line[-1:] not in (b"{", b","):
+            break
+        head = (line + b" " + head).strip(BLANK_EXPRESSION)
+    return head
+
+
+def _plain(line: bytes) -> bytes:
+    """Return a line without blanks around it and comments behind it; of strings only the names of operations stay."""
+    shown = _STRING.sub(lambda found: found[0] if _NAME.fullmatch(found[0]) else b'""', line)
+    return shown.partition(b"//")[0].strip(BLANK_EXPRESSION)
+
+
+def _is_own(head: bytes) -> bool:
+    """Return whether the dictionary that is open at the end is that of the operation, and not a value in it."""
+    depth = 0
+    for brace in reversed(list(_BRACES.finditer(head))):
+        depth += 1 if brace[0] == b"}" else -1
+        if depth < 0:
+            return head[: brace.start()].rstrip(BLANK_EXPRESSION)[-1:] not in b"=[,({:"
+    return False
+
+
+# Attributes of containers on operations in bytecode that are no modules, which the CIR dialect's verifier refuses.
+
+
+def misplaced_in_bytecode(file: BytecodeFile, root: OperationNode) -> Iterator[RuleBreach]:
+    """Yield a breach for every such attribute on an operation that lies directly in a module that is listed."""
+    yield from _in(file, root, {})
+
+
+def _in(file: BytecodeFile, outer: OperationNode, cached: dict[int, tuple[bytes, ...]]) -> Iterator[RuleBreach]:
+    for start in outer.attributed:
+        head = outer.head(file, start)
+        if head.attributes is None or file.names[head.name] in (*MODULE_NAMES, CONTAINER):
+            continue
+        if head.attributes not in cached:
+            cached[head.attributes] = _misplaced_in_bytecode_message(file, head.attributes)
+        for word in cached[head.attributes]:
+            yield RuleBreach("FP1502", start, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
+    for inner in outer.modules:
+        yield from _in(file, inner, cached)
+
+
+def _misplaced_in_bytecode_message(file: BytecodeFile, number: int) -> tuple[bytes, ...]:
+    try:
+        attrs = file.attribute(number).dictionary()
+    except FormatError:
+        return ()  # damage that nothing else depends on
+    return tuple(word for word in (CONTAINER, KIND) if word in attrs)

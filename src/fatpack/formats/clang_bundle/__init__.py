@@ -6,7 +6,7 @@
                 0x20  per entry: image offset u64, image size u64, size of its ID u64, the ID
                 ....  the images, each at a multiple of -bundle-align
     compressed  0x00  CCOB, version u16, method u16, sizes, hash; then one zlib or zstd stream: a whole bundle
-    text        "\\n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\\n", the text, "\\n// …END__ <ID>\\n", per entry
+    text        "\n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\n", the text, "\n// …END__ <ID>\n", per entry
 
 An ID names what an entry is for: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-``. A section or a file may hold several
 bundles, with zeros between them. Fat objects, whose sections are named after IDs, become containers in ``fat_object``,
@@ -19,18 +19,19 @@ LLVM's sources and real libraries of ROCm 5 to 7.
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
+from fatpack.formats.clang_bundle.fast_path import detect, extent, parse
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMPRESSED_HEADERS, DESCRIPTOR, HEADER
-from fatpack.formats.clang_bundle.parse import detect, extent, parse
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.options import BundleOptions
+
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 
@@ -85,8 +86,8 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, CompressedBundle, TextBundle
-    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.layout import BinaryBundle, CompressedBundle, TextBundle
 
     record = container.record
     if isinstance(record, FatObject):
@@ -108,8 +109,8 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
-    from fatpack.formats.clang_bundle import clang_bundle_stored
-    from fatpack.formats.clang_bundle.stored import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
+    from fatpack.formats.clang_bundle import layout
+    from fatpack.formats.clang_bundle.fat_object import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
 
     record = container.record
     entries = [image.record for image in container.images]
@@ -122,22 +123,18 @@ def describe(container: Container) -> Mapping[str, object]:
         said = record.properties() if record.properties else {}
         rows = [{"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found]
         return {"entries": rows, **_symbols(record)}
-    if not isinstance(
-        record, (clang_bundle_stored.BinaryBundle, clang_bundle_stored.TextBundle, clang_bundle_stored.CompressedBundle)
-    ):
+    if not isinstance(record, (layout.BinaryBundle, layout.TextBundle, layout.CompressedBundle)):
         from fatpack.formats.diagnostics import not_parsed_error
 
         raise not_parsed_error("container")
     plain = [
-        {"id": _text(entry.id), "offset": entry.offset}
-        for entry in entries
-        if isinstance(entry, clang_bundle_stored.BundleEntry)
+        {"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, layout.BundleEntry)
     ]
     facts: dict[str, object] = {"entries": plain}
-    if isinstance(record, clang_bundle_stored.CompressedBundle):
+    if isinstance(record, layout.CompressedBundle):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
-    inside = record.inside if isinstance(record, clang_bundle_stored.CompressedBundle) else record
-    if isinstance(inside, clang_bundle_stored.BinaryBundle):
+    inside = record.inside if isinstance(record, layout.CompressedBundle) else record
+    if isinstance(inside, layout.BinaryBundle):
         facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
     return facts
 

@@ -19,7 +19,7 @@ bundles; the left column is compared with the tool on thousands of random IDs.
 from __future__ import annotations
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle import llvm_words
+from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.llvm_triple import (
     is_architecture,
     normalize_triple,
@@ -53,7 +53,7 @@ class BundleId(Record):
         """The programming model that the kind stands for: host, hip, openmp, sycl, or ``kind X (unknown)``."""
         if not self.kind:
             return "none"
-        return llvm_words.OFFLOADS.get(self.kind, f"kind {self.kind} (unknown)")
+        return llvm_triple.OFFLOADS.get(self.kind, f"kind {self.kind} (unknown)")
 
     @property
     def target(self) -> Target:
@@ -137,7 +137,7 @@ def _as_llvm22(spelling: str) -> _Llvm22:
             f"bundle ID {spelling!r} has fewer than five parts",
             hint="clang-offload-bundler 22 wants kind-arch-vendor-os-env[-target-id]",
         )
-    target_id = parts[5] if len(parts) == 6 and parts[5].partition(":")[0] in llvm_words.PROCESSORS_LLVM22 else ""
+    target_id = parts[5] if len(parts) == 6 and parts[5].partition(":")[0] in llvm_triple.PROCESSORS_LLVM22 else ""
     return _Llvm22(parts[0], tuple(parts[1:5]), target_id)
 
 
@@ -150,7 +150,7 @@ def refusal_llvm22(spelling: str) -> str:
             "format '<kind>-<arch>-<vendor>-<os>-<env>[-<target id>[:target features]]'."
         )
     problems = []
-    if parts[0] not in llvm_words.KINDS_LLVM22:
+    if parts[0] not in llvm_triple.KINDS_LLVM22:
         problems.append(f", unknown offloading kind '{parts[0]}'")
     if not is_architecture(parts[1]):
         problems.append(f", unknown target triple '{'-'.join(parts[1:5])}'")
@@ -214,10 +214,10 @@ def _target_id_features(triple: str, target_id: str, llvm: str) -> tuple[str, di
             return None
         found[name] = sign
     architecture = triple.partition("-")[0]
-    if architecture == "amdgcn" and processor not in llvm_words.AMD_PROCESSORS:
+    if architecture == "amdgcn" and processor not in llvm_triple.AMD_PROCESSORS:
         return None
-    allowed = {name for name, having in llvm_words.FEATURES.items() if processor in having}
-    if llvm == "23" and processor in llvm_words.SRAMECC_ADDED_BY_LLVM23:
+    allowed = {name for name, having in llvm_triple.FEATURES.items() if processor in having}
+    if llvm == "23" and processor in llvm_triple.SRAMECC_ADDED_BY_LLVM23:
         allowed.add("sramecc")
     if not processor or (found and (architecture != "amdgcn" or not allowed.issuperset(found))):
         return None
@@ -303,3 +303,31 @@ def find_id_conflicts(spellings: Sequence[str]) -> list[Conflict]:
 
     ids = [parse_id(spelling) for spelling in spellings]
     return target_conflicts(Target(item.triple, item.arch, item.kind, item.spelling) for item in ids)
+
+
+# Names of members when a heterogeneous archive is taken apart: one archive per target, an image per member.
+
+
+def member_name(member: str, spelling: str) -> str:
+    """Return what clang-offload-bundler 22 calls the image of an ID: ``f-hip-amdgcn-amd-amdhsa--gfx906f.bc``.
+
+    QUIRK(LLVM 13-22): the stem comes twice, without a dash before the second. Colons become underscores.
+    """
+    stem, extension = _split(member)
+    arch = parse_id(spelling).arch
+    extension = ".bc" if "gfx" in arch else ".cubin" if "sm_" in arch else extension
+    return f"{stem}-{spelling}{stem}{extension}".replace(":", "_")
+
+
+def member_stem(name: str, spelling: str) -> str:
+    """Return the stem of the member that an image of an ID came from, for a name of any kind; never fails."""
+    stem, _ = _split(name)
+    first, found, second = stem.partition(f"-{spelling}".replace(":", "_"))
+    return first if found and first == second else stem
+
+
+def _split(member: str) -> tuple[str, str]:
+    """Return the stem and the extension with its dot, "" if there is none; folders are left out."""
+    name = member.rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    return (name, "") if not dot or name in (".", "..") else (stem, dot + extension)

@@ -5,34 +5,260 @@ total size. The stream itself says where it ends and how long its content is, so
 
 Reading a bundle takes the table at its beginning, so no more than that is inflated, and images come out of the stream
 when they are read. What only the whole content can tell, its hash and the bytes between images, is checked at once if
-the content is small, and by :func:`fatpack.formats.clang_bundle.verify.verify` else.
+the content is small, and by :func:`fatpack.formats.clang_bundle.compressed.verify` else.
 """
 
 from __future__ import annotations
 
-from fatpack import limits
-from fatpack.codecs import decompress, inflate_pieces, inflation_budget, inflation_limit_error
+from importlib import import_module
+
+from fatpack import limits, magic_numbers
+from fatpack.codecs import decompress, inflate_beginning, inflate_pieces, inflation_budget, inflation_limit_error
+from fatpack.codecs import inflate_pieces as in_pieces
 from fatpack.errors import FormatError, Unsupported, format_hex
 from fatpack.formats import format_by_magic
-from fatpack.formats.clang_bundle.binary import parse_binary
-from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle, stored_bundle
-from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
-from fatpack.formats.clang_bundle.faults import bundle_error, bundle_errors
-from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMPRESSED_HEADERS, COMPRESSED_VERSIONS, MAGIC, METHODS
-from fatpack.formats.clang_bundle.stream_end import find_stream_end, inflates_beyond, measure_stream
+from fatpack.formats.clang_bundle.byte_labels import find_gaps, note_stray_bytes
+from fatpack.formats.clang_bundle.layout import (
+    BUNDLE_FORMAT,
+    COMPRESSED_HEADERS,
+    COMPRESSED_VERSIONS,
+    MAGIC,
+    METHODS,
+    BinaryBundle,
+    CompressedBundle,
+    bundle_error,
+    bundle_errors,
+    stored_bundle,
+)
+from fatpack.formats.clang_bundle.reader import parse_binary
 from fatpack.formats.clang_bundle.text_reader import find_comment, parse_text
 from fatpack.formats.diagnostics import FindingCollector
-from fatpack.io.inflated import InflatedSource, PicklableCall
+from fatpack.io.inflated import InflatedSource, PicklableCall, StreamedSource
 from fatpack.io.source import VirtualName
-from fatpack.io.streamed import StreamedSource
 from fatpack.model import Container
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
+
+    from typing_extensions import Buffer
 
     from fatpack.io.source import Span, View
+    from fatpack.model import Finding
+
+    class Md5Digest(Protocol):
+        """What ``hashlib`` makes."""
+
+        def update(self, data: Buffer, /) -> None:
+            """Take more bytes in."""
+
+        def digest(self) -> bytes:
+            """Return all 16 bytes."""
+
+
+# The checksum in compressed bundles: the first 8 bytes of the MD5 of the bundle inside.
+
+HASH_SIZE = 8
+
+#: From this many bytes on the faster MD5 of OpenSSL is worth the 4 ms that loading it takes.
+_LARGE = 4 << 20
+
+
+def new_digest(size: int) -> Md5Digest:
+    """Return a new MD5 for ``size`` bytes; ``digest()[:HASH_SIZE]`` is what bundles store."""
+    try:
+        module = import_module("hashlib" if size >= _LARGE else "_md5")
+    except ImportError:  # an interpreter without its own MD5
+        module = import_module("hashlib")
+    digest: Md5Digest = module.md5(usedforsecurity=False)
+    return digest
+
+
+# One image that is one zstd frame: inflated when it is asked for, and of its first bytes no more than their block.
+#
+# Programs hold thousands of such images, and listing them takes the first bytes of each, one image after the other.
+
+#: What is inflated of the beginning: the header of any image, and the preamble of SPIR-V with some of its kernels.
+_BEGINNING = 4096
+
+
+class BeginningCache:
+    """The beginning of the image read last, which is all that is kept of beginnings: one for a whole section."""
+
+    def __init__(self) -> None:
+        self.owner: InflatedSource | None = None
+        self.data = b""
+
+
+class _FrameSource(InflatedSource):
+    """The content of a frame; ``frame`` are its bytes as stored."""
+
+    def __init__(self, frame: View, size: int, name: str, latest: BeginningCache) -> None:
+        present = min(len(frame), frame.source.present)
+        stream = PicklableCall(_frame_pieces, frame, size)
+        super().__init__(
+            size, PicklableCall(_inflate_frame, frame, size), name, present=present, origin=frame.source, stream=stream
+        )
+        self._frame = frame
+        self._latest = latest
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` inflated bytes at ``offset``."""
+        if self._data is None and offset + size <= _BEGINNING:
+            latest = self._latest
+            if latest.owner is not self:
+                latest.owner, latest.data = None, b""
+                latest.data = inflate_beginning(self._frame, min(_BEGINNING, self.size), format=BUNDLE_FORMAT)
+                latest.owner = self
+            if offset + size <= len(latest.data):
+                return latest.data[offset : offset + size]
+        return super().read(offset, size)
+
+
+def _inflate_frame(frame: View, size: int) -> bytes | bytearray:
+    return decompress(frame, "zstd", size, format=BUNDLE_FORMAT)
+
+
+def _frame_pieces(frame: View, size: int) -> Iterator[bytes]:
+    return in_pieces(frame, "zstd", size, format=BUNDLE_FORMAT)
+
+
+def frame_view(frame: View, size: int, latest: BeginningCache) -> View:
+    """Return the ``size`` bytes that a zstd frame inflates to; reading them raises BadValue where it does not."""
+    name = VirtualName(f"inflated zstd at {format_hex(frame.start)}")
+    return _FrameSource(frame, size, name, latest).view().replace(chain=(*frame.chain, name))
+
+
+# Where compressed data ends, by the data itself.
+#
+# Version 1 of the compressed bundle stores no size, and the one that later versions store may be wrong: LLVM ignores it
+# (section 4.4 of the notes on bundles). A zstd frame is walked by its block headers without inflating anything
+# (RFC 8878, 3.1.1); zlib has nothing to walk by and is inflated piece by piece, keeping nothing.
+
+#: LIMIT: blocks of zstd per byte stored. Compressors make blocks of 128 KiB, which take a few hundred bytes or more
+#: in device code; a stream of empty blocks of 3 bytes would keep us busy for a second per 3 MB.
+_BYTES_PER_BLOCK = 32
+_LEAST_BLOCKS = 4096
+
+#: What zstd puts into a block, but for the last one: 128 KiB of zeros take 4 bytes.
+_BLOCK_CONTENT = 128 << 10
+
+_ZLIB_STEP = 1 << 20
+
+
+def find_stream_end(data: View, method: str) -> int | None:
+    """Return how many bytes the stream at the start of ``data`` takes, or None if it is damaged or cut short.
+
+    Raises LimitExceeded for one of zlib that inflates to more than it may. Of zstd, all frames that follow each other
+    are one stream, skippable ones too.
+    """
+    found = measure_stream(data, method)
+    return None if found is None else found[0]
+
+
+def measure_stream(data: View, method: str) -> tuple[int, int | None] | None:
+    """Return where a stream ends as :func:`stream_end` does, and how many bytes it inflates to.
+
+    The latter is what the frames of zstd say, which decompressors hold them to; None if one of them does not say.
+    """
+    return _measure_zstd(data) if method == "zstd" else _measure_zlib(data)
+
+
+def _measure_zstd(data: View) -> tuple[int, int | None] | None:
+    at, end, content = 0, None, 0
+    is_known = True
+    budget = [_block_budget(data)]
+    while True:
+        magic = data.head(at, 4)
+        if magic == magic_numbers.ZSTD:
+            found = _frame(data, at, budget)
+            if found is None:
+                return None
+            at = end = found[0]
+            is_known = is_known and found[1] is not None
+            content += found[1] or 0
+        elif magic[1:] == magic_numbers.SKIPPABLE and magic[0] & 0xF0 == 0x50:
+            size = data.head(at + 4, 4)
+            at += 8 + int.from_bytes(size, "little")
+            if len(size) < 4 or at > len(data):
+                return None
+            if end is not None:
+                end = at
+        else:
+            return None if end is None else (end, content if is_known else None)
+
+
+def _block_budget(data: View) -> int:
+    return _LEAST_BLOCKS + len(data) // _BYTES_PER_BLOCK
+
+
+def measure_frame(data: View) -> tuple[int, int | None] | None:
+    """Return how many bytes the one zstd frame at the start of ``data`` takes, and how many it says it inflates to.
+
+    The latter is None where the frame does not say. None: there is no frame, or it is damaged or cut short.
+    """
+    return _frame(data, 0, [_block_budget(data)]) if data.head(0, 4) == magic_numbers.ZSTD else None
+
+
+def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | None:
+    """Return the end of the frame whose magic is at ``at``, and its content's size."""
+    head = data.head(at + 4, 14)
+    flags = head[0] if head else 0x08
+    if flags & 0x08:
+        return None
+    is_single = bool(flags & 0x20)
+    width = (int(is_single), 2, 4, 8)[flags >> 6]
+    start = 1 + (not is_single) + (0, 1, 2, 4)[flags & 3]
+    size = int.from_bytes(head[start : start + width], "little") + (256 if width == 2 else 0)
+    at += 4 + start + width
+    budget[0] += size // _BLOCK_CONTENT
+    while True:
+        budget[0] -= 1
+        block = int.from_bytes(data.head(at, 3), "little")
+        kind = block >> 1 & 3
+        if at + 3 > len(data) or kind == 3 or budget[0] < 0:
+            return None
+        at += 3 + (1 if kind == 1 else block >> 3)
+        if block & 1:
+            at += 4 if flags & 4 else 0
+            return (at, size if width else None) if at <= len(data) else None
+
+
+def inflates_beyond(data: View, size: int) -> bool:
+    """Return whether a zlib stream inflates to more than ``size`` bytes before it ends, or turns out to be damaged."""
+    return any(made > size for _, made in _zlib_steps(data))
+
+
+def _measure_zlib(data: View) -> tuple[int, int | None] | None:
+    return next(((end, made) for end, made in _zlib_steps(data) if end is not None), None)
+
+
+def _zlib_steps(data: View) -> Iterator[tuple[int | None, int]]:
+    """Yield where a stream ends, as soon as that is met, and how many bytes were inflated so far."""
+    import zlib
+
+    stream = zlib.decompressobj()
+    taken = made = 0
+    try:
+        for piece in data.pieces():
+            rest = bytes(piece)
+            taken += len(rest)
+            while True:
+                out = stream.decompress(rest, _ZLIB_STEP)
+                made += len(out)
+                rest = stream.unconsumed_tail
+                if not data.source.draw(data.start, made):
+                    raise inflation_limit_error(data, None, format=BUNDLE_FORMAT)
+                yield taken - len(stream.unused_data) if stream.eof else None, made
+                if stream.eof:
+                    return
+                if not rest and len(out) < _ZLIB_STEP:
+                    break
+    except zlib.error:
+        return
+
 
 #: Behind a stream that is shorter than the header says, another bundle is looked for within this many bytes.
 _ALIGNMENT = 4096
@@ -248,3 +474,75 @@ def _parse_inside(body: View, faults: FindingCollector) -> Container:
     if find_comment(body):
         return parse_text(body, 0, faults)
     raise bundle_errors.magic(body, 0, "the compressed data is no bundle", MAGIC.decode(), repr(body.head(0, 24))[1:])
+
+
+# What only the whole content of a compressed bundle can tell, and its table cannot: the hash, and stray bytes.
+
+
+def is_hashed(container: Container) -> bool:
+    """Return whether a hash of its content is stored: in all compressed bundles."""
+    return isinstance(container.record, CompressedBundle)
+
+
+def is_unchecked(container: Container) -> bool:
+    """Return whether a container is a compressed bundle whose content was too large to be checked when it was read."""
+    record = container.record
+    return isinstance(record, CompressedBundle) and record.inside.stored.source.is_streamed
+
+
+def verify(container: Container) -> list[Finding]:
+    """Return what is wrong with the content of an unchecked container; nothing for any other.
+
+    Inflates everything, in bounded memory, and shares nothing with other readers of the container but the file: it may
+    run in a thread of its own. Raises FormatError for a damaged stream.
+    """
+    record = container.record
+    faults = FindingCollector()
+    if not isinstance(record, CompressedBundle) or not is_unchecked(container):
+        return faults.findings
+    inside = record.inside
+    size = inside.stored.source.size
+    places = find_gaps(inside) if isinstance(inside, BinaryBundle) else iter(())
+    stray_bytes = _StrayBytes(places)
+    digest = new_digest(size)
+    for piece in inflate_pieces(record.stream, record.method, size, format=BUNDLE_FORMAT):
+        digest.update(piece)
+        stray_bytes.look(piece)
+    if record.method == "zlib":  # where that ends only inflating tells, too
+        _tail(record, faults)
+    for start, end, owner in stray_bytes.found:
+        note_stray_bytes(inside.stored, start, end, owner, faults)
+    check_hash(record.stored, record.version, record.hash, digest.digest(), faults)
+    return faults.findings
+
+
+def _tail(record: CompressedBundle, faults: FindingCollector) -> None:
+    """Note bytes behind a stream that its container counts as a part of it."""
+    end = find_stream_end(record.stream, record.method)
+    tail = None if end is None else record.stream.slice(end, len(record.stream) - end)
+    if tail is not None and not tail.is_zero():
+        faults.unexpected("FP1308", tail.span(), f"{len(tail)} bytes after the compressed data belong to nothing")
+
+
+class _StrayBytes:
+    """Finds the gaps that are not zero in content that passes by in pieces."""
+
+    def __init__(self, places: Iterator[tuple[int, int, str]]) -> None:
+        self.found: list[tuple[int, int, str]] = []
+        self._places = places
+        self._gap = next(places, None)
+        self._at = 0
+
+    def look(self, piece: bytes) -> None:
+        """Look at the next piece of the content."""
+        end = self._at + len(piece)
+        while self._gap is not None and self._gap[0] < end:
+            start, stop, _ = self._gap
+            part = piece[max(start - self._at, 0) : stop - self._at]
+            is_stray = bool(part.strip(b"\0"))
+            if is_stray:
+                self.found.append(self._gap)
+            if stop > end and not is_stray:
+                break
+            self._gap = next(self._places, None)
+        self._at = end

@@ -2,16 +2,24 @@
 
 A library has hundreds of bundles, and nearly all are as clang-offload-bundler writes them: images behind the table, in
 its order, zeros between them, and the next bundle or the end of the file behind. Whatever is unusual is left to
-:mod:`fatpack.formats.clang_bundle.binary`, which reads such a bundle from its start.
+:mod:`fatpack.formats.clang_bundle.reader`, which reads such a bundle from its start.
 """
 
 from __future__ import annotations
 
 from fatpack import limits
+from fatpack.errors import FormatError
 from fatpack.formats import format_by_magic
-from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, BundleEntry
-from fatpack.formats.clang_bundle.entries import FRONT, decode_id, find_alignment, target_for_id
-from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, DESCRIPTOR, HEADER
+from fatpack.formats.clang_bundle.layout import (
+    BUNDLE_FORMAT,
+    COMPRESSED_MAGIC,
+    DESCRIPTOR,
+    HEADER,
+    MAGIC,
+    BinaryBundle,
+    BundleEntry,
+)
+from fatpack.formats.clang_bundle.reader import FRONT, decode_id, find_alignment, target_for_id
 from fatpack.io.source import Span, View
 from fatpack.model import lazy_container, lazy_image
 
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 
     #: the ID of an image, where it lies, where its descriptor is, and its size
     EntryRow = tuple[bytes, int, int, int]
+
 
 _header = HEADER.struct.unpack_from
 _descriptor = DESCRIPTOR.struct.unpack_from
@@ -101,3 +110,70 @@ def _record(
     view: View, at: int, size: int, images: tuple[Image, ...], attrs: Mapping[str, str], table_end: int
 ) -> Mapping[str, object]:
     return {"record": BinaryBundle(view.slice(at, size), images, attrs, len(images), table_end)}
+
+
+# The reader's part of the door: which flavour starts here, and the model of it.
+#
+# The readers of the flavours are loaded when one is met: who makes bundles needs none, and who lists them mostly one.
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether a bundle starts at ``at``: one of the two magics, or a marker line within 4 KiB."""
+    head = view.head(at, HEADER.size)
+    if head.startswith(MAGIC):
+        return len(head) == HEADER.size
+    if head.startswith(COMPRESSED_MAGIC):
+        return len(head) >= 8
+    from fatpack.formats.clang_bundle.text_reader import find_comment
+
+    return find_comment(view, at) is not None
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the bundle at ``at`` takes, or None when nobody knows.
+
+    A binary bundle ends behind its last image; version 1 of the compressed one stores no size and is measured by its
+    stream. A text bundle takes the rest of the view.
+    """
+    try:
+        head = view.head(at, len(MAGIC))
+        if head == MAGIC:
+            from fatpack.formats.clang_bundle import reader
+
+            return reader.binary_extent(view, at)
+        if head.startswith(COMPRESSED_MAGIC):
+            from fatpack.formats.clang_bundle import compressed
+
+            return compressed.compressed_extent(view, at)
+        from fatpack.formats.clang_bundle.text_reader import find_comment
+
+        return len(view) - at if find_comment(view, at) is not None else None
+    except FormatError:
+        return None
+
+
+def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
+    """Return the bundle that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
+
+    Entries that are damaged are left out and reported as findings of severity ``error``; ``strict`` raises for the
+    first of them instead. Raises BadMagic, Unsupported, Truncated, BadValue, LimitExceeded where the bundle as a
+    whole cannot be read; offsets are absolute.
+    """
+    head = view.head(at, len(MAGIC))
+    if head == MAGIC:
+        found = read_fast(view, at)
+        if found is not None:
+            return found
+    from fatpack.formats.diagnostics import FindingCollector
+
+    if head == MAGIC:
+        from fatpack.formats.clang_bundle.reader import parse_binary
+
+        return parse_binary(view, at, FindingCollector(strict))
+    if head.startswith(COMPRESSED_MAGIC):
+        from fatpack.formats.clang_bundle.compressed import parse_compressed
+
+        return parse_compressed(view, at, FindingCollector(strict))
+    from fatpack.formats.clang_bundle.text_reader import parse_text
+
+    return parse_text(view, at, FindingCollector(strict))

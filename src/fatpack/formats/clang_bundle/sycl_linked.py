@@ -2,7 +2,7 @@
 
 clang-offload-wrapper (DPC++) puts every image into a section named ``__CLANG_OFFLOAD_BUNDLE__<kind>-<target>``, newer
 releases into ``OFFLOAD_DEVICE_CODE``, each image at a multiple of 16. Where they are and how long, a table in the
-program says (``fatpack.registration.image_table``); this module makes a container of a section and the table's rows
+program says (``fatpack.registration.sycl_images``); this module makes a container of a section and the table's rows
 for it.
 
 QUIRK(DPC++ 2024 and newer): a compressed image is one zstd frame, and the table has the size it inflates to, so that
@@ -14,11 +14,9 @@ from __future__ import annotations
 from fatpack import limits, magic_numbers
 from fatpack.codecs import inflation_budget
 from fatpack.formats.clang_bundle.bundle_id import parse_id
-from fatpack.formats.clang_bundle.fat_object import TargetSymbols
-from fatpack.formats.clang_bundle.frame import BeginningCache, frame_view
+from fatpack.formats.clang_bundle.compressed import BeginningCache, frame_view, measure_frame
+from fatpack.formats.clang_bundle.fat_object import LinkedEntry, LinkedImages, TargetSymbols
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
-from fatpack.formats.clang_bundle.stored import LinkedEntry, LinkedImages
-from fatpack.formats.clang_bundle.stream_end import measure_frame
 from fatpack.formats.diagnostics import FindingCollector
 from fatpack.model import Container, Image, Label, Target
 from fatpack.record import Record

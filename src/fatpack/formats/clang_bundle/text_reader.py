@@ -2,9 +2,9 @@
 
 ::
 
-    \\n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\\n
+    \n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\n
     <text>
-    \\n// __CLANG_OFFLOAD_BUNDLE____END__ <ID>\\n
+    \n// __CLANG_OFFLOAD_BUNDLE____END__ <ID>\n
 
 LLVM ends an entry at the next END line, whatever ID it names, and reads past the end of the file where there is none
 (section 5 of the notes on bundles). Here an entry ends at its own END line where it has one, so that text which holds
@@ -14,21 +14,67 @@ marker lines itself comes out whole.
 from __future__ import annotations
 
 from fatpack import limits
+from fatpack.codecs.hashes import xxh3
 from fatpack.errors import pluralize
-from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry, TextBundle
-from fatpack.formats.clang_bundle.entries import make_bundle_image
-from fatpack.formats.clang_bundle.faults import bundle_error, bundle_errors
-from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMMENTS, MAGIC
-from fatpack.formats.clang_bundle.reader import id_too_long_error, too_many_entries_error
+from fatpack.formats.clang_bundle.layout import (
+    BUNDLE_FORMAT,
+    COMMENTS,
+    MAGIC,
+    BundleEntry,
+    TextBundle,
+    bundle_error,
+    bundle_errors,
+)
+from fatpack.formats.clang_bundle.reader import id_too_long_error, make_bundle_image, too_many_entries_error
 from fatpack.formats.diagnostics import FindingCollector
 from fatpack.model import Container
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import Span, View
+
+
+# The order in which clang-offload-bundler lists and hands out the entries of a binary bundle.
+#
+# The tool keeps entries in an LLVM ``StringMap`` keyed by ID: later duplicates overwrite earlier ones, and everything
+# it does goes through the map's buckets instead of the file. Byte and message identity with it need the map's hash
+# (XXH3 of 64 bits, no seed, the low half) and its probing. Only the stand-in for that tool uses this order.
+#
+# Facts: llvm/lib/Support/StringMap.cpp of LLVM 19 to 22, and 23.1, whose map looks for a free bucket in steps of one;
+# the orders are compared with the tools.
+
+
+def llvm_order(ids: Iterable[bytes], llvm: str = "22") -> list[bytes]:
+    """Return IDs, duplicates once, in the order in which that version of LLVM walks them."""
+    growth = 0 if llvm == "23" else 1
+    buckets: list[bytes | None] = [None] * 16
+    for count, key in enumerate(dict.fromkeys(ids), 1):
+        _place(buckets, key, growth)
+        if 4 * count > 3 * len(buckets):
+            old, buckets = buckets, [None] * (2 * len(buckets))
+            for kept in old:
+                if kept is not None:
+                    _place(buckets, kept, growth)
+    return [key for key in buckets if key is not None]
+
+
+def _place(buckets: list[bytes | None], key: bytes, growth: int) -> None:
+    """Put a key into the first free bucket from that of its hash on; every step is longer by ``growth``."""
+    at, step = xxh3(key) % len(buckets), 1
+    while buckets[at] is not None:
+        at = (at + step) % len(buckets)
+        step += growth
+    buckets[at] = key
+
+
+def positions_in_llvm_order(ids: Sequence[bytes], llvm: str = "22") -> list[int]:
+    """Return the positions of a bundle's entries as clang-offload-bundler lists them: of equal IDs the last one."""
+    last = {key: position for position, key in enumerate(ids)}
+    return [last[key] for key in llvm_order(ids, llvm)]
+
 
 START = b"__START__ "
 END = b"__END__ "

@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, CompressedBundle, TextBundle
-    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.layout import BinaryBundle, CompressedBundle, TextBundle
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import BundleOptions
@@ -51,7 +51,7 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
     """
     record = None if container.record is None else _stored(container.record)
     if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
-        from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
+        from fatpack.formats.clang_bundle.layout import CompressedBundle
 
         if isinstance(record, CompressedBundle) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
@@ -61,7 +61,7 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
             yield record.stored
         return
     if record:
-        from fatpack.io.sharing import refuse_shared_bytes
+        from fatpack.io.write import refuse_shared_bytes
 
         refuse_shared_bytes(image.data for image in container.images)
     yield from _laid_out(container, _style_of(container) if options is None else _style_for(options))
@@ -69,8 +69,8 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 def _stored(record: object) -> BinaryBundle | TextBundle | CompressedBundle | FatObject | LinkedImages | None:
     """Return what was stored of a bundle, None where the record is that of another format."""
-    from fatpack.formats.clang_bundle.clang_bundle_stored import BinaryBundle, CompressedBundle, TextBundle
-    from fatpack.formats.clang_bundle.stored import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
+    from fatpack.formats.clang_bundle.layout import BinaryBundle, CompressedBundle, TextBundle
 
     return record if isinstance(record, (BinaryBundle, TextBundle, CompressedBundle, FatObject, LinkedImages)) else None
 
@@ -151,8 +151,8 @@ def entry_id(image: Image) -> bytes:
     """
     spelling = image.attrs.get("id")
     if spelling is None and image.record is not None:
-        from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry
-        from fatpack.formats.clang_bundle.stored import FatObjectEntry, LinkedEntry
+        from fatpack.formats.clang_bundle.fat_object import FatObjectEntry, LinkedEntry
+        from fatpack.formats.clang_bundle.layout import BundleEntry
 
         if isinstance(image.record, (BundleEntry, FatObjectEntry, LinkedEntry)):
             return image.record.id
@@ -165,7 +165,7 @@ def entry_id(image: Image) -> bytes:
 
 def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     """Return the IDs of all entries. Two with one ID are refused unless they were read from a file that has them."""
-    from fatpack.formats.clang_bundle.clang_bundle_stored import BundleEntry
+    from fatpack.formats.clang_bundle.layout import BundleEntry
 
     if len(images) > limits.BUNDLE_ENTRIES:
         raise UsageError(
@@ -235,7 +235,7 @@ def _compressed(container: Container, style: _BundleStyle, method: str) -> Itera
         raise UsageError(f"compressed bundle version {version}", hint="choose from 1, 2 and 3")
     pieces = list(_plain(container.images, style))
     from fatpack.codecs.compress import compress
-    from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
+    from fatpack.formats.clang_bundle.compressed import HASH_SIZE, new_digest
 
     size = sum(map(len, pieces))
     digest = new_digest(size)

@@ -21,7 +21,6 @@ QUIRK(LTO-IR since CUDA 12.4): compressed, then obfuscated with a key. It is nam
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
 from fatpack.formats.cuda_fatbin.layout import (
     DESCRIPTOR,
     ENTRY,
@@ -29,10 +28,13 @@ from fatpack.formats.cuda_fatbin.layout import (
     GROUP_TABLE,
     HEADER,
     MEMBER,
+    CudaEntry,
+    CudaGroup,
+    Fatbin,
     kind_words,
 )
-from fatpack.formats.cuda_fatbin.parse import detect, extent, parse
-from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup, Fatbin
+from fatpack.formats.cuda_fatbin.reader import detect, extent, parse
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.options import FatbinOptions
+
 
 __all__ = [
     "DOC",

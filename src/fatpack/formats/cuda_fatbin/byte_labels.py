@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from fatpack.byte_map import fill_gaps, gap_label
-from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ENTRY, GROUP_TABLE, HEADER, MEMBER, compression_method
-from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup, Fatbin
-from fatpack.model import Label
+from fatpack.formats.cuda_fatbin.layout import (
+    DESCRIPTOR,
+    ENTRY,
+    GROUP_TABLE,
+    HEADER,
+    MEMBER,
+    CudaEntry,
+    CudaGroup,
+    Fatbin,
+    compression_method,
+)
+from fatpack.model import Label, fill_gaps, gap_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,24 +8,177 @@ from __future__ import annotations
 
 import sys
 
-from fatpack import limits
+from fatpack import limits, magic_numbers
 from fatpack.binary.elf.quick_header import read_quick_header as elf_header
 from fatpack.codecs import LZ4_AT_ONCE, decompress, inflate_beginning, inflation_budget, max_inflated_size
 from fatpack.codecs import inflate_pieces as pieces_inflated
 from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, format_hex
-from fatpack.formats.cuda_fatbin.faults import fatbin_error, fatbin_errors
-from fatpack.formats.cuda_fatbin.frame import FRAME_HEAD_SIZE, frame_content_size, has_method
-from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FATBIN_FORMAT, FLAG_OBFUSCATED, TEXTS, compression_method
+from fatpack.formats.cuda_fatbin.layout import (
+    ALIGN,
+    COMPRESSED,
+    DESCRIPTOR,
+    ELF,
+    ENTRY,
+    ENTRY_VERSION,
+    FATBIN_FORMAT,
+    FLAG_64_BIT,
+    FLAG_ACCELERATED,
+    FLAG_DEBUG,
+    FLAG_FAMILY,
+    FLAG_LINUX,
+    FLAG_OBFUSCATED,
+    FORMS,
+    HOSTS,
+    KINDS,
+    METHODS,
+    RELOCATABLE_PTX,
+    TEXTS,
+    UNKNOWN_KINDS,
+    WITH_OPTIONS,
+    CudaEntry,
+    CudaEntryHeader,
+    CudaEntryStrings,
+    compression_method,
+    fatbin_error,
+    fatbin_errors,
+    kind_words,
+    padded_size,
+    padded_string_size,
+)
+from fatpack.formats.diagnostics import FindingCollector
 from fatpack.io.inflated import InflatedSource, PicklableCall
 from fatpack.io.source import Source, View, VirtualName
+from fatpack.model import Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from typing_extensions import Buffer
 
-    from fatpack.formats.cuda_fatbin.stored import CudaEntryHeader
+
+# The variable area of an entry: identifier, and options or the copy of ``.nv.compat``.
+#
+# ::
+#
+#     identifier   at identifier_offset: the bytes, NUL, zeros to a multiple of 8
+#     options      at options_offset: a descriptor, then the bytes, NUL, zeros to a multiple of 8
+#     compat       the same descriptor, then one zero byte (the empty options), the section, zeros to a multiple of 8
+#
+# QUIRK(fatbinary 8): what fills a multiple of 8 is not always zero.
+# QUIRK(fatbinary 11 and older): options come first, and are eight zero bytes if there are none.
+# QUIRK(fatbinary 12.4): an identifier that is empty takes eight zero bytes, and its offset is 0 all the same.
+# QUIRK(fatbinary 13): the size of ``compat`` does not count the zero byte in front of it.
+
+#: of an entry without strings
+NO_STRINGS = CudaEntryStrings()
+
+
+def read_entry_strings(entry: View, head: CudaEntryHeader, faults: FindingCollector) -> CudaEntryStrings:
+    """Return the strings of an entry; ``entry`` starts with it and ends where strings must have ended.
+
+    A string that lies elsewhere is a fault and read as empty.
+    """
+    identifier, end = b"", ENTRY.size
+    if head.identifier_offset and _is_inside(
+        entry, head.identifier_offset, head.identifier_size, "identifier", "identifier_offset", faults
+    ):
+        identifier = entry.read(head.identifier_offset, head.identifier_size)
+        end = max(end, head.identifier_offset + padded_string_size(head.identifier_size))
+    options, compat = b"", b""
+    if head.options_offset and _is_inside(
+        entry, head.options_offset, DESCRIPTOR.size, "options", "options_offset", faults
+    ):
+        at, size = DESCRIPTOR.read(entry, head.options_offset)
+        lead = 1 if head.kind == ELF else 0
+        end = max(end, head.options_offset + DESCRIPTOR.size)
+        if (at or size) and _is_inside(entry, at, lead + size, "options", "options_offset", faults):
+            found = entry.read(at + lead, size)
+            options, compat = (b"", found) if lead else (found, b"")
+            end = max(end, at + padded_string_size(size))
+    return CudaEntryStrings(identifier, options, compat, end)
+
+
+def _is_inside(entry: View, at: int, size: int, what: str, field: str, faults: FindingCollector) -> bool:
+    if ENTRY.size <= at and at + size <= len(entry):
+        return True
+    where = f"{format_hex(at)} + {format_hex(size)}"
+    error = fatbin_error(
+        entry,
+        ENTRY.field_offset(field),
+        what,
+        f"{where} is outside of the header",
+        expected=f"{ENTRY.size:#x} to {format_hex(len(entry))}",
+        hint="read as if there were none; the entry is copied as it is",
+    )
+    faults.unreadable("FP1406", error, entry.span(0, min(ENTRY.size, len(entry))))
+    return False
+
+
+def write_entry_strings(kind: int, area: CudaEntryStrings) -> tuple[bytes, int, int]:
+    """Return a variable area as CUDA 12.5 and later lay it out, with identifier_offset and options_offset.
+
+    Kinds with options have their block even if they are empty.
+    """
+    stored, identifier_at, options_at = b"", 0, 0
+    if area.identifier:
+        identifier_at = ENTRY.size
+        stored += _field(area.identifier)
+    if area.compat or kind in WITH_OPTIONS:
+        text = area.compat or area.options
+        lead = b"\0" if area.compat else b""
+        options_at = ENTRY.size + len(stored)
+        stored += DESCRIPTOR.pack(options_at + DESCRIPTOR.size, len(text)) + lead
+        stored += text + bytes(padded_string_size(len(text)) - len(lead) - len(text))
+    return stored, identifier_at, options_at
+
+
+def _field(text: bytes) -> bytes:
+    return text + bytes(padded_string_size(len(text)) - len(text))
+
+
+# What compressed bytes say of themselves in their first bytes: whether they are of a method, and how long inside.
+#
+# Nothing is inflated for it. RFC 8878 (zstd), RFC 1950 (zlib), ``lz4_Frame_format.md`` of LZ4 1.10.
+
+#: The longest beginning that is looked at: magic, descriptor, window, dictionary and content size of a zstd frame.
+FRAME_HEAD_SIZE = 18
+
+
+def has_method(method: str, head: bytes) -> bool:
+    """Return whether a stream of that method may start with these bytes. An LZ4 block has no mark of its own."""
+    if method == "zlib":
+        return len(head) >= 2 and head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0
+    magic = {"zstd": magic_numbers.ZSTD, "lz4-frame": magic_numbers.LZ4}.get(method)
+    return magic is None or head.startswith(magic) or _is_skippable(head)
+
+
+def _is_skippable(head: bytes) -> bool:
+    return head[1:4] == magic_numbers.SKIPPABLE and head[0] & 0xF0 == 0x50
+
+
+def frame_content_size(method: str, head: bytes) -> int | None:
+    """Return how many bytes the first frame says it inflates to; None where it says nothing."""
+    reader = _SIZES.get(method)
+    return reader(head) if reader and not _is_skippable(head) else None
+
+
+def _zstd_size(head: bytes) -> int | None:
+    descriptor = head[4] if len(head) > 4 else 0
+    is_single = bool(descriptor & 0x20)
+    size = (1 if is_single else 0, 2, 4, 8)[descriptor >> 6]
+    at = 5 + (0 if is_single else 1) + (0, 1, 2, 4)[descriptor & 3]
+    if not size or at + size > len(head):
+        return None
+    return int.from_bytes(head[at : at + size], "little") + (256 if size == 2 else 0)
+
+
+def _lz4_size(head: bytes) -> int | None:
+    has_size = len(head) >= 14 and head[4] & 8
+    return int.from_bytes(head[6:14], "little") if has_size else None
+
+
+_SIZES: Mapping[str, Callable[[bytes], int | None]] = {"zstd": _zstd_size, "lz4-frame": _lz4_size}
 
 
 #: What inflating takes: as far as matches go back, with zstd at level 19. LZ4 makes smaller blocks at once, and copies
@@ -226,3 +379,116 @@ def without_padding(data: View, kind: int) -> View:
 def is_refused(view: View) -> bool:
     """Return whether the bytes of a view cannot be had."""
     return view.source.is_refused
+
+
+# One entry: from its bytes to its record, and from the record to the image.
+
+_VARIANTS = {0: "", FLAG_ACCELERATED: "a", FLAG_FAMILY: "f", FLAG_ACCELERATED | FLAG_FAMILY: "af"}
+
+
+def read_entry(stored: View, head: CudaEntryHeader, faults: FindingCollector) -> CudaEntry:
+    """Return the entry that ``stored`` holds, all its bytes; what is wrong inside becomes a finding."""
+    area = NO_STRINGS
+    if head.options_offset or head.identifier_offset:
+        area = read_entry_strings(stored.slice(0, head.place), head, faults)
+    check_entry(stored, head, faults)
+    size = head.padded_size
+    if head.flags & COMPRESSED and 0 < head.compressed_size < size:
+        size = head.compressed_size
+    packed = stored.slice(head.place, size)
+    problem = inflation_problem(stored, packed, head)
+    if problem is None:
+        return CudaEntry(head, stored, area, packed, image_data(packed, head))
+    faults.unreadable("FP1403", problem, stored.span())
+    data = refused_view(packed, refused_size(problem, head.inflated_size), PicklableCall(problem.with_traceback, None))
+    return CudaEntry(head, stored, area, packed, data)
+
+
+def check_entry(entry: View, head: CudaEntryHeader, faults: FindingCollector) -> None:
+    """Report unexpected numbers of an entry, which is read all the same."""
+    flags = head.flags
+    if head.kind not in KINDS or head.version != ENTRY_VERSION:
+        what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
+        faults.unexpected(
+            "FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is"
+        )
+    elif head.kind in UNKNOWN_KINDS:
+        faults.unexpected(
+            "FP1407", entry.span(0, ENTRY.size), unknown_kind_message(head.kind), "it is listed, and copied as it is"
+        )
+    if not flags & COMPRESSED:
+        if head.inflated_size and not head.compressed_size:
+            text = f"not compressed, and it inflates to {head.inflated_size} bytes"
+            faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
+    elif flags & COMPRESSED not in METHODS:
+        text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {compression_method(flags)}"
+        faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
+    # QUIRK(fatbinary 8): what fills a multiple of 8 is padded all the same.
+    elif head.compressed_size and padded_size(head.compressed_size) + ALIGN < head.padded_size:
+        text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
+        faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
+
+
+def unknown_kind_message(kind: int) -> str:
+    """Return the message about an entry of a kind that nobody is known to write."""
+    return f"an entry of kind {kind_words(kind)}, which no known producer writes and no driver takes"
+
+
+#: The targets met last: a library has thousands of images for a dozen of them.
+_TARGETS: dict[tuple[int, int], Target] = {}
+_MOST_TARGETS = 1000
+
+
+def entry_target(sm: int, flags: int) -> Target:
+    """Return what an image was made for by the number and the flags of its entry."""
+    place = (sm, flags & (FLAG_64_BIT | FLAG_ACCELERATED | FLAG_FAMILY))
+    known = _TARGETS.get(place)
+    if known is None:
+        triple = "nvptx64-nvidia-cuda" if flags & FLAG_64_BIT else "nvptx-nvidia-cuda"
+        variant = _VARIANTS[flags & (FLAG_ACCELERATED | FLAG_FAMILY)]
+        if len(_TARGETS) >= _MOST_TARGETS:
+            _TARGETS.clear()
+        known = _TARGETS[place] = Target(triple, f"sm_{sm}{variant}" if sm or variant else "", "cuda")
+    return known
+
+
+def entry_attrs(head: CudaEntryHeader, identifier: bytes, options: bytes) -> Mapping[str, str]:
+    """Return what an entry says beyond the common model; 64-bit code for a Linux host goes without saying."""
+    attrs = {}
+    if identifier:
+        attrs["identifier"] = _text(identifier)
+    if options:
+        attrs["options"] = _text(options)
+    if head.kind not in FORMS or head.kind == RELOCATABLE_PTX:
+        attrs["kind"] = KINDS.get(head.kind, f"{head.kind:#x}")
+    if not head.flags & FLAG_LINUX:
+        attrs["host"] = next((host for bit, host in HOSTS.items() if head.flags & bit), "none")
+    if head.flags & FLAG_DEBUG:
+        attrs["debug"] = "yes"
+    if head.flags & FLAG_OBFUSCATED:
+        attrs["obfuscated"] = "yes"
+    return attrs
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def entry_image(entry: CudaEntry) -> Image:
+    """Return the image of an entry."""
+    head, data, packed = entry.head, entry.data, entry.packed
+    # The bytes of a member are none of the file's: they lie in what the whole group inflates to.
+    is_member = entry.group is not None
+    method = compression_method((entry.group.head if entry.group is not None else head).flags)
+    where = packed if method and not is_member else data
+    return Image(
+        entry_target(head.sm, head.flags),
+        FORMS.get(head.kind, ""),
+        data,
+        len(data),
+        None if is_member else len(where),
+        where.span(),
+        method,
+        entry_attrs(head, entry.area.identifier, entry.area.options),
+        entry,
+    )

@@ -4,39 +4,181 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 
+from fatpack import magic_numbers
+from fatpack.binary.elf.quick_header import CUDA, read_quick_header
 from fatpack.errors import UsageError
-from fatpack.formats.cuda_fatbin.area import write_entry_strings
-from fatpack.formats.cuda_fatbin.contents import new_entry_contents
-from fatpack.formats.cuda_fatbin.entry import is_refused
+from fatpack.formats.cuda_fatbin.entry import entry_image, is_refused, write_entry_strings
 from fatpack.formats.cuda_fatbin.layout import (
     COMPRESSED,
+    ELF,
     ENTRY,
     ENTRY_VERSION,
     FLAG_64_BIT,
     FLAG_ACCELERATED,
     FLAG_DEBUG,
     FLAG_FAMILY,
+    FLAG_FINALIZABLE,
     FLAG_OBFUSCATED,
     GROUP,
     HOST_MASK,
     HOSTS,
     KIND_OF,
     KINDS,
+    LTOIR,
     METHODS,
+    TEXTS,
+    TILE_IR,
     WITH_OPTIONS,
+    CudaEntry,
+    CudaEntryHeader,
+    CudaEntryStrings,
     padded_size,
 )
-from fatpack.formats.cuda_fatbin.reading_entry import entry_image
-from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, CudaEntryStrings
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
-    from fatpack.formats.cuda_fatbin.styles import ProducerStyle
+    from fatpack.formats.cuda_fatbin.writer import ProducerStyle
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
+
+
+# What a cubin says of itself that fatbinary copies into its entry.
+
+#: EI_OSABI of cubins since CUDA 12.8 (for SM 100 and later) and 13.0 (for all)
+_NEW_OSABI = 0x41
+
+#: bit of ``e_flags`` in the new ABI: the code can be finalized for other SMs
+_FINALIZABLE = 2
+
+#: sh_type of ``.nv.compat``: SHT_LOPROC + 0x86
+_COMPAT = 0x70000086
+
+#: LIMIT: bytes of ``.nv.compat``; real ones have 16 to 48.
+_COMPAT_SIZE = 1 << 16
+
+
+class CubinFacts(Record):
+    """Facts of a cubin: SM number, word size, EI_VERSION and EI_ABIVERSION, whether it can be finalized.
+
+    ``compat`` is the content of ``.nv.compat``, which is copied if it can.
+    """
+
+    sm: int
+    bits: int
+    elf_version: int
+    abi_version: int
+    is_finalizable: bool
+    compat: bytes
+
+
+def read_cubin_facts(view: View) -> CubinFacts:
+    """Return the facts of a cubin. Raises UsageError for anything else."""
+    head = view.head(0, 64)
+    elf = read_quick_header(view, head)
+    if elf is None or elf.machine != CUDA:
+        raise UsageError("this is no cubin", hint="other images need another form", chain=view.chain)
+    is_new = elf.osabi == _NEW_OSABI
+    is_finalizable = is_new and bool(elf.flags & _FINALIZABLE)
+    compat = b""
+    for _, at, size in elf.extent((_COMPAT,))[1] if is_finalizable else ():
+        if size > _COMPAT_SIZE:
+            raise UsageError(f"the section .nv.compat has {size} bytes", chain=view.chain)
+        compat = view.read(at, size)
+        break
+    sm = elf.flags >> 8 & 0xFFFF if is_new else elf.flags & 0xFF
+    return CubinFacts(sm, elf.shape.bits, head[6], head[8], is_finalizable, compat)
+
+
+# PTX as fatbinary stores it: its version, and the text without comments and blanks.
+#
+# How we know: fatbinary 13.0 to 13.5 with random texts; the rules below give its bytes.
+
+_BLANKS = b" \t\n\r\v\f"
+_DIGITS = b"0123456789"
+
+
+def ptx_version(text: bytes) -> tuple[int, int]:
+    """Return the PTX version: the number behind the first ``.version``, in a comment or not, as fatbinary takes it.
+
+    QUIRK(fatbinary 13): after the dot it reads one digit. Raises UsageError for a text without a version.
+    """
+    at = text.find(b".version")
+    words = text[at + 8 : at + 64].lstrip(_BLANKS) if at >= 0 else b""
+    major = words[: len(words) - len(words.lstrip(_DIGITS))]
+    minor = words[len(major) + 1 : len(major) + 2]
+    if not major or words[len(major) : len(major) + 1] != b"." or not minor.isdigit() or int(major) > 0xFFFF:
+        raise UsageError("this PTX says no version", hint="it needs a line such as .version 9.0")
+    return int(major), int(minor)
+
+
+def minify_ptx(text: bytes) -> bytes:
+    """Return a text as fatbinary 13 stores it: lines stay, comments go, and blanks at the start of lines and in runs.
+
+    Strings stay as they are. A ``"`` behind a backslash neither starts nor ends one, whatever is before the backslash.
+    """
+    import re
+
+    pattern = re.compile(
+        rb"""((?<!\\)"(?:[^"]|(?<=\\)")*"?)"""  # a string, to its end or that of the text
+        rb"""|//[^\n\r]*"""
+        rb"""|/\*(?:/|.*?\*/|.*)"""  # QUIRK(fatbinary 13): /*/ is a whole comment
+        rb"""|(?<=[ \t\n\r\v\f])[ \t]+""",
+        re.DOTALL,
+    )
+    return pattern.sub(lambda match: match[1] or b"", text)
+
+
+# What the bytes of a new image decide about its entry: the code version, and what is copied out of a cubin.
+
+
+class NewEntryContents(Record):
+    """The bytes to store and what the entry says of them; ``code_version`` is (minor, major), None if unknown."""
+
+    data: tuple[Piece, ...]
+    code_version: tuple[int, int] | None = None
+    flags: int = 0
+    compat: bytes = b""
+
+
+def new_entry_contents(image: Image, kind: int, sm: int, *, is_64_bit: bool, minifies: bool) -> NewEntryContents:
+    """Return what a new entry of that kind takes from its image. Raises UsageError if the image is something else."""
+    data = image.data
+    if kind in TEXTS:
+        # What NVRTC hands out ends in a NUL, and fatbinary compresses that of a file along with its own.
+        text = data.tobytes().rstrip(b"\0")
+        if b"\0" in text:
+            raise UsageError("this PTX contains a NUL byte, where readers would end it", chain=data.chain)
+        major, minor = ptx_version(text)
+        return NewEntryContents((minify_ptx(text) if minifies else text, b"\0"), (minor, major))
+    if kind == ELF:
+        return _cubin(data, sm, is_64_bit=is_64_bit)
+    head = data.head(0, 12)
+    if kind == LTOIR:
+        _check(head, magic_numbers.LTO_IR, "LTO-IR", data)
+        return NewEntryContents((data,), (head[5], head[4]))
+    if kind == TILE_IR:
+        _check(head, magic_numbers.TILE_IR, "Tile IR", data)
+        return NewEntryContents((data,), (int.from_bytes(head[10:12], "little"), head[8] << 8 | head[9]))
+    return NewEntryContents((data,))
+
+
+def _cubin(data: View, sm: int, *, is_64_bit: bool) -> NewEntryContents:
+    cubin = read_cubin_facts(data)
+    if cubin.sm != sm:
+        raise UsageError(f"a cubin for sm_{cubin.sm} as one for sm_{sm}", chain=data.chain)
+    if (cubin.bits == 64) != is_64_bit:
+        raise UsageError(f"a cubin of {cubin.bits} bits as one of {64 if is_64_bit else 32}", chain=data.chain)
+    flags = FLAG_FINALIZABLE if cubin.is_finalizable else 0
+    return NewEntryContents((data,), (cubin.abi_version, cubin.elf_version), flags, cubin.compat)
+
+
+def _check(head: bytes, magic: bytes, what: str, data: View) -> None:
+    if not head.startswith(magic) or len(head) < 12:
+        raise UsageError(f"this is no {what}", hint="other images need another form", chain=data.chain)
+
 
 #: The flags that a target and attributes decide.
 _LABEL = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | FLAG_ACCELERATED | FLAG_FAMILY

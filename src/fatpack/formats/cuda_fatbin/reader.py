@@ -3,28 +3,254 @@
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.errors import LimitExceeded, Truncated, pluralize
-from fatpack.formats.cuda_fatbin.faults import fatbin_error, fatbin_errors
+from fatpack.binary.elf.quick_header import read_quick_header as elf_header
+from fatpack.codecs import decompress
+from fatpack.errors import FormatError, LimitExceeded, Truncated, format_hex, pluralize
+from fatpack.formats.cuda_fatbin import fast_path
+from fatpack.formats.cuda_fatbin.entry import (
+    FRAME_HEAD_SIZE,
+    check_entry,
+    entry_image,
+    entry_target,
+    has_method,
+    inflated_group_pieces,
+    inflation_problem,
+    lazy_inflated_view,
+    read_entry,
+    read_entry_strings,
+    refused_size,
+    refused_view,
+    without_padding,
+)
+from fatpack.formats.cuda_fatbin.fast_path import (
+    ENTRY_STARTS,
+    Resynchronizer,
+    is_entry,
+    is_plausible,
+    range_problem,
+    starts_fatbin,
+)
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     ENTRY,
+    FATBIN_FORMAT,
+    FLAG_OBFUSCATED,
     FORMS,
     GROUP,
+    GROUP_TABLE,
     HEADER,
     KINDS,
     MAGIC,
+    MEMBER,
+    TEXTS,
+    VERSION,
+    CudaEntry,
+    CudaEntryHeader,
+    CudaEntryStrings,
+    CudaGroup,
+    Fatbin,
+    compression_method,
+    fatbin_error,
+    fatbin_errors,
+    padded_size,
 )
-from fatpack.formats.cuda_fatbin.reading_entry import entry_target, read_entry
-from fatpack.formats.cuda_fatbin.resume import Resynchronizer, is_entry, is_plausible, range_problem, starts_fatbin
-from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaEntryHeader, CudaGroup
 from fatpack.formats.diagnostics import FindingCollector
+from fatpack.io.inflated import PicklableCall
+from fatpack.model import Container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from typing_extensions import Buffer
 
     from fatpack.errors import BadValue
     from fatpack.io.source import Span, View
+
+
+# Groups: several entries whose images are compressed as one (fatbinary 13.4 and later, ``-concat``).
+#
+# ::
+#
+#     0x00  an entry of kind 0x100 whose flags say how the images are compressed
+#     0x40  number of members u32, bytes of this table u32
+#     0x48  the members: entries without images, each with its variable area behind it
+#     ....  the compressed images of all members, one behind the other
+#
+# A member has no size of its own: it ends with its last string. Listing a group inflates nothing unless it holds texts,
+# whose length nothing else tells.
+
+
+def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) -> list[CudaEntry | CudaGroup]:
+    """Return the group that ``stored`` holds, all its bytes, and its members; what is wrong becomes a finding."""
+    packed = stored.slice(head.place, min(head.compressed_size, head.padded_size))
+    problem = _not_compressed(stored, head) or inflation_problem(stored, packed, head)
+    if problem is None:
+        inside = _inflated(packed, head)
+    else:
+        faults.unreadable("FP1403", problem, stored.span())
+        inside = _refused(packed, problem, head.inflated_size)
+    rows = list(_rows(stored.slice(0, head.place), head, faults))
+    group = CudaGroup(head, stored, inside, len(rows))
+    members: list[CudaEntry | CudaGroup] = [group]
+    expected = 0
+    for number, (row, member, area) in enumerate(rows):
+        wrong = problem or _misplaced(row, member, inside, expected)
+        expected += member.padded_size
+        if wrong is not None and problem is None:
+            faults.unreadable("FP1409", wrong, row.span())
+        data = packed = (
+            _refused(inside, wrong, member.padded_size) if wrong else inside.slice(member.place, member.padded_size)
+        )
+        if wrong is None:
+            check_entry(row, member, faults)
+            try:
+                data = without_padding(packed, member.kind) if member.kind in TEXTS else packed
+            except FormatError as error:  # the first text of a group inflates it
+                problem = error
+                faults.unreadable("FP1403", error, stored.span())
+                data = packed = _refused(inside, error, member.padded_size)
+        members.append(CudaEntry(member, row, area, packed, data, group, number))
+    return members
+
+
+def _inflated(packed: View, head: CudaEntryHeader) -> View:
+    method = compression_method(head.flags) or ""
+    size = head.inflated_size
+    return lazy_inflated_view(
+        packed,
+        size,
+        method,
+        PicklableCall(_decompressed, packed, method, size),
+        PicklableCall(inflated_group_pieces, packed, method, size),
+    )
+
+
+def _not_compressed(stored: View, head: CudaEntryHeader) -> FormatError | None:
+    if compression_method(head.flags) is not None:
+        return None
+    return fatbin_error(stored, ENTRY.field_offset("flags"), "flags", "a group that is not compressed")
+
+
+def _rows(
+    header: View, group: CudaEntryHeader, faults: FindingCollector
+) -> Iterator[tuple[View, CudaEntryHeader, CudaEntryStrings]]:
+    """Yield the bytes, numbers and strings of every member in the table of a group."""
+    table_at = group.options_offset
+    if not ENTRY.size <= table_at <= len(header) - GROUP_TABLE.size:
+        where = ENTRY.field_offset("options_offset")
+        text = f"the table of members at {format_hex(table_at)} is outside of the header"
+        faults.unreadable("FP1409", fatbin_error(header, where, "options_offset", text), header.span())
+        return
+    count, size = GROUP_TABLE.read(header, table_at)
+    table = header.slice(table_at, min(max(size, GROUP_TABLE.size), len(header) - table_at))
+    at, found = GROUP_TABLE.size, 0
+    while found < min(count, limits.IMAGES) and at + ENTRY.size <= len(table):
+        rest = table.slice(at, len(table) - at)
+        member = CudaEntryHeader(*ENTRY.read(rest, 0))
+        area = read_entry_strings(rest, member, faults)
+        row = rest.slice(0, min(area.end, len(rest)))
+        yield row, member, area
+        at += len(row)
+        found += 1
+    if found == limits.IMAGES < count:
+        text, hint = f"{count} members, of which {found} are read", limits.advice("IMAGES")
+        faults.unreadable("FP1005", fatbin_errors.limit(table, 0, "member_count", text, hint=hint), table.span())
+    elif found != count or at != size:
+        text = f"{count} members in {size} bytes by its head, {found} in {at} bytes are there"
+        faults.unreadable("FP1409", fatbin_error(table, 0, "member_count", text), table.span())
+
+
+def _misplaced(row: View, member: CudaEntryHeader, inside: View, expected: int) -> FormatError | None:
+    """Return why a member has no image in the inflated bytes of its group; ``expected`` is where it should be."""
+    if member.kind == GROUP:
+        return fatbin_error(row, 0, "kind", "a group in a group")
+    if not member.padded_size:
+        return fatbin_error(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
+    if member.place + member.padded_size <= len(inside):
+        return None
+    # Images follow each other: of the two numbers, the place is wrong if the image fits behind the one before.
+    is_place = member.place >= len(inside) or expected + member.padded_size <= len(inside)
+    field, number = ("image_offset", member.place) if is_place else ("padded_size", member.padded_size)
+    room = format_hex(expected if is_place else len(inside) - member.place)
+    text = f"it is {format_hex(number)}, past the {format_hex(len(inside))} inflated bytes of the group"
+    return fatbin_error(row, MEMBER.field_offset(field), field, text, room if is_place else f"at most {room}")
+
+
+def _decompressed(packed: View, method: str, size: int) -> Buffer:
+    return decompress(packed, method, size, format=FATBIN_FORMAT)
+
+
+def _refused(packed: View, error: FormatError, size: int) -> View:
+    return refused_view(packed, refused_size(error, size), PicklableCall(error.with_traceback, None))
+
+
+# The sizes of an entry whose stored ones are wrong, where the image is whole all the same.
+#
+# Several numbers say the same thing: a compressed image has a size of its own, an ELF says how long it is, a text ends
+# in NUL, the strings of an entry say where its header ends, and behind an entry the next one starts. One wrong number
+# takes no image away as long as the others agree.
+
+#: LIMIT: how far behind the start of an entry that its neighbour reached over it is looked for.
+_REACH = 4096
+
+
+def find_entry_before(stored: View, start: int, at: int) -> int | None:
+    """Return where the last entry starts between two positions, at most ``_REACH`` before the second; None if none."""
+    first = max(start, at - _REACH)
+    window = stored.head(first, at - first)
+    places = sorted((first + window.rfind(kind) for kind in ENTRY_STARTS if kind in window), reverse=True)
+    return next((place for place in places if place % ALIGN == 0 and is_entry(stored, place)), None)
+
+
+def recover_sizes(entry: View, head: CudaEntryHeader) -> CudaEntryHeader | None:
+    """Return the numbers of an entry with sizes that fit into its bytes; None if its image is not whole there.
+
+    ``entry`` reaches up to what follows it.
+    """
+    if head.kind == GROUP:
+        return None
+    strings_end = _end_of_strings(entry, head)
+    # The size that fits together with the end of the strings is right, and the other one wrong.
+    is_header_wrong = strings_end + head.padded_size == len(entry)
+    places = (strings_end, head.place) if is_header_wrong else (head.place, strings_end)
+    # QUIRK(fatbinary 8): what fills a multiple of 8 is padded all the same.
+    for padding in (0, ALIGN):
+        for place in places:
+            room = len(entry) - place
+            if place >= ENTRY.size and place % ALIGN == 0 and room > 0 and _is_whole(entry, place, head, padding):
+                return head.replace(place=place, padded_size=room)
+    return None
+
+
+def _end_of_strings(entry: View, head: CudaEntryHeader) -> int:
+    """Return where the header of an entry ends by the strings in it."""
+    faults = FindingCollector()
+    end = read_entry_strings(entry, head, faults).end
+    return -1 if faults.findings else end
+
+
+def _is_whole(entry: View, place: int, head: CudaEntryHeader, padding: int) -> bool:
+    """Return whether the bytes from a place on hold all of an image, and nothing else but its padding."""
+    image = entry.slice(place, len(entry) - place)
+    size = _size(image, head)
+    return size is not None and padded_size(size) + padding == len(image)
+
+
+def _size(image: View, head: CudaEntryHeader) -> int | None:
+    """Return how long an image is by what is in it, or by what its entry says of it; None if nothing says it."""
+    method = compression_method(head.flags)
+    if method is not None:
+        return (
+            head.compressed_size
+            if has_method(method, image.head(0, FRAME_HEAD_SIZE)) and head.compressed_size
+            else None
+        )
+    if head.kind in TEXTS:
+        nul = image.find(b"\0")
+        return nul + 1 if nul >= 0 else None
+    elf = elf_header(image, image.head(0, 64))
+    return elf.extent()[0] if elf is not None else None
 
 
 def _cut_image(head: CudaEntryHeader, room: int) -> str:
@@ -128,7 +354,6 @@ class EntryWalk:
         """Return whether the last entry does not hold all of its image, so that the zeros behind it may be its own."""
         if self._last is None:
             return False
-        from fatpack.formats.cuda_fatbin.mending import recover_sizes
 
         start, head = self._last
         return recover_sizes(self.stored.slice(start, at - start), head) is None
@@ -138,8 +363,6 @@ class EntryWalk:
         entry = self.stored.slice(at, head.place + head.padded_size)
         self._last = None
         if head.kind == GROUP:
-            from fatpack.formats.cuda_fatbin.group import read_group
-
             return read_group(entry, head, self._noted), at + len(entry)
         self._keep()
         self._last = (at, head)
@@ -154,7 +377,6 @@ class EntryWalk:
             return before
         if self._is_extended(at, head):
             return self._read(at, head)
-        from fatpack.formats.cuda_fatbin.mending import recover_sizes
 
         field, text = problem
         following = self._after(at)
@@ -172,7 +394,6 @@ class EntryWalk:
         """Return the entry before a position where none is, if it is whole up to where the next one really starts."""
         if self._last is None:
             return None
-        from fatpack.formats.cuda_fatbin.mending import find_entry_before, recover_sizes
 
         (start, head), self._last = self._last, None
         inside = find_entry_before(self.stored, start + ENTRY.size, at)
@@ -270,3 +491,98 @@ class EntryWalk:
         return fatbin_errors.limit(
             self.stored, at, "entries", f"more than {pluralize(limits.IMAGES, 'entry')}", hint=hint
         )
+
+
+# Bytes → model for CUDA fat binaries: the header, then entry by entry.
+#
+# cuobjdump gives a whole file up for one wrong number. Here an entry that cannot be read is a finding, and reading goes
+# on with the next one: by the sizes of the entry if they hold, else where the next entry shows itself. A size that is
+# wrong takes no image away that is whole: of the container's own, entries behind it still belong to it; of an entry,
+# its image is as long as its other numbers and what follows it say (:mod:`fatpack.formats.cuda_fatbin.reader`).
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether a fat binary starts at ``at``: its magic, and a header size of 16, or else an entry behind it."""
+    head = view.head(at, HEADER.size)
+    if not head.startswith(MAGIC) or len(head) < HEADER.size:
+        return False
+    return head[6:8] == b"\x10\0" or is_entry(view, at + HEADER.size)
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the fat binary at ``at`` takes by its header, or None when that cannot be right."""
+    if not detect(view, at):
+        return None
+    size = HEADER.size + int(HEADER.read(view, at)[3])
+    return size if at + size <= len(view) else None
+
+
+def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
+    """Return the fat binary that starts at ``at``. Images are spans of the view, inflated when they are read.
+
+    Entries that are damaged are reported as findings of severity ``error``, and listed if their place is known;
+    ``strict`` raises for the first of them instead. Raises BadMagic, Truncated, BadValue where there is no header;
+    offsets are absolute.
+    """
+    container = fast_path.read_fast(view, at)
+    if container is not None:
+        return container
+    faults = FindingCollector(strict)
+    version, stored, parts, unknown = read_parts(view, at, faults)
+    entries = [part for part in parts if isinstance(part, CudaEntry)]
+    _note_obfuscated(entries, faults)
+    images = tuple(map(entry_image, entries))
+    return Container(
+        FATBIN_FORMAT,
+        version,
+        images,
+        stored.span(),
+        unknown=tuple(unknown),
+        findings=tuple(faults.findings),
+        record=Fatbin(stored, images, {}, tuple(parts)),
+    )
+
+
+def read_parts(
+    view: View, at: int, faults: FindingCollector
+) -> tuple[int, View, list[CudaEntry | CudaGroup], list[Span]]:
+    """Return the version, the bytes, the parts and the unknown spans of a fat binary: all but its images.
+
+    This is what listing a library of thousands of fat binaries needs. Raises what :func:`parse` does.
+    """
+    version, size = _read_header(view, at, faults)
+    left = len(view) - at
+    stored = view.slice(at, min(size, left))
+    if version != VERSION:
+        text = f"a fat binary of version {version}"
+        faults.unexpected("FP1407", stored.span(), text, f"it is read as one of version {VERSION}")
+    if size > left:
+        error = fatbin_errors.cut(stored, 0, "entries_size", size)
+        faults.unreadable("FP1402", error, stored.span())
+    walk = EntryWalk(view.slice(at, left), size, faults)
+    walk.run()
+    return version, walk.stored, walk.parts, walk.unknown
+
+
+def _read_header(view: View, at: int, faults: FindingCollector) -> tuple[int, int]:
+    """Return version and size of the fat binary at a position; the size is as stored, with the header."""
+    head = view.head(at, HEADER.size)
+    if not head or not MAGIC.startswith(head[:4]):
+        raise fatbin_errors.magic(view, at, "not a fat binary", MAGIC.hex(" "))
+    _, version, header_size, size = HEADER.read(view, at)
+    if header_size != HEADER.size:
+        rest = view.slice(at, len(view) - at)
+        where = HEADER.field_offset("header_size")
+        error = fatbin_error(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
+        if not is_entry(rest, HEADER.size):
+            raise error
+        faults.unreadable("FP1402", error, rest.span(0, HEADER.size))
+    return version, HEADER.size + size
+
+
+def _note_obfuscated(entries: Sequence[CudaEntry], faults: FindingCollector) -> None:
+    obfuscated = [entry for entry in entries if entry.head.flags & FLAG_OBFUSCATED]
+    if obfuscated:
+        what = "an image is" if len(obfuscated) == 1 else f"{len(obfuscated)} images are"
+        text = f"{what} obfuscated by NVIDIA's tools; such images are listed, and copied as they are"
+        faults.unexpected("FP1408", obfuscated[0].stored.span(), text)

@@ -8,20 +8,158 @@ What makes new entries is imported when there are some to be made: readers impor
 
 from __future__ import annotations
 
-from fatpack.errors import Unsupported
-from fatpack.formats.cuda_fatbin.layout import HEADER, MAGIC, VERSION
-from fatpack.formats.cuda_fatbin.reading_entry import entry_image
-from fatpack.formats.cuda_fatbin.stored import CudaEntry, Fatbin
+from functools import partial
+
+from fatpack.errors import Unsupported, UsageError
+from fatpack.formats.cuda_fatbin.entry import entry_image
+from fatpack.formats.cuda_fatbin.layout import (
+    ELF,
+    ENTRY,
+    ENTRY_VERSION,
+    FLAG_64_BIT,
+    FLAG_DEBUG,
+    FLAG_FINALIZABLE,
+    GROUP,
+    GROUP_TABLE,
+    HEADER,
+    HOST_MASK,
+    MAGIC,
+    PTX,
+    VERSION,
+    WITH_OPTIONS,
+    CudaEntry,
+    Fatbin,
+    padded_size,
+)
+from fatpack.formats.cuda_fatbin.new_entry import METHOD_BITS, EntryDraft, compress_image, entry_header, finish_entry
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fatpack.formats.cuda_fatbin.new_entry import EntryDraft
-    from fatpack.formats.cuda_fatbin.styles import ProducerStyle
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import FatbinOptions
+
+
+# Groups as fatbinary 13.4 and later write them (``-concat``).
+
+_SHARED = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK
+
+
+def group_entries(drafts: Sequence[EntryDraft], style: ProducerStyle) -> Iterator[Callable[[], Sequence[Piece]]]:
+    """Yield what makes entries and groups: PTX, cubins, and cubins that can be finalized make a group each.
+
+    What is alone in its class is no group, and comes first with all that is of no class.
+    """
+    classes: dict[int, list[EntryDraft]] = {number: [] for number in range(4)}
+    for draft in drafts:
+        classes[_class_of(draft)].append(draft)
+    groups = [members for number, members in classes.items() if number and len(members) > 1]
+    in_groups = {id(draft) for members in groups for draft in members}
+    for draft in drafts:
+        if id(draft) not in in_groups:
+            yield partial(finish_entry, draft, style)
+    for members in groups:
+        yield partial(_group, members, style)
+
+
+def _class_of(draft: EntryDraft) -> int:
+    """Return the number of the group that an entry may go into, in the order of groups; 0 for none."""
+    if draft.kind == ELF:
+        return 3 if draft.flags & FLAG_FINALIZABLE else 2
+    return 1 if draft.kind == PTX else 0
+
+
+def _group(members: Sequence[EntryDraft], style: ProducerStyle) -> Sequence[Piece]:
+    images: list[Piece] = []
+    table, at = b"", 0
+    for member in members:
+        size = padded_size(member.size)
+        table += entry_header(member, member.flags, at, size)
+        images += [*member.data, bytes(size - member.size)]
+        at += size
+    stream = compress_image(images, style)
+    table = GROUP_TABLE.pack(len(members), GROUP_TABLE.size + len(table)) + table
+    flags = members[0].flags & _SHARED | METHOD_BITS[style.method or ""]
+    size = ENTRY.size + len(table)
+    sizes = (padded_size(len(stream)), len(stream), ENTRY.size, 1, 0, 0, 0, 0, flags, 0, at)
+    head = ENTRY.pack(GROUP, ENTRY_VERSION, size, *sizes)
+    return [head + table, stream, bytes(-len(stream) % 8)]
+
+
+# Producers and their modes of compression: the knowledge behind ``-compress-mode`` of fatbinary.
+#
+# What each version does was found by inflating its output and compressing it again with every level.
+
+#: method and level; LZ4's levels are those of its high-compression form
+_ZSTD, _SMALLEST = ("zstd", 5), ("zstd", 19)
+
+#: producer → mode → method and level
+_MODES = {
+    "12.8": {"default": ("lz4", 2), "speed": ("lz4", 2), "balance": _ZSTD, "size": _SMALLEST},
+    "13.0": {"default": _ZSTD, "speed": ("lz4", 2), "balance": _ZSTD, "size": _SMALLEST},
+    "13.5": {"default": _ZSTD, "speed": ("lz4", 3), "balance": _ZSTD, "size": _SMALLEST},
+}
+
+PRODUCERS = tuple(_MODES)
+MODES = ("default", "speed", "balance", "size", "none")
+DEFAULT_PRODUCER = "13.0"
+
+
+class ProducerStyle(Record):
+    """How new entries are written: ``method`` and ``level`` of compression, None to leave all as they are.
+
+    ``compresses_all`` includes cubins. ``groups`` writes groups (``-concat``), ``minifies`` takes comments and blanks
+    out of PTX, ``recompresses`` treats images of other fat binaries as if they were new.
+    """
+
+    method: str | None
+    level: int
+    compresses_all: bool
+    groups: bool
+    minifies: bool
+    recompresses: bool
+
+    def like(self, method: str) -> ProducerStyle:
+        """Return the style that compresses by another method, at the level that a producer takes for that one."""
+        if method == self.method:
+            return self
+        level = next((level for modes in _MODES.values() for name, level in modes.values() if name == method), None)
+        if level is None:
+            raise UsageError(f"{method} in a fat binary, which is read and not written", hint="pack it anew")
+        return self.replace(method=method, level=level)
+
+    def compresses(self, kind: int, is_debug: bool) -> bool:
+        """Return whether an image of that kind is compressed: text and the like always, cubins on request."""
+        return self.method is not None and (self.compresses_all or is_debug or kind in WITH_OPTIONS)
+
+
+def producer_style(options: FatbinOptions) -> ProducerStyle:
+    """Return how new entries are written. Raises UsageError for what no producer does."""
+    producer = options.producer or DEFAULT_PRODUCER
+    mode = options.compress_mode or "default"
+    _check("producer", producer, PRODUCERS)
+    _check("compress_mode", mode, MODES)
+    if options.concat and producer != "13.5":
+        raise UsageError("groups of entries are written since CUDA 13.4", hint="choose producer 13.5")
+    if options.concat and mode == "none":
+        raise UsageError("a group is always compressed", hint="leave out compress_mode none, or concat")
+    method, level = _MODES[producer].get(mode, (None, 0))
+    return ProducerStyle(
+        method,
+        level,
+        compresses_all=mode == "size" or options.compress_all,
+        groups=options.concat,
+        minifies=options.minify_ptx,
+        recompresses=options.wants_recompression,
+    )
+
+
+def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{name} {value!r} of a fat binary", hint=f"choose from {', '.join(known)}")
 
 
 def write(container: Container, options: FatbinOptions | None = None) -> Iterator[Piece]:
@@ -47,7 +185,6 @@ def write(container: Container, options: FatbinOptions | None = None) -> Iterato
             hint=f"{VERSION} is the only one that can be written",
             chain=container.span.source,
         )
-    from fatpack.formats.cuda_fatbin.styles import producer_style
     from fatpack.options import FatbinOptions
 
     parts = _parts(container.images, producer_style(options or FatbinOptions()))
@@ -86,8 +223,6 @@ def _parts(images: Sequence[Image], style: ProducerStyle) -> list[Sequence[Piece
             parts.append(finish_entry(draft, style))
         number += 1
     if drafts:
-        from fatpack.formats.cuda_fatbin.new_group import group_entries
-
         for task in group_entries(drafts, style):
             work[len(parts)] = task
             parts.append(())

@@ -21,11 +21,10 @@ QUIRK(rocm_kpack's design page): keys without ``#`` and a number. All its code w
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
 from fatpack.formats.diagnostics import not_parsed_error
-from fatpack.formats.kpack.layout import COUNT, FRAME, HEADER, KPACK_FORMAT
+from fatpack.formats.kpack.layout import COUNT, FRAME, HEADER, KPACK_FORMAT, KpackEntry, KpackHeader
 from fatpack.formats.kpack.reader import detect, extent, parse
-from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,10 +80,10 @@ def write(container: Container, options: KpackOptions | None = None) -> Iterator
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed archive."""
-    from fatpack.formats.kpack import byte_map
+    from fatpack.formats.kpack import reader
 
     body = view.slice(container.span.start - view.start, container.span.size)
-    return byte_map.label_kpack(body, _header(container), container)
+    return reader.label_kpack(body, _header(container), container)
 
 
 def describe(container: Container) -> Mapping[str, object]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from fatpack import limits
 from fatpack.codecs.messagepack import MessagePackReader
 from fatpack.errors import BadValue, Truncated, pluralize
-from fatpack.formats.kpack.faults import kpack_errors
-from fatpack.formats.kpack.layout import KPACK_FORMAT, SCHEMES
+from fatpack.formats.kpack.layout import KPACK_FORMAT, SCHEMES, kpack_errors
 from fatpack.record import Record
 
 TYPE_CHECKING = False

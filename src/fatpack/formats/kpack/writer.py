@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from fatpack.codecs import messagepack
 from fatpack.errors import Unsupported, UsageError
-from fatpack.formats.kpack.layout import COUNT, DATA_OFFSET, FRAME, HEADER, MAGIC, SCHEMES, TYPE, VERSION
-from fatpack.formats.kpack.stored import KpackEntry, KpackHeader
+from fatpack.formats.kpack.layout import (
+    COUNT,
+    DATA_OFFSET,
+    FRAME,
+    HEADER,
+    MAGIC,
+    SCHEMES,
+    TYPE,
+    VERSION,
+    KpackEntry,
+    KpackHeader,
+)
 from fatpack.formats.kpack.toc import encode_text
 
 TYPE_CHECKING = False

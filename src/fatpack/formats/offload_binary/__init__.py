@@ -21,7 +21,6 @@ QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4;
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
 from fatpack.formats.offload_binary import fast_path
 from fatpack.formats.offload_binary.layout import (
     IMAGE_KINDS,
@@ -29,9 +28,12 @@ from fatpack.formats.offload_binary.layout import (
     OFFLOAD_BINARY_FORMAT,
     OFFLOAD_KINDS,
     VERSIONS,
+    OffloadBinaryEntry,
+    OffloadBinaryHeader,
     layouts_for_order,
+    stored_header,
 )
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader, stored_header
+from fatpack.layout import FormatInfo
 from fatpack.model import Label
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.findings import finding
-from fatpack.formats.offload_binary.stored import OffloadBinaryHeader, stored_offload_entry
+from fatpack.formats.offload_binary.layout import OffloadBinaryHeader, stored_offload_entry
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -98,7 +98,7 @@ def label_offload_binary(
 ) -> Iterator[Label]:
     """Return a label for every byte of the body, once, in order; a part that overlaps an earlier one is cut."""
     # Without labels, as in a listing, nothing of this is loaded.
-    from fatpack.byte_map import fill_gaps
+    from fatpack.model import fill_gaps
 
     return fill_gaps(header.body, _raw_labels(header, tables, images))
 

@@ -12,10 +12,11 @@ from fatpack.formats.offload_binary.layout import (
     FORMS,
     MAGIC,
     OFFLOAD_BINARY_FORMAT,
+    OffloadBinaryEntry,
+    OffloadBinaryHeader,
     decode_offload,
     layouts_for_order,
 )
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader
 from fatpack.io.source import Span, View
 from fatpack.model import Target, lazy_container, lazy_image
 

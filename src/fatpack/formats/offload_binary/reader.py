@@ -18,10 +18,12 @@ from fatpack.formats.offload_binary.layout import (
     MAGIC,
     OFFLOAD_BINARY_FORMAT,
     VERSIONS,
+    OffloadBinaryEntry,
+    OffloadBinaryHeader,
     decode_offload,
     layouts_for_order,
 )
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry, OffloadBinaryHeader
+from fatpack.io.inflated import StreamedSource
 from fatpack.io.source import Span, View, VirtualName
 from fatpack.model import Container, Finding, Image, Target
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.offload_binary.layout import OffloadBinaryLayouts
     from fatpack.layout import ByteOrder
+
 
 _errors = ErrorFactory(OFFLOAD_BINARY_FORMAT)
 _fault = _errors.value
@@ -127,8 +130,7 @@ def _read_header(view: View, at: int) -> OffloadBinaryHeader:
 
 def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) -> OffloadBinaryHeader:
     """Return the header of a compressed v3 binary, with the whole inflated binary as its body."""
-    from fatpack.io.inflated import InflatedSource, PicklableCall
-    from fatpack.io.streamed import StreamedSource
+    from fatpack.io.inflated import InflatedSource, PicklableCall, StreamedSource
 
     stored = header.body
     if header.entry_offset != header_size:
@@ -330,3 +332,28 @@ def _read_image(
         attrs=attrs,
         record=OffloadBinaryEntry(image_kind, offload_kind, flags, pairs, string_at, image_at),
     )
+
+
+# What only the whole content of a compressed binary can tell, and its tables cannot: whether all of it inflates.
+
+
+def is_hashed(container: Container) -> bool:
+    """Return whether a hash of its content is stored: in none."""
+    return False
+
+
+def is_unchecked(container: Container) -> bool:
+    """Return whether a container is a compressed binary whose content was too large to be inflated when it was read."""
+    return isinstance(container.record, OffloadBinaryHeader) and container.record.body.source.is_streamed
+
+
+def verify(container: Container) -> list[Finding]:
+    """Inflate all of an unchecked container, in bounded memory; there are no findings. Raises FormatError for damage.
+
+    Nothing is shared with other readers of the container but the file: it may run in a thread of its own.
+    """
+    source = container.record.body.source if isinstance(container.record, OffloadBinaryHeader) else None
+    if isinstance(source, StreamedSource):
+        for _ in source.separate().pieces(0, source.size):
+            pass
+    return []

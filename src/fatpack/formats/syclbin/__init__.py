@@ -29,11 +29,19 @@ code leaves ``module`` out.
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
 from fatpack.formats.diagnostics import not_parsed_error
-from fatpack.formats.syclbin.parse import detect, extent, parse
-from fatpack.formats.syclbin.stored import SyclbinEntry, SyclbinHeader
-from fatpack.formats.syclbin.syclbin_layout import ABSTRACT, HEADER, IR_MODULE, NATIVE_IMAGE, PAYLOAD, SYCLBIN_FORMAT
+from fatpack.formats.syclbin.layout import (
+    ABSTRACT,
+    HEADER,
+    IR_MODULE,
+    NATIVE_IMAGE,
+    PAYLOAD,
+    SYCLBIN_FORMAT,
+    SyclbinEntry,
+    SyclbinHeader,
+)
+from fatpack.formats.syclbin.reader import detect, extent, parse
+from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,8 +88,8 @@ LAYOUTS = (HEADER, ABSTRACT, IR_MODULE, NATIVE_IMAGE, PAYLOAD)
 
 
 def write(container: Container, options: SyclbinOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of one file; see :func:`fatpack.formats.syclbin.syclbin_writer.write`."""
-    from fatpack.formats.syclbin.syclbin_writer import write
+    """Yield the pieces of one file; see :func:`fatpack.formats.syclbin.writer.write`."""
+    from fatpack.formats.syclbin.writer import write
 
     return write(container, options)
 

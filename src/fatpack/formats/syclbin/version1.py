@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.errors import FormatError, Unsupported, format_hex
-from fatpack.formats.syclbin.faults import syclbin_errors
-from fatpack.formats.syclbin.layout import SyclbinContents
-from fatpack.formats.syclbin.stored import AbstractModule, SyclbinEntry, SyclbinHeader
-from fatpack.formats.syclbin.syclbin_layout import (
+from fatpack.formats.syclbin.layout import (
     ABSTRACT,
     HEADER,
     IR,
@@ -19,7 +16,12 @@ from fatpack.formats.syclbin.syclbin_layout import (
     MAGIC,
     NATIVE,
     NATIVE_IMAGE,
+    AbstractModule,
+    SyclbinContents,
+    SyclbinEntry,
+    SyclbinHeader,
     padded_size,
+    syclbin_errors,
 )
 
 TYPE_CHECKING = False

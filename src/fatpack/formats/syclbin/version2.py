@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary.layout import layouts_for_order
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry as OuterEntry
-from fatpack.formats.offload_binary.stored import stored_header
-from fatpack.formats.syclbin.faults import syclbin_errors
-from fatpack.formats.syclbin.layout import SyclbinContents
-from fatpack.formats.syclbin.stored import AbstractModule, SyclbinEntry, SyclbinHeader
-from fatpack.formats.syclbin.syclbin_layout import (
+from fatpack.formats.offload_binary.layout import OffloadBinaryEntry as OuterEntry
+from fatpack.formats.offload_binary.layout import layouts_for_order, stored_header
+from fatpack.formats.syclbin.layout import (
     AM_METADATA,
     GLOBAL_METADATA,
     IMAGE_KINDS,
@@ -24,6 +20,11 @@ from fatpack.formats.syclbin.syclbin_layout import (
     ROLES,
     SYCLBIN_FORMAT,
     VERSION_2,
+    AbstractModule,
+    SyclbinContents,
+    SyclbinEntry,
+    SyclbinHeader,
+    syclbin_errors,
 )
 
 TYPE_CHECKING = False

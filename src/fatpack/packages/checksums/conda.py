@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.packages.checksums.verifying_init import ChecksumResult
+    from fatpack.packages.checksums import ChecksumResult
 
 _PATHS, _PATHS_JSON = "info/paths.json", "paths.json"
 

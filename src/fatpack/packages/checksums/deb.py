@@ -7,8 +7,7 @@ before it. Links and folders have no line, and configuration files may have none
 from __future__ import annotations
 
 from fatpack.packages import PackageMember, get_package
-from fatpack.packages.checksums import StatedFile, checksum_finding, compare_files, read_file_list
-from fatpack.packages.checksums.verifying_init import ChecksumResult
+from fatpack.packages.checksums import ChecksumResult, StatedFile, checksum_finding, compare_files, read_file_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ the numbers of RFC 4880. Signatures by keys are not verified: that takes the key
 from __future__ import annotations
 
 from fatpack.packages import get_package
-from fatpack.packages.checksums import StatedFile, checksum_finding, compare_files
-from fatpack.packages.checksums.verifying_init import ChecksumResult
-from fatpack.packages.rpm.header import RpmHeader
-from fatpack.packages.rpm.layout import LEAD
+from fatpack.packages.checksums import ChecksumResult, StatedFile, checksum_finding, compare_files
+from fatpack.packages.rpm.header import LEAD, RpmHeader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ QUIRK(hard links): several names of one file come one after the other; only the 
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.doc import FormatInfo
-from fatpack.packages.rpm.layout import FORMAT, LAYOUTS
+from fatpack.layout import FormatInfo
+from fatpack.packages.rpm.header import FORMAT, LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,6 @@ def detect(view: View) -> bool:
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
     """Yield every file in stored order, each to be opened before the next is asked for, and damage."""
-    from fatpack.packages.rpm.rpm_files import members
+    from fatpack.packages.rpm.files import members
 
     return members(view)

@@ -15,10 +15,10 @@ How we know: POSIX.1-2017 (pax), and GNU tar's manual and ``src/tar.h``, 1.34. H
 
 from __future__ import annotations
 
-from fatpack.doc import FormatInfo
-from fatpack.packages.compression import detect_compression
+from fatpack.layout import FormatInfo
+from fatpack.packages.names import detect_compression
 from fatpack.packages.streams import inflate_stream_beginning
-from fatpack.packages.tar.layout import FORMAT, HEADER, is_header
+from fatpack.packages.tar.reader import FORMAT, HEADER, is_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ QUIRK(data descriptors): with bit 3 of the flags the local header has no sizes; 
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.doc import FormatInfo
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
+from fatpack.layout import FormatInfo
 from fatpack.packages import PackageMember
 from fatpack.packages.names import NameChecker
-from fatpack.packages.zip.layout import END, ENTRY, FORMAT, LAYOUTS
+from fatpack.packages.zip.directory import END, ENTRY, FORMAT, LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from fatpack import magic_numbers
 from fatpack.errors import BadMagic, BadValue, Truncated, Unsupported
-from fatpack.packages import fast
-from fatpack.packages.members import LazyInflatedMember
+from fatpack.packages import streams
+from fatpack.packages.members import LazyInflatedMember, SubRangeSource
 from fatpack.packages.streams import InflatedStream
-from fatpack.packages.within import SubRangeSource
-from fatpack.packages.zip.directory import extra_field, is_shared
-from fatpack.packages.zip.layout import (
+from fatpack.packages.zip.directory import (
     ENCRYPTED,
     EXTRA_64,
     FORMAT,
@@ -19,6 +17,8 @@ from fatpack.packages.zip.layout import (
     METHODS,
     SIZES_BEHIND,
     UNSUPPORTED_METHODS,
+    extra_field,
+    is_shared,
 )
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-    from fatpack.packages.content import MemberSource
+    from fatpack.packages import MemberSource
     from fatpack.packages.zip.directory import ZipEntry
 
 
@@ -94,7 +94,7 @@ class CheckedPieces:
         """Yield the pieces. Raises BadValue at the end, and what the stream does."""
         crc = 0
         for piece in self._stream():
-            crc = fast.crc32(piece, crc)
+            crc = streams.crc32(piece, crc)
             yield piece
         if crc != self._crc:
             raise _other_crc(self._crc, crc, self._name)
@@ -118,7 +118,7 @@ class _StoredMember(SubRangeSource):
             return
         crc = 0
         for piece in self.once(0, self.size):
-            crc = fast.crc32(piece, crc)
+            crc = streams.crc32(piece, crc)
         if crc != self._crc:
             self._damage = _other_crc(self._crc, crc, self.name)
             raise self._damage

@@ -9,7 +9,7 @@ import zlib
 
 from fatpack import limits
 from fatpack.errors import HostError
-from fatpack.io.seekable import ViewFile
+from fatpack.io.ranges import ViewFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContai
 
         return read_fatbin(memory, address, end)
     if head.startswith(magic_numbers.COMPRESSED_BUNDLE):
-        from fatpack.proof.containers.compressed import read_compressed
+        from fatpack.proof.containers.bundle import read_compressed
 
         return read_compressed(memory, address, end)
     if head.startswith(magic_numbers.BUNDLE):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.proof.both import ProgramPair
+from fatpack.proof import ProgramPair
 from fatpack.proof.device_code import compare_device_code
 from fatpack.proof.elf.headers import compare_headers
-from fatpack.proof.elf.leading import pointers_to_device_code
 from fatpack.proof.elf.non_loaded import compare_non_loaded
-from fatpack.proof.elf.pointers import resolve_pointers
 from fatpack.proof.elf.reader import ProofElfFile, read_elf
-from fatpack.proof.ledger import compare_memory, merge_ranges, subtract_ranges
+from fatpack.proof.elf.tables import pointers_to_device_code, resolve_pointers
+from fatpack.proof.ledger import ChangedRange, compare_memory, merge_ranges, subtract_ranges
 from fatpack.proof.records import ZeroedImages, compare_described
-from fatpack.proof.verdict import ChangedRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.proof.device_code import DeviceCodeComparison
     from fatpack.proof.ledger import DifferenceLog, Range
     from fatpack.proof.memory import ProgramMemory
-    from fatpack.proof.proof_records import RecordPointer
+    from fatpack.proof.records import RecordPointer
 
 #: Sections of device code, by the names that compilers give them.
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")

@@ -12,8 +12,7 @@ from bisect import bisect_right
 from fatpack.proof.elf.headers import MovedTable, possible_offsets
 from fatpack.proof.ledger import compare_views, find_range
 from fatpack.proof.memory import WINDOW
-from fatpack.proof.rest import compare_padding
-from fatpack.proof.stale import split_into_words
+from fatpack.proof.records import compare_padding, split_into_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.proof.device_code import DeviceCodeComparison
     from fatpack.proof.elf.reader import ProofElfFile, ProofElfSection
     from fatpack.proof.ledger import DifferenceLog
-    from fatpack.proof.rest import FilePart
+    from fatpack.proof.records import FilePart
 
 _ALLOCATED = 0x2
 _NO_BITS = ("SHT_NOBITS", "SHT_NULL")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated, Unsupported
-from fatpack.io.seekable import ViewFile
+from fatpack.io.ranges import ViewFile
 from fatpack.proof.memory import LoadedRange, ProgramMemory
 from fatpack.record import Record
 

@@ -7,14 +7,118 @@ many symbols there are. Versions needed and defined are lists (LSB, "Symbol Vers
 
 from __future__ import annotations
 
+import struct
 from array import array
 
+from fatpack.proof.memory import WINDOW
+from fatpack.proof.records import RecordPointer, split_into_words
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from fatpack.proof.elf.reader import ProofElfFile
     from fatpack.proof.memory import ProgramMemory
+
+    Addend = tuple[int | None, int]
+
+
+# What pointers of an ELF program hold when it runs: the word in place, or what a relocation of ``DT_RELA`` says.
+#
+# A relocation of ``DT_REL`` or ``DT_RELR`` adds to the word in place, which so is the address as the file states it.
+# (gABI, "Relocation"; types by the processors' supplements, as pyelftools knows them.)
+
+#: e_machine → name of pyelftools' table of relocation types
+_TABLES = {
+    "EM_X86_64": "ENUM_RELOC_TYPE_x64",
+    "EM_AARCH64": "ENUM_RELOC_TYPE_AARCH64",
+    "EM_PPC64": "ENUM_RELOC_TYPE_PPC64",
+    "EM_PPC": "ENUM_RELOC_TYPE_PPC",
+    "EM_S390": "ENUM_RELOC_TYPE_S390X",
+    "EM_LOONGARCH": "ENUM_RELOC_TYPE_LOONGARCH",
+}
+_POINTERS = {8: ("_64", "_ABS64", "_ADDR64"), 4: ("_32", "_ABS32", "_ADDR32")}
+
+#: pyelftools has no table for RISC-V: the ELF psABI of RISC-V, "Relocations"
+_RISCV = {"R_RISCV_32": 1, "R_RISCV_64": 2, "R_RISCV_RELATIVE": 3}
+
+
+def resolve_pointers(elf: ProofElfFile, places: Collection[int]) -> dict[int, RecordPointer]:
+    """Return what the pointers at some addresses hold; one that is not loaded has no value."""
+    memory = elf.memory
+    relocated = _relocated(elf, set(places)) if places else {}
+    found = {}
+    for place in places:
+        in_place = memory.number(place, memory.word)
+        value: int | None
+        if place in relocated:
+            value, at = relocated[place]
+            found[place] = RecordPointer(value, in_place or 0, (at, memory.word))
+        else:
+            found[place] = RecordPointer(in_place, in_place or 0)
+    return found
+
+
+def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
+    """Return the values that relocations with addends give some places, and the addresses of the addends."""
+    memory = elf.memory
+    start, size = elf.tag("DT_RELA"), elf.tag("DT_RELASZ")
+    if start is None or size is None:
+        return {}
+    size = min(size, memory.room(start))
+    sign = "<" if memory.order == "little" else ">"
+    record = struct.Struct(sign + ("QQq" if memory.word == 8 else "IIi"))
+    shift = 32 if memory.word == 8 else 8
+    relative, absolute = _types(elf)
+    found: dict[int, Addend] = {}
+    step = WINDOW // record.size * record.size
+    for at in range(start, start + size - size % record.size, step):
+        data = memory.read(at, min(step, start + size - size % record.size - at))
+        if data is None:
+            break
+        for number, (place, info, addend) in enumerate(record.iter_unpack(data)):
+            if place in places:
+                kind, symbol = info & ((1 << shift) - 1), info >> shift
+                value = _value(elf, kind, symbol, relative, absolute)
+                where = at + number * record.size + 2 * memory.word
+                # Several relocations of one place are nothing that a linker writes.
+                found[place] = None if value is None or place in found else value + addend, where
+    return found
+
+
+def _types(elf: ProofElfFile) -> tuple[set[int], set[int]]:
+    """Return the types of relocations that add the base, and of those that add the value of a symbol."""
+    from elftools.elf import enums
+
+    machine = str(elf.header["e_machine"])
+    table = _RISCV if machine == "EM_RISCV" else getattr(enums, _TABLES.get(machine, ""), {})
+    relative = {number for name, number in table.items() if name.endswith("_RELATIVE")}
+    ends = _POINTERS[elf.memory.word]
+    absolute = {number for name, number in table.items() if name.count("_") <= 3 and _is_pointer(name, ends)}
+    return relative, absolute
+
+
+def _is_pointer(name: str, ends: tuple[str, ...]) -> bool:
+    """Return whether the name of a relocation is the processor's and one of some ends: ``R_X86_64_64``."""
+    return any(name.removesuffix(end) in ("R_X86_64", "R_AARCH64", "R_PPC64", "R_PPC", "R_390", "R_LARCH", "R_RISCV")
+               for end in ends if name.endswith(end))  # fmt: skip
+
+
+def _value(elf: ProofElfFile, kind: int, symbol: int, relative: set[int], absolute: set[int]) -> int | None:
+    """Return what a relocation adds its addend to, as an address of the file; None if other files decide."""
+    if kind in relative:
+        return 0
+    table = elf.tag("DT_SYMTAB")
+    if kind not in absolute or table is None:
+        return None
+    if not symbol:
+        return 0
+    wide = elf.memory.word == 8
+    at = table + symbol * (24 if wide else 16)
+    section = elf.memory.number(at + (6 if wide else 14), 2)
+    return elf.memory.number(at + (8 if wide else 4), elf.memory.word) if section else None
+
 
 #: words of a chain that are read at a time
 _STEP = 4096
@@ -136,3 +240,82 @@ def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
     if (array("I", b"\1\0\0\0")[0] == 1) != (memory.order == "little"):
         words.byteswap()
     return words
+
+
+# What in an ELF program leads into device code: words that the loader relocates, and symbols that other files see.
+
+
+def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the pointers and dynamic symbols whose value lies in ``[low, high)``: their addresses and values.
+
+    In a program that is not relocated any word may be a pointer, a number or text: none of those is given.
+    """
+    yield from _symbols(elf, low, high)
+    yield from _with_addends(elf, low, high)
+    for place in _in_place(elf):
+        value = elf.memory.number(place, elf.memory.word)
+        if value is not None and low <= value < high:
+            yield place, value
+
+
+def _tables(elf: ProofElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]]:
+    """Yield address and bytes of a table that the dynamic section leads to, in windows of whole records."""
+    start, size = elf.tag(tag), elf.tag(size_tag)
+    if start is None or size is None:
+        return
+    size = min(size, elf.memory.room(start))
+    step = WINDOW // 48 * 48  # a multiple of every record's size
+    for at in range(start, start + size, step):
+        data = elf.memory.read(at, min(step, start + size - at))
+        if data is None:
+            return
+        yield at, data
+
+
+def _with_addends(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
+    for _, data in _tables(elf, "DT_RELA", "DT_RELASZ"):
+        words = split_into_words(elf.memory, data)
+        places, addends = words[::3], words[2::3]
+        if len(addends) and min(addends) < high and max(addends) >= low:
+            yield from ((places[n], addend) for n, addend in enumerate(addends) if low <= addend < high)
+
+
+def _in_place(elf: ProofElfFile) -> Iterator[int]:
+    """Yield the places of relocations without addends (``DT_REL``, ``DT_RELR``)."""
+    word = elf.memory.word
+    for _, data in _tables(elf, "DT_REL", "DT_RELSZ"):
+        yield from split_into_words(elf.memory, data)[::2]
+    base = 0
+    for _, data in _tables(elf, "DT_RELR", "DT_RELRSZ"):
+        for entry in split_into_words(elf.memory, data):
+            if not entry & 1:
+                yield entry
+                base = entry + word
+                continue
+            bits, place = entry >> 1, base
+            while bits:
+                if bits & 1:
+                    yield place
+                bits >>= 1
+                place += word
+            base += (8 * word - 1) * word
+
+
+def _symbols(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the dynamic symbols that are defined in the file."""
+    start, count = elf.tag("DT_SYMTAB"), symbol_count(elf)
+    if start is None or count is None:
+        return
+    wide = elf.memory.word == 8
+    sign = "<" if elf.memory.order == "little" else ">"
+    record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
+    value_at, section_at = (4, 3) if wide else (1, 5)
+    count = min(count, elf.memory.room(start) // record.size)
+    step = WINDOW // record.size * record.size
+    for at in range(start, start + count * record.size, step):
+        data = elf.memory.read(at, min(step, start + count * record.size - at))
+        if data is None:
+            return
+        for number, row in enumerate(record.iter_unpack(data)):
+            if low <= row[value_at] < high and row[section_at]:
+                yield at + number * record.size, row[value_at]

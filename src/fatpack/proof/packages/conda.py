@@ -9,29 +9,240 @@ How we know: conda/ceps, CEP 26 for build strings, 34 for what describes a packa
 
 from __future__ import annotations
 
+import bz2
+import io
+import json
 import struct
+import tarfile
 import tempfile
 import zipfile
 import zlib
 from hashlib import sha256
 from itertools import zip_longest
 
-from fatpack import limits, magic_numbers
+from fatpack import codecs, limits, magic_numbers
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.io.open import open_source
-from fatpack.io.seekable import ViewFile
+from fatpack.io.ranges import ViewFile
 from fatpack.proof.ledger import DifferenceLog, compare_views
-from fatpack.proof.packages import metadata, tars, zip_structure
+from fatpack.proof.packages import zip_structure
 from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
 from fatpack.proof.packages.wheels import copy_member
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import IO, Any, Protocol, TypeAlias
+
+    from typing_extensions import Buffer
 
     from fatpack.io.source import View
-    from fatpack.proof.packages.metadata import PackageFiles
     from fatpack.proof.packages.verdict import ProvedLibrary
+
+    #: the SHA-256 of a file in hexadecimal digits, and its size in bytes
+    PackageFiles: TypeAlias = tuple[str, int]
+
+    class MemberContent(Protocol):
+        """A file that is read forwards."""
+
+        def read(self, size: int, /) -> bytes: ...  # noqa: D102
+
+
+# The files that describe a conda package, as a proof reads them: JSON, by Python's ``json``.
+
+INDEX, PATHS = "info/index.json", "info/paths.json"
+DESCRIPTION_NAMES = (INDEX, PATHS)
+
+
+def compare_descriptions(
+    texts: Mapping[str, tuple[bytes, bytes]],
+    contents: Mapping[str, tuple[PackageFiles, PackageFiles]],
+    ledger: DifferenceLog,
+    chain: Sequence[str],
+) -> tuple[str, str] | None:
+    """Note differences between both descriptions, given what both packages hold by name.
+
+    Returns what the packages are called, as both indexes say; None if there is none. Raises BadValue for JSON that no
+    tool of conda writes.
+    """
+    parsed = {name: [_parsed(text, name, chain) for text in both] for name, both in texts.items()}
+    for name in DESCRIPTION_NAMES:
+        if name not in parsed:
+            ledger.differ(name, expected="a file", found="none")
+    if PATHS in parsed:
+        _compare_paths(parsed[PATHS], contents, ledger)
+    if INDEX not in parsed:
+        return None
+    old, new = parsed[INDEX]
+    builds = str(old.pop("build", "")), str(new.pop("build", ""))
+    ledger.same(f"{INDEX}: all but the build string", old, new)
+    if builds[0] != builds[1] and not builds[1].endswith(f"_{builds[0]}"):
+        ledger.differ(f"{INDEX}: build", expected=f"{builds[0]}, or a word and _ in front of it", found=builds[1])
+    stems = [
+        f"{part.get('name')}-{part.get('version')}-{build}" for part, build in zip((old, new), builds, strict=True)
+    ]
+    return stems[0], stems[1]
+
+
+def _parsed(text: bytes, name: str, chain: Sequence[str]) -> dict[str, Any]:
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(found)) != len(found):
+            raise ValueError("a name is there twice")
+        return dict(found)
+
+    try:
+        value = json.loads(text, object_pairs_hook=pairs)
+    except (ValueError, RecursionError) as error:
+        raise BadValue(
+            "the package describes itself wrongly", format="conda", field=f"{name}: {error}", chain=chain
+        ) from error
+    if not isinstance(value, dict):
+        raise BadValue(
+            "the package describes itself wrongly", format="conda", field=name, expected="a JSON object", chain=chain
+        )
+    return value
+
+
+def _compare_paths(
+    both: Sequence[dict[str, Any]], contents: Mapping[str, tuple[PackageFiles, PackageFiles]], ledger: DifferenceLog
+) -> None:
+    old, new = both
+    lists = [_entries(part) for part in both]
+    ledger.same(f"{PATHS}: all but the paths", {**old, "paths": None}, {**new, "paths": None})
+    if not ledger.same(f"{PATHS}: paths", *([entry.get("_path") for entry in part] for part in lists)):
+        return
+    changed = {name: pair for name, pair in contents.items() if pair[0] != pair[1]}
+    #: what links to changed libraries may be listed with: QUIRK(conda-build, rattler-build)
+    targets = dict(changed.values())
+    for was, now in zip(*lists, strict=True):
+        name = str(now.get("_path"))
+        if name in changed:
+            expected = changed[name]
+        elif was == now:
+            continue
+        elif now.get("path_type") == "softlink" and _stated(was) in targets:
+            expected = _stated(was), targets[_stated(was)]
+        else:
+            expected = _stated(was), _stated(was)
+        for content, entry in zip(expected, (was, now), strict=True):
+            ledger.same(f"{PATHS}: {name}", content, _stated(entry))
+        for entry in (was, now):
+            entry["sha256"] = entry["size_in_bytes"] = None
+        ledger.same(f"{PATHS}: {name}: all but digest and size", was, now)
+
+
+def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
+    paths = document.get("paths")
+    return [entry for entry in paths if isinstance(entry, dict)] if isinstance(paths, list) else []
+
+
+def _stated(entry: Mapping[str, Any]) -> PackageFiles:
+    size = entry.get("size_in_bytes")
+    return str(entry.get("sha256")), size if isinstance(size, int) else -1
+
+
+# Two tar archives read forwards side by side, compressed as conda compresses them, by Python's ``tarfile``.
+
+#: what has to be as it was of every file
+SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
+
+
+class TarEntry(Record):
+    """A file, folder or link of an archive: ``content`` is read before the next entry, None for what has none."""
+
+    info: tarfile.TarInfo
+    content: MemberContent | None
+
+
+def read_tar_entries(view: View) -> Iterator[TarEntry]:
+    """Yield what is in an archive that zstd or bzip2 compressed.
+
+    What it inflates to is drawn from the budget. Raises FormatError and LimitExceeded.
+    """
+    reader = io.BufferedReader(_PiecesFile(_inflated(view)), limits.CHUNK)
+    try:
+        with tarfile.open(fileobj=reader, mode="r|") as archive:
+            while (info := archive.next()) is not None:
+                content = archive.extractfile(info) if info.isreg() else None
+                yield TarEntry(info, None if content is None else _Content(content, view, info.name))
+                archive.members.clear()  # type: ignore[attr-defined]  # it would grow with the archive
+    except _FAILURES as error:
+        raise _damaged(error, view, "archive") from error
+
+
+#: what ``tarfile`` raises of damaged archives
+_FAILURES = (tarfile.TarError, ValueError, OverflowError, EOFError)
+
+
+def _damaged(error: Exception, view: View, field: str) -> BadValue:
+    text = str(error) or "it is no tar archive"
+    return BadValue(text, format="tar", field=field, hint="get the package again", chain=view.chain)
+
+
+class _Content:
+    """A file of an archive. ``tarfile`` raises its own errors where the archive ends in it."""
+
+    def __init__(self, file: IO[bytes], view: View, name: str) -> None:
+        self._file, self._view, self._name = file, view, name
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` next bytes. Raises BadValue."""
+        try:
+            return self._file.read(size)
+        except _FAILURES as error:
+            raise _damaged(error, self._view, f"file {self._name}") from error
+
+
+def _inflated(view: View) -> Iterator[bytes]:
+    if view.head(0, 4).startswith(magic_numbers.BZIP2):
+        return _bunzipped(view)
+    return codecs.inflate_pieces(view, "zstd", None, format="conda")
+
+
+def _bunzipped(view: View) -> Iterator[bytes]:
+    """Yield what one or more bzip2 streams hold."""
+    stream, size = bz2.BZ2Decompressor(), 0
+    try:
+        for piece in view.once():
+            data = bytes(piece)
+            while data or not (stream.needs_input or stream.eof):
+                if stream.eof:
+                    stream = bz2.BZ2Decompressor()
+                made = stream.decompress(data, max_length=limits.CHUNK)
+                data = stream.unused_data if stream.eof else b""
+                size += len(made)
+                if not view.source.draw(view.start, size):
+                    raise codecs.inflation_limit_error(view, None, format="conda")
+                yield made
+    except (OSError, ValueError) as error:  # bz2's
+        raise BadValue(str(error), format="bzip2", field="stream", chain=view.chain) from error
+    if not stream.eof:
+        text = "the bzip2 data end early"
+        raise BadValue(text, format="bzip2", field="stream", hint="get the package again", chain=view.chain)
+
+
+class _PiecesFile(io.RawIOBase):
+    """Pieces as a file that is read forwards."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        target = memoryview(buffer).cast("B")
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = memoryview(piece)
+        size = min(len(target), len(self._left))
+        target[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
 
 #: LIMIT: bytes of a file that describes the package, each read whole
 _TEXT = 64 << 20
@@ -63,7 +274,7 @@ def prove_conda(before: View, after: View) -> PackageProofResult:
         work.compare(before, after)
     else:
         _compare_zips(work, before, after)
-    build = metadata.compare_descriptions(work.texts, work.contents, work.ledger, after.chain)
+    build = compare_descriptions(work.texts, work.contents, work.ledger, after.chain)
     if build is not None:
         for names, stem in zip(work.stems, build, strict=True):
             for name in names:
@@ -138,7 +349,7 @@ class _CondaComparison:
 
     def compare(self, before: View, after: View) -> None:
         """Compare two tar archives."""
-        for was, now in zip_longest(tars.read_tar_entries(before), tars.read_tar_entries(after)):
+        for was, now in zip_longest(read_tar_entries(before), read_tar_entries(after)):
             if was is None or now is None:
                 name = (was or now).info.name
                 found = "none" if now is None else name
@@ -146,7 +357,7 @@ class _CondaComparison:
                 return
             if not self.ledger.same("name of a file", was.info.name, now.info.name):
                 return
-            for field in tars.SAME:
+            for field in SAME:
                 self.ledger.same(f"{now.info.name}: {field}", getattr(was.info, field), getattr(now.info, field))
             if now.info.name in self._seen:
                 self.ledger.differ(f"{now.info.name}: entries", expected="one", found="several")
@@ -155,8 +366,8 @@ class _CondaComparison:
             if was.content is not None and now.content is not None:
                 self._content(now.info.name, was.content, now.content)
 
-    def _content(self, name: str, old: tars.MemberContent, new: tars.MemberContent) -> None:
-        if name in metadata.DESCRIPTION_NAMES:
+    def _content(self, name: str, old: MemberContent, new: MemberContent) -> None:
+        if name in DESCRIPTION_NAMES:
             texts = _text(name, old), _text(name, new)
             self.texts[name] = texts
             if texts[0] == texts[1]:
@@ -174,7 +385,7 @@ class _CondaComparison:
                 compare_libraries(name, one.view(), other.view(), self.ledger, self.libraries)
 
 
-def _text(name: str, file: tars.MemberContent) -> bytes:
+def _text(name: str, file: MemberContent) -> bytes:
     data = file.read(_TEXT + 1)
     if len(data) > _TEXT:
         raise LimitExceeded(
@@ -187,7 +398,7 @@ def _text(name: str, file: tars.MemberContent) -> bytes:
     return data
 
 
-def _kept(file: tars.MemberContent, into: IO[bytes]) -> PackageFiles:
+def _kept(file: MemberContent, into: IO[bytes]) -> PackageFiles:
     """Return digest and size of a file; write it down if it may be a library that was changed."""
     digest, size = sha256(), 0
     is_library = False

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from fatpack import magic_numbers, proof
-from fatpack.proof.digests import file_digest
-from fatpack.proof.verdict import ProvedFile
+from fatpack.proof.ledger import ProvedFile, file_digest
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.proof.ledger import DifferenceLog
-    from fatpack.proof.verdict import Difference, ProofResult
+    from fatpack.proof.ledger import Difference, DifferenceLog, ProofResult
 
 
 class ProvedLibrary(Record):

@@ -7,26 +7,132 @@ the wheel: the version in METADATA, the build tag in WHEEL, and RECORD, of which
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import struct
 import zipfile
 import zlib
 from itertools import zip_longest
 
 from fatpack import limits
-from fatpack.errors import BadValue
+from fatpack.errors import BadValue, LimitExceeded
 from fatpack.io.open import open_source
-from fatpack.io.seekable import ViewFile
+from fatpack.io.ranges import ViewFile
 from fatpack.proof.ledger import DifferenceLog
-from fatpack.proof.packages import describing, zip_structure
+from fatpack.proof.packages import zip_structure
 from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import IO
 
     from fatpack.io.source import View
     from fatpack.proof.packages.verdict import ProvedLibrary
+
+
+# The files that describe a wheel, as a proof reads them: whole, by lines that end in a line feed and nowhere else.
+#
+# How we know: binary distribution format (packaging.python.org, 2025): METADATA and WHEEL have headers as in mail, up
+# to the first empty line; RECORD is CSV with path, ``algorithm=digest`` and size.
+
+#: LIMIT: bytes of a file that describes the wheel, each read whole
+_TEXT = 64 << 20
+
+
+def read_description(archive: zipfile.ZipFile, info: zipfile.ZipInfo, chain: Sequence[str]) -> str:
+    """Return all of a file that describes the wheel. Raises LimitExceeded for one that is far too large."""
+    if info.file_size > _TEXT:
+        raise LimitExceeded(
+            "a file that describes the wheel is far too large to be one",
+            format="wheel",
+            field=info.filename,
+            expected=f"at most {_TEXT} bytes",
+            found=str(info.file_size),
+            hint="no tool writes such a file; get the wheel again",
+            chain=chain,
+        )
+    with archive.open(info) as file:
+        return file.read().decode("utf-8", "surrogateescape")
+
+
+def metadata_version(metadata: str) -> str:
+    """Return the version that METADATA says, "" if it says none."""
+    lines = _lines(metadata)
+    number = _header(lines, "version")
+    return "" if number is None else lines[number].partition(":")[2].strip()
+
+
+def compare_metadata(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
+    """Note a difference unless all of METADATA is as it was, but for the value of its first version."""
+    old, new = _lines(before), _lines(after)
+    for lines in (old, new):
+        number = _header(lines, "version")
+        if number is not None:
+            lines[number] = _without_value(lines[number])
+    _compare(what, old, new, ledger)
+
+
+def compare_wheel(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
+    """Note a difference unless all of WHEEL is as it was, but for the value of one build tag, or one that is new."""
+    old, new = _lines(before), _lines(after)
+    was, now = _header(old, "build"), _header(new, "build")
+    if now is not None and was is not None:
+        old[was], new[now] = _without_value(old[was]), _without_value(new[now])
+    elif now is not None:
+        is_ended = new.pop(now).endswith("\n")
+        if not is_ended and now:  # it is the last line, and what ended the line before was not there
+            new[-1] = new[-1].removesuffix("\n").removesuffix("\r")
+    _compare(what, old, new, ledger)
+
+
+def record_rows(record: str, ledger: DifferenceLog) -> list[list[str]]:
+    """Return the lines of RECORD as path, digest and size; what is no such line, or a second for a path, differs."""
+    try:
+        rows = [row for row in csv.reader(io.StringIO(record, newline=""), strict=True) if row]
+    except csv.Error as error:
+        ledger.differ("RECORD: lines", expected="path, digest and size", found=error)
+        return []
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if len(row) != 3:
+            ledger.differ("RECORD: a line", expected="path, digest and size", found=",".join(row))
+        elif row[0] in found:
+            ledger.differ(f"RECORD: {row[0]}: lines", expected="one", found="several")
+        else:
+            found[row[0]] = row
+    return list(found.values())
+
+
+def _lines(whole: str) -> list[str]:
+    """Return lines with their ends. ``str.splitlines`` would end them at form feeds and the like, too."""
+    return list(io.StringIO(whole, newline="\n"))
+
+
+def _header(lines: Sequence[str], name: str) -> int | None:
+    """Return the number of the first header of a name, None if there is none."""
+    for number, line in enumerate(lines):
+        if not line.strip("\r\n"):
+            return None  # what follows is the description
+        if line.partition(":")[0].lower() == name and ":" in line:
+            return number
+    return None
+
+
+def _without_value(line: str) -> str:
+    return line.partition(":")[0] + ":" + line[len(line.rstrip("\r\n")) :]
+
+
+def _compare(what: str, old: Sequence[str], new: Sequence[str], ledger: DifferenceLog) -> None:
+    if old == new:
+        return
+    for number in range(max(len(old), len(new))):
+        was, now = (lines[number] if number < len(lines) else "" for lines in (old, new))
+        if was != now:
+            ledger.differ(f"{what}: lines that must not change", expected=ascii(was[:200]), found=ascii(now[:200]))
+            return
+
 
 #: what has to be as it was of every file
 _SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
@@ -162,14 +268,14 @@ class _WheelComparison:
         self.described.append(now.filename)
         if name == "RECORD":
             return True
-        old = describing.read_description(self._old, was, self._chains[0])
-        new = describing.read_description(self._new, now, self._chains[1])
+        old = read_description(self._old, was, self._chains[0])
+        new = read_description(self._new, now, self._chains[1])
         if name == "WHEEL":
-            describing.compare_wheel(now.filename, old, new, self._ledger)
+            compare_wheel(now.filename, old, new, self._ledger)
             return True
-        describing.compare_metadata(now.filename, old, new, self._ledger)
+        compare_metadata(now.filename, old, new, self._ledger)
         stated = self._stems[1].rpartition("-")[2]
-        self._ledger.same(f"{now.filename}: version", stated, describing.metadata_version(new))
+        self._ledger.same(f"{now.filename}: version", stated, metadata_version(new))
         return True
 
     def _library(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
@@ -186,8 +292,8 @@ class _WheelComparison:
         if name not in archive.namelist():
             self._ledger.differ("RECORD", expected="a file", found="none")
             return []
-        text = describing.read_description(archive, archive.getinfo(name), self._chains[which])
-        return describing.record_rows(text, self._ledger)
+        text = read_description(archive, archive.getinfo(name), self._chains[which])
+        return record_rows(text, self._ledger)
 
     def _compare_record(self) -> None:
         """Compare which files both RECORDs list, and which of them with a digest and a size."""

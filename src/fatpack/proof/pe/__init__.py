@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from fatpack.proof.both import ProgramPair
+from fatpack.proof import ProgramPair
 from fatpack.proof.device_code import compare_device_code
-from fatpack.proof.ledger import DifferenceLog, compare_memory, compare_views, merge_ranges
-from fatpack.proof.pe.leading import PointersToDeviceCode
-from fatpack.proof.pe.parts import compare_headers
+from fatpack.proof.ledger import ChangedRange, DifferenceLog, compare_memory, compare_views, merge_ranges
+from fatpack.proof.pe.parts import PointersToDeviceCode, compare_headers, compare_non_loaded
 from fatpack.proof.pe.reader import CERTIFICATES, ProofPeFile, read_pe
-from fatpack.proof.pe.unloaded import compare_non_loaded
-from fatpack.proof.proof_records import RecordPointer
-from fatpack.proof.records import ZeroedImages, compare_described
-from fatpack.proof.verdict import ChangedRange
+from fatpack.proof.records import RecordPointer, ZeroedImages, compare_described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

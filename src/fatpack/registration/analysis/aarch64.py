@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.registration.analysis.state import STACK, RegisterState
+from fatpack.registration.analysis.registers import STACK, RegisterState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.symbol_tables import STRINGS, symbol_table_strings
+from fatpack.binary.elf.symbols import STRINGS, symbol_table_strings
 from fatpack.errors import FormatError, pluralize
-from fatpack.registration.analysis import functions
+from fatpack.registration.analysis import model as analysis_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Set
 
-    from fatpack.binary.memory import HostMemory
+    from fatpack.binary.memory import HostMemory, MemorySection
     from fatpack.io.source import View
     from fatpack.model import Finding, Label
-    from fatpack.registration.analysis.compared import KernelsByArch
     from fatpack.registration.analysis.counts import RegistrationCounts
+    from fatpack.registration.analysis.findings import KernelsByArch
     from fatpack.registration.analysis.model import RegistrationEvidence
     from fatpack.registration.analysis.registers import LinkedProgram
+
 
 #: e_machine of the processors whose code is read; objects for others may have entries that are read all the same
 _ELF, _ENTRIES = (62, 183), 3
@@ -35,13 +36,13 @@ _NO_CAPSTONE = "no capstone"
 _PIECE = 1 << 22
 
 #: types of sections with relocations that are not read: without them nothing leads anywhere
-_PACKED = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
+_PACKED = (layout.CREL, layout.ANDROID_REL, layout.ANDROID_RELA)
 
 #: bytes of an address in programs whose code is read
 _WORD = 8
 
 #: bytes of the longest of the words that are searched
-_WORDS = max(map(len, functions.NAME_HINTS))
+_WORDS = max(map(len, analysis_model.NAME_HINTS))
 
 
 def registration_findings(
@@ -65,9 +66,9 @@ def registration_findings(
             yield from _program_judged(elf, is_wrapped=is_wrapped)
         if kind != _OBJECT or not _may_launch(view, elf):
             return
-        from fatpack.registration.analysis import counts, reading
+        from fatpack.registration.analysis import counts, objects
 
-        evidence = _whole(reading.object_evidence(reading.read_object(view, host)))
+        evidence = _whole(objects.object_evidence(objects.read_object(view, host)))
         names = kernels() if evidence.kernels else None
     except FormatError:
         return
@@ -94,9 +95,9 @@ def read_evidence(view: View, host: str) -> tuple[RegistrationEvidence | None, s
             return _of_image(view)
         if kind != _OBJECT:
             return None, kind
-        from fatpack.registration.analysis import reading
+        from fatpack.registration.analysis import objects
 
-        return _whole(reading.object_evidence(reading.read_object(view, host))), "relocations"
+        return _whole(objects.object_evidence(objects.read_object(view, host))), "relocations"
     except FormatError:
         return None, NOT_READ
 
@@ -109,7 +110,7 @@ def may_register(view: View, host: str) -> bool:
     try:
         _, elf = _kind(view, host)
         if elf is not None:
-            tables = symbol_table_strings(elf, constants.DYNSYM, constants.SYMTAB)
+            tables = symbol_table_strings(elf, layout.DYNSYM, layout.SYMTAB)
             return any(map(_is_any_in, tables)) or any(_is_of_runtime(elf.name(each)) for each in elf.sections())
         if host == "coff":
             return _may_launch(view, None)
@@ -122,9 +123,9 @@ def may_register(view: View, host: str) -> bool:
 
 def _is_of_runtime(section: str) -> bool:
     """Return whether a section, by its name, holds records, offload entries or images."""
-    from fatpack.registration.analysis import entries, wrappers
+    from fatpack.registration.analysis import entries, model
 
-    return bool(wrappers.section_model(section)) or entries.entry_kind(section) is not None
+    return bool(model.section_model(section)) or entries.entry_kind(section) is not None
 
 
 def has_own_kernels(evidence: RegistrationEvidence) -> bool:
@@ -136,7 +137,7 @@ def has_own_kernels(evidence: RegistrationEvidence) -> bool:
         or evidence.registered
         or evidence.descriptors
         or evidence.launches
-        or not functions.POP.keys().isdisjoint(evidence.called)
+        or not analysis_model.POP.keys().isdisjoint(evidence.called)
     )
 
 
@@ -163,12 +164,12 @@ def registration_labels(view: View, host: str) -> Iterator[Label]:
 
     Nothing for files that are not read, and for damaged ones.
     """
-    from fatpack.registration.analysis import records_labels
+    from fatpack.registration.analysis import labels
 
     try:
         file = open_host_memory(view, host)
         if file is not None:
-            yield from records_labels.label_records(file)
+            yield from labels.label_records(file)
     except FormatError:
         return
 
@@ -187,9 +188,9 @@ def open_host_memory(view: View, host: str) -> HostMemory | None:
         return program if program.machine else None
     if kind != _OBJECT:
         return None
-    from fatpack.registration.analysis import reading
+    from fatpack.registration.analysis import objects
 
-    return reading.read_object(view, host)
+    return objects.read_object(view, host)
 
 
 def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
@@ -206,7 +207,7 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
 def _of_program(elf: ElfFile) -> tuple[RegistrationEvidence | None, str]:
     from fatpack.registration.analysis.elf_program import ElfCodeProgram
 
-    is_packed = any(each.type in _PACKED and each.flags & constants.ALLOC for each in elf.sections())
+    is_packed = any(each.type in _PACKED and each.flags & layout.ALLOC for each in elf.sections())
     return (None, NOT_READ) if elf.layouts.word != _WORD or is_packed else _followed(ElfCodeProgram(elf))
 
 
@@ -241,8 +242,7 @@ def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[s
     """Return the kernels of a program's images that it likely registers, where its code is not followed: their names
     stand in its data. None in it are likely not registered.
     """
-    from fatpack.registration.analysis.elf import LinkedElfMemory
-    from fatpack.registration.analysis.strings import names_in_strings
+    from fatpack.registration.analysis.elf_program import LinkedElfMemory
 
     try:
         return names_in_strings(LinkedElfMemory(ElfFile(view)), kernels) if host == "elf" else []
@@ -254,18 +254,18 @@ def findings_from_evidence(
     evidence: RegistrationEvidence, kernels: KernelsByArch | None, variables: Callable[[], Set[str]] = frozenset
 ) -> list[Finding]:
     """Return what is wrong with what a file shows; ``kernels`` and ``variables`` as for :func:`judged`."""
-    from fatpack.registration.analysis import compared, described, findings
+    from fatpack.registration.analysis import findings
 
     found = [
         *findings.registration_problems(evidence),
-        *described.descriptor_findings(evidence),
-        *compared.kernel_findings(evidence, kernels),
+        *findings.descriptor_findings(evidence),
+        *findings.kernel_findings(evidence, kernels),
     ]
     if evidence.registered:
-        found += compared.lost_variables(evidence, variables())
+        found += findings.lost_variables(evidence, variables())
     # That images have more is worth a note where all is well: else it follows from what is wrong.
     if any(item.severity != "note" for item in found):
-        return [item for item in found if item.code != compared.UNREGISTERED_KERNELS]
+        return [item for item in found if item.code != findings.UNREGISTERED_KERNELS]
     return found
 
 
@@ -281,12 +281,12 @@ def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | Reg
 
 
 def _linked(elf: ElfFile) -> Iterator[Finding]:
-    if not any(map(_is_any_in, symbol_table_strings(elf, constants.DYNSYM))):
+    if not any(map(_is_any_in, symbol_table_strings(elf, layout.DYNSYM))):
         return
-    if _is_settled(list(symbol_table_strings(elf, constants.DYNSYM, constants.SYMTAB))):
+    if _is_settled(list(symbol_table_strings(elf, layout.DYNSYM, layout.SYMTAB))):
         return
-    from fatpack.registration.analysis import elf as programs
-    from fatpack.registration.analysis import verdicts as program_verdicts
+    from fatpack.registration.analysis import elf_program as programs
+    from fatpack.registration.analysis import findings as program_verdicts
 
     yield from program_verdicts.program_findings(programs.LinkedElfMemory(elf))
 
@@ -302,18 +302,18 @@ def _is_settled(tables: list[bytes]) -> bool:
         return any(needle in strings for strings in tables)
 
     # Each search of the names of a large library takes milliseconds: what is absent is not asked about twice.
-    for model, beginnings in functions.NAME_PREFIXES.items():
+    for model, beginnings in analysis_model.NAME_PREFIXES.items():
         is_used = any(map(has, beginnings))
-        register = next(name for name, its in functions.REGISTER_BINARY.items() if its == model)
-        if is_used and (not has(f"{register}\0") or (model == "hip" and has(functions.HIP_IMAGE))):
+        register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
+        if is_used and (not has(f"{register}\0") or (model == "hip" and has(analysis_model.HIP_IMAGE))):
             return False
-    return not has("__tgt_") or has(f"{functions.REGISTER_OPENMP}\0")
+    return not has("__tgt_") or has(f"{analysis_model.REGISTER_OPENMP}\0")
 
 
 def _may_launch(view: View, elf: ElfFile | None) -> bool:
     """Return whether an object names functions that launch or register. Raises FormatError."""
     if elf is not None:
-        return any(map(_is_any_in, symbol_table_strings(elf, constants.SYMTAB)))
+        return any(map(_is_any_in, symbol_table_strings(elf, layout.SYMTAB)))
     from fatpack.binary.coff.reader import CoffObject
 
     strings = CoffObject(view).strings()
@@ -321,4 +321,42 @@ def _may_launch(view: View, elf: ElfFile | None) -> bool:
 
 
 def _is_any_in(strings: bytes) -> bool:
-    return any(word in strings for word in functions.NAME_HINTS)
+    return any(word in strings for word in analysis_model.NAME_HINTS)
+
+
+# Names of kernels that stand in the data of a host file as strings: what is left to see where no code is followed.
+#
+# Linkers let strings share their ends, so only the zero behind a name is asked for. What is found this way is likely: a
+# program may name a kernel that it does not register.
+
+#: sections of containers: names in them are those of the images
+_CONTAINERS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin", ".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__")
+
+#: LIMIT: bytes of data that are searched, and names that are searched for one by one where no whole string is one
+_SEARCHED, _MOST = 1 << 28, 1 << 10
+
+
+def names_in_strings(file: HostMemory, names: Collection[str]) -> list[str]:
+    """Return those of some names that stand in the data of a file, in order."""
+    missing = {name.encode() for name in names if name}
+    found: set[bytes] = set()
+    for data in _data(file):
+        whole = missing.intersection(data.split(b"\0"))
+        found |= whole
+        missing -= whole
+    for name in sorted(missing)[:_MOST]:
+        if any(name + b"\0" in data for data in _data(file)):
+            found.add(name)
+    return sorted(name.decode() for name in found)
+
+
+def _data(file: HostMemory) -> Iterator[bytes]:
+    left = _SEARCHED
+    for section in file.sections:
+        if _may_name(section) and len(section.data) <= left:
+            left -= len(section.data)
+            yield file.content(section)
+
+
+def _may_name(section: MemorySection) -> bool:
+    return not section.is_code and bool(len(section.data)) and not section.name.startswith(_CONTAINERS)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from fatpack.concurrency.processes import map_in_processes
 from fatpack.record import Record
-from fatpack.registration.analysis import functions, references
-from fatpack.registration.analysis.x86_runs import InstructionRuns
+from fatpack.registration.analysis import model, references
+from fatpack.registration.analysis.x86 import InstructionRuns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from fatpack.binary.memory import MemoryFunction, MemorySection
     from fatpack.registration.analysis.aarch64 import Aarch64Follower
-    from fatpack.registration.analysis.registers import LinkedProgram
-    from fatpack.registration.analysis.state import FollowedCall
+    from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram
     from fatpack.registration.analysis.x86 import X86Follower
 
 #: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
@@ -54,13 +53,13 @@ class CallSites(Record):
 
 def wanted_arguments(name: str) -> tuple[int, ...]:
     """Return which arguments of a function matter, by number."""
-    if name in functions.REGISTER_BINARY:
+    if name in model.REGISTER_BINARY:
         return _BINARY
-    if name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
+    if name in model.REGISTER_FUNCTION or name in model.REGISTER_VARIABLE:
         return _NAMED
-    if name in functions.LAUNCH:
-        return (functions.LAUNCH[name],)
-    return _LINK if name.startswith(functions.LINKED_BINARY) else ()
+    if name in model.LAUNCH:
+        return (model.LAUNCH[name],)
+    return _LINK if name.startswith(model.LINKED_BINARY) else ()
 
 
 class ProgramCalls:
@@ -98,7 +97,7 @@ class ProgramCalls:
             sites, starts = self._part(*part) if made is None else made.value
             found += sites
             whole.update(starts)
-        if not any(program.imports[target] in functions.REGISTER_BINARY for _, target, _ in found):
+        if not any(program.imports[target] in model.REGISTER_BINARY for _, target, _ in found):
             whole.update(program.start_of(at) for at in references.find_offsets(program, program.slots))
         return self._completed(found, whole, left)
 
@@ -144,7 +143,7 @@ class ProgramCalls:
         for at, target, values in found:
             if values is None and self._wanted[target]:
                 start = program.start_of(at)
-                rank = 1 if program.imports[target] in functions.LAUNCH else 0
+                rank = 1 if program.imports[target] in model.LAUNCH else 0
                 todo[start] = min(rank, todo.get(start, rank))
         ranges = {start: program.function_at(start) for start in todo if start not in inside}
         left = [FOLLOWED, FOLLOWED_LAUNCHES] if self.can_follow() else [0, 0]

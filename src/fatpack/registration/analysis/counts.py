@@ -6,9 +6,10 @@ their code registers takes following it, which plain listings never do (``inspec
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout as elf_layout
 from fatpack.record import Record
-from fatpack.registration.analysis import entries, wrappers
+from fatpack.registration.analysis import entries
+from fatpack.registration.analysis import model as analysis_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,13 +130,13 @@ def count_from_tables(elf: ElfFile) -> RegistrationCounts | None:
     kernels: dict[str, int] = {}
     variables, by, left = 0, "", _COUNTED
     for section in elf.sections() if elf.section_count <= _SECTIONS else ():
-        if not section.flags & constants.ALLOC or not section.size or section.end > len(elf.view):
+        if not section.flags & elf_layout.ALLOC or not section.size or section.end > len(elf.view):
             continue
         name = elf.name(section)
-        model = wrappers.section_model(name)
+        model = analysis_model.section_model(name)
         if model and section.size <= left:
             left -= section.size
-            count = wrappers.count_wrappers(elf.contents(section).tobytes(), elf.layouts.word)
+            count = analysis_model.count_wrappers(elf.contents(section).tobytes(), elf.layouts.word)
             if count:
                 records[model] = records.get(model, 0) + count
         kind = entries.entry_kind(name)

@@ -10,18 +10,206 @@ import struct
 from array import array
 from itertools import islice
 
-from fatpack.binary.elf import constants
-from fatpack.binary.elf.symbol_tables import STRINGS, read_symbol_tables, section_budget
-from fatpack.binary.memory import Constructor, MemorySymbol
-from fatpack.registration.analysis import functions, unwinding
-from fatpack.registration.analysis.elf import LINKS, MACHINES, STUBS, find_names, find_symbols, loaded_sections
+from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.symbols import STRINGS, read_symbol_tables, section_budget
+from fatpack.binary.memory import Constructor, HostMemory, MemorySection, MemorySymbol
+from fatpack.registration.analysis import entries, model
 from fatpack.registration.analysis.registers import LinkedProgram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from fatpack.binary.elf.file import ElfFile
+
+
+# The evidence of ELF programs and libraries that needs no code: what they import and define by name, and entries.
+#
+# What a file imports survives ``strip``. A program with the runtime in it and without symbols shows no names at all, so
+# that nothing can be said of it here.
+
+MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
+
+#: LIMIT: symbols with one of the words in their names that are read. Libraries of CUDA have some ten thousand stubs.
+_MAX_SYMBOLS = 1 << 17
+
+#: SHF_EXECINSTR, SHF_TLS; STT_FUNC, STB_LOCAL
+_EXECUTABLE, _THREADS, _STT_FUNC, _LOCAL = 4, 0x400, 2, 0
+
+
+#: what is looked for in tables of strings, besides the functions' whole names
+STUBS = model.STUB.encode()
+LINKS = model.LINKED_BINARY.encode()
+NAME_PARTS = (STUBS, model.HIP_IMAGE.encode(), LINKS)
+
+#: what the functions' names start with: a file has few of these, and each name is a search of its own
+_BEGINNINGS = (b"__cuda", b"cudaLaunch", b"__hip", b"hipLaunch", b"__tgt_", b"__sycl_")
+
+
+class LinkedElfMemory(HostMemory):
+    """An ELF program with the symbols that matter, and its sections. Raises FormatError for damaged tables."""
+
+    def __init__(self, elf: ElfFile) -> None:
+        self._elf = elf
+        machine = MACHINES.get(elf.header.machine, "")
+        symbols = list(find_symbols(elf))
+        super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), symbols, is_windows=False)
+
+    def pointers(self, section: MemorySection) -> Mapping[int, int]:
+        """Return none: what is in place is enough for counting entries."""
+        return {}
+
+
+def loaded_sections(elf: ElfFile) -> list[MemorySection]:
+    """Return the sections that are loaded, without those of threads, which have the addresses of others."""
+    sections, left = [], section_budget(elf.view)
+    for section in elf.sections():
+        if section.flags & elf_layout.ALLOC and section.size and not section.flags & _THREADS:
+            is_there = section.end <= len(elf.view) and section.stored_size <= left
+            stored = section.stored_size if is_there else 0
+            left -= stored
+            data = elf.view.slice(section.offset if stored else 0, stored)
+            is_code = bool(section.flags & _EXECUTABLE)
+            name = elf.name(section)
+            sections.append(MemorySection(section.index, name, section.address, section.size, data, is_code))
+    return sections
+
+
+def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> Iterator[MemorySymbol]:
+    """Yield the symbols of a runtime's functions, and those with one of some parts in their names."""
+    layout, left = elf.layouts.symbol, _MAX_SYMBOLS
+    name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
+    searched: dict[tuple[int, int], dict[int, str]] = {}
+    for table, strings in read_symbol_tables(elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
+        key = strings.offset, strings.size
+        if key not in searched:
+            searched[key] = find_names(elf.contents(strings).head(0, STRINGS), parts, wholes=wholes)
+        places = searched[key]
+        if not places:
+            continue
+        data = elf.contents(table)
+        for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
+            text = places.get(row[name])
+            if text and left:
+                left -= 1
+                defined = row[index] != 0
+                kind = row[info] & 15
+                yield MemorySymbol(text, row[value], row[size], kind == _STT_FUNC, defined, row[info] >> 4 == _LOCAL)
+
+
+def find_names(strings: bytes, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> dict[int, str]:
+    """Return place → name of the strings that are the name of a runtime's function, or have one of some parts.
+
+    The end of a longer name stands for a name of its own.
+    """
+    found: dict[int, str] = {}
+    beginnings = tuple(each.decode() for each in _BEGINNINGS if each in strings) if wholes else ()
+    for whole in sorted(name for name in model.FUNCTION_NAMES if name.startswith(beginnings)):
+        word = whole.encode() + b"\0"
+        at = strings.find(word)
+        while at >= 0:
+            found[at] = whole
+            at = strings.find(word, at + len(word))
+    for part in parts:
+        at = strings.find(part)
+        while at >= 0 and len(found) < _MAX_SYMBOLS:
+            start, end = strings.rfind(b"\0", 0, at) + 1, strings.find(b"\0", at)
+            end = end if end >= 0 else len(strings)
+            if end - start < 8192:
+                found[start] = strings[start:end].decode("utf-8", "backslashreplace")
+            at = strings.find(part, end)
+    return found
+
+
+def count_entry_kinds(file: HostMemory) -> dict[str, int]:
+    """Return how many offload entries a program has of each kind."""
+    found: dict[str, int] = {}
+    for table in entries.find_entry_tables(file):
+        for entry in table.entries:
+            found[entry.kind] = found.get(entry.kind, 0) + 1
+    return found
+
+
+# Where functions start, by the tables of unwinding, which ``strip`` keeps.
+#
+# ``.eh_frame_hdr`` has them in order; without it ``.eh_frame`` itself is walked. (LSB, "Exception Frames".)
+
+#: LIMIT: functions that a table of unwinding names
+_MAX_FUNCTIONS = 1 << 21
+
+_DATAREL_SDATA4, _UDATA4 = 0x3B, 3
+
+#: DW_EH_PE: how an address is stored, and that it is relative to its own place
+_PCREL, _SIZES, _SIGNED = 0x10, {0: 8, 2: 2, 3: 4, 4: 8, 10: 2, 11: 4, 12: 8}, 8
+
+
+def function_starts(program: LinkedProgram) -> Iterable[int]:
+    """Return where the functions start that the tables of an ELF program name."""
+    by_name = {section.name: section for section in program.sections}
+    header, frames = by_name.get(".eh_frame_hdr"), by_name.get(".eh_frame")
+    if header is not None:
+        data = program.content(header)
+        if len(data) >= 12 and data[2] == _UDATA4 and data[3] == _DATAREL_SDATA4:
+            count = min(int.from_bytes(data[8:12], "little"), (len(data) - 12) // 8, _MAX_FUNCTIONS)
+            if count:
+                base = header.address
+                return [base + start for start in array("i", data[12 : 12 + 8 * count])[::2]]
+    if frames is not None:
+        return _walked(program.content(frames), frames.address)
+    return ()
+
+
+def _walked(data: bytes, base: int) -> Iterator[int]:
+    """Yield the starts that the records of ``.eh_frame`` have, each with the encoding of the one it refers to."""
+    encodings: dict[int, int] = {}
+    at, left = 0, _MAX_FUNCTIONS
+    while at + 8 <= len(data) and left:
+        size, head = int.from_bytes(data[at : at + 4], "little"), 4
+        if size == 0xFFFFFFFF:
+            size, head = int.from_bytes(data[at + 4 : at + 12], "little"), 12
+        if not size or at + head + size > len(data):
+            return
+        body = at + head
+        lead = int.from_bytes(data[body : body + 4], "little")
+        if not lead:
+            encodings[at] = _encoding(data[body + 4 : body + size])
+        else:
+            how = encodings.get(body - lead, -1)
+            place = body + 4
+            width = _SIZES.get(how & 15, 0)
+            if how >= 0 and width and place + width <= body + size:
+                value = int.from_bytes(data[place : place + width], "little", signed=bool(how & _SIGNED))
+                yield value + (base + place if how & 0x70 == _PCREL else 0)
+                left -= 1
+        at = body + size
+
+
+def _encoding(body: bytes) -> int:
+    """Return how the addresses of a common record's functions are stored: absolute without augmentation."""
+    end = body.find(b"\0", 1)
+    augmentation = body[1:end] if end > 0 else b""
+    if not augmentation.startswith(b"z"):
+        return 0 if not augmentation else -1
+    at = end + 1
+    for _ in range(3):  # code alignment, data alignment, register of the return address; then the length
+        at = _behind(body, at)
+    at = _behind(body, at)
+    for letter in augmentation[1:]:
+        if letter == 0x52:  # R
+            return body[at] if at < len(body) else -1
+        if letter == 0x50:  # P: how, and the address of the personality
+            at += 1 + _SIZES.get(body[at] & 15 if at < len(body) else 0, 8)
+        elif letter == 0x4C:  # L
+            at += 1
+    return 0
+
+
+def _behind(body: bytes, at: int) -> int:
+    """Return the place behind a LEB128 number."""
+    while at < len(body) and body[at] & 0x80:
+        at += 1
+    return at + 1
+
 
 #: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; those of the PLT
 _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
@@ -61,7 +249,7 @@ class ElfCodeProgram(LinkedProgram):
         self._relocate()
         self.dynamic = frozenset(self.imports.values())
         self._stubs()
-        starts = list(unwinding.function_starts(self))
+        starts = list(function_starts(self))
         starts += self._symbol_starts()
         starts += [each.function for each in self.constructors()]
         self.set_starts(starts)
@@ -83,7 +271,7 @@ class ElfCodeProgram(LinkedProgram):
         layout = self._elf.layouts.symbol
         place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
         wanted = sorted(names)[:_NAMES]
-        for table, strings in read_symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+        for table, strings in read_symbol_tables(self._elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
             text = self._elf.contents(strings).head(0, STRINGS)
             places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
             places.pop(0, None)
@@ -102,7 +290,7 @@ class ElfCodeProgram(LinkedProgram):
         left = min(_RELOCATIONS, section_budget(elf.view))
         held = self._values
         for section in elf.sections():
-            if section.type != constants.RELA or not section.flags & constants.ALLOC or section.size > left:
+            if section.type != elf_layout.RELA or not section.flags & elf_layout.ALLOC or section.size > left:
                 continue
             left -= section.size
             data = elf.contents(section).tobytes()
@@ -130,14 +318,14 @@ class ElfCodeProgram(LinkedProgram):
         names: dict[int, str] = {}
         values: dict[int, int] = {}
         # A program has one such table (gABI, "Sections").
-        for table, strings in islice(read_symbol_tables(elf, constants.DYNSYM), 1):
+        for table, strings in islice(read_symbol_tables(elf, elf_layout.DYNSYM), 1):
             known = find_names(elf.contents(strings).head(0, STRINGS), ())
             heads, addresses = _columns(elf.contents(table).tobytes())
             values = {number: address for number, address in enumerate(addresses) if address}
             if known:
                 for number, head in enumerate(heads):
                     name = known.get(head & 0xFFFFFFFF)
-                    if name and not head >> 48 and functions.is_runtime_function(name):
+                    if name and not head >> 48 and model.is_runtime_function(name):
                         names[number] = name
         return names, values
 
@@ -155,7 +343,7 @@ class ElfCodeProgram(LinkedProgram):
         """Name the functions of a runtime that the program has itself, if it does not import them."""
         is_dynamic = any("Register" in name for name in self.dynamic)
         for symbol in find_symbols(self._elf, [LINKS], wholes=not is_dynamic):
-            if symbol.is_defined and symbol.is_function and functions.is_runtime_function(symbol.name):
+            if symbol.is_defined and symbol.is_function and model.is_runtime_function(symbol.name):
                 self.imports.setdefault(symbol.address, symbol.name)
         self._own_stubs()
 
@@ -207,7 +395,7 @@ class ElfCodeProgram(LinkedProgram):
         return [(start, start + size) for start, size in found if start and size]
 
     def _symbol_starts(self) -> Iterator[int]:
-        for table, _ in read_symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+        for table, _ in read_symbol_tables(self._elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
             heads, addresses = _columns(self._elf.contents(table).tobytes())
             for head, address in zip(heads, addresses, strict=True):
                 if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
@@ -228,7 +416,7 @@ def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
     """Return address → where the name of the function is: a hundred thousand, of which a few are asked for."""
     found: dict[int, tuple[bytes, int]] = {}
     last, strings = None, b""
-    for table, names in read_symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
+    for table, names in read_symbol_tables(elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
         if (names.offset, names.size) != last:
             last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
         for head, address in zip(*_columns(elf.contents(table).tobytes()), strict=True):

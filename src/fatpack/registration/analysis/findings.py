@@ -7,18 +7,26 @@ launches pass: one that is registered nowhere is wrong wherever the rest is.
 
 from __future__ import annotations
 
-from fatpack.errors import pluralize
+from fatpack.errors import cli_or_api, pluralize
 from fatpack.findings import finding
-from fatpack.registration.analysis import functions
-from fatpack.registration.analysis.model import BinaryCall
-from fatpack.registration.analysis.wrappers import is_record, section_model
+from fatpack.registration.analysis import model as analysis_model
+from fatpack.registration.analysis.elf_program import count_entry_kinds
+from fatpack.registration.analysis.entries import NEW
+from fatpack.registration.analysis.model import BinaryCall, is_record, section_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Set
+    from typing import TypeAlias
 
+    from fatpack.binary.memory import HostMemory
     from fatpack.model import Finding
+    from fatpack.registration.analysis.entries import OffloadEntry
     from fatpack.registration.analysis.model import RegistrationEvidence
+
+    KernelsByArch: TypeAlias = Mapping[str, Set[str]]
+    """Architecture → names of the kernels in all images for it; "" stands for images that serve any, as PTX does."""
+
 
 CERTAIN, LIKELY = "certain", "likely"
 
@@ -74,12 +82,12 @@ def _damaged_tables(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 def _of_model(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
     title, called = TITLES[model], evidence.called
-    pop = next((name for name, its in functions.POP.items() if its == model and name in called), "")
+    pop = next((name for name, its in analysis_model.POP.items() if its == model and name in called), "")
     stubs = _stubs(evidence, model)
     launches = [each for each in evidence.launches if each.model == model]
     wrappers = [each for each in evidence.wrappers if each.model == model]
     entries = [entry for entry in evidence.entries if entry.kind == model]
-    register = _function(functions.REGISTER_BINARY, model)
+    register = _function(analysis_model.REGISTER_BINARY, model)
     registers = is_called(evidence, register)
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel and each.is_read]
     links = evidence.links if model == "cuda" else ()
@@ -192,7 +200,7 @@ def _constructors(
         text = f"{pluralize(len(lost), 'kernel')} would be registered by {name_list(callers)}, which no constructor leads to"
         hint = f"{HOST_STEP}: the call of {name_list(callers)} is gone; compile it again"
         yield make_finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
-    register = _function(functions.REGISTER_FUNCTION, model)
+    register = _function(analysis_model.REGISTER_FUNCTION, model)
     is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or is_called(evidence, register)
     if (mine or has_link) and has_launches and not is_complete:
         text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
@@ -249,7 +257,7 @@ def _handles(evidence: RegistrationEvidence) -> Iterator[Finding]:
         if call.is_kernel and call.handle is not None and call.name:
             by_handle.setdefault(call.handle, set()).add(call.name)
     for entry in evidence.entries:
-        if entry.is_kernel and entry.kind in functions.MODELS:
+        if entry.is_kernel and entry.kind in analysis_model.MODELS:
             by_handle.setdefault(entry.address, set()).add(entry.name)
             of_entries.setdefault(entry.address, set()).add(entry.name)
     for handle, titles in by_handle.items():
@@ -267,3 +275,249 @@ def _launched_names(evidence: RegistrationEvidence, callers: Mapping[int, int]) 
         names.get(handle) or evidence.stubs.get(caller) or f"the one at {handle:#x}"
         for handle, caller in callers.items()
     ]
+
+
+# Verdicts about OpenMP and SYCL: whether what describes their images is there, and handed to the runtime at the start.
+#
+# Objects of OpenMP are right to have entries and nothing else: clang-linker-wrapper adds what registers them when they
+# are linked. What it adds is judged wherever it is: in the object that it makes, and in the linked program.
+
+LINK_STEP = "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link"
+
+#: what compilers call the byte that stands for a region of OpenMP; COFF's weak symbols have another beside them
+_REGION, _WEAK = ".region_id", ".region_id.default"
+
+
+def descriptor_findings(evidence: RegistrationEvidence) -> Iterator[Finding]:
+    """Yield what is wrong with what a file registers of OpenMP and SYCL."""
+    yield from _regions(evidence)
+    for model in ("openmp", "sycl"):
+        yield from _registered(evidence, model)
+
+
+def _regions(evidence: RegistrationEvidence) -> Iterator[Finding]:
+    """Yield the finding that regions are launched and have no entries; who hands on others' launches has no regions."""
+    if analysis_model.TARGET_KERNEL not in evidence.called or any(entry.kind == "openmp" for entry in evidence.entries):
+        return
+    launches = [each for each in evidence.launches if each.model == "openmp"]
+    regions = [each for each in evidence.memory.symbols if each.is_defined and _is_region(each.name)]
+    count = len(regions) or len({each.handle for each in launches})
+    if not count:
+        return
+    text = f"{pluralize(count, 'OpenMP region')} launched, and there is no offload entry for any"
+    hint = f"{HOST_STEP}: the section of entries was lost; compile it again"
+    at = launches[0].at if launches else regions[0].address
+    yield make_finding(evidence, "FP3050", at, text, CERTAIN, hint)
+
+
+def _is_region(name: str) -> bool:
+    return name.endswith(_REGION) or _WEAK in name
+
+
+def _registered(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
+    title, reached = TITLES[model], evidence.reached
+    register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
+    calls = [each for each in evidence.binaries if each.model == model]
+    descriptors = [each for each in evidence.descriptors if each.model == model]
+    if not calls and register not in evidence.called:
+        entries = [entry for entry in evidence.entries if entry.kind == model]
+        if evidence.memory.is_linked and entries and not descriptors:
+            text = f"{pluralize(len(entries), 'offload entry')} of {title}, and nothing registers them"
+            text += ": there is no descriptor of their images"
+            yield make_finding(evidence, "FP3049", entries[0].at, text, CERTAIN, LINK_STEP)
+        elif descriptors and (evidence.called or not evidence.memory.is_linked) and reached is not None:
+            text = f"{pluralize(len(descriptors), 'descriptor')} of {title} images, and nothing registers them"
+            text += f": {register} is not called"
+            sure = LIKELY if evidence.memory.is_linked else CERTAIN
+            hint = "likely step: what was done to the object of the linker wrapper; link again"
+            yield make_finding(evidence, "FP3053", descriptors[0].at, text, sure, hint)
+    elif reached is not None:
+        yield from (
+            never_run_finding(evidence, each)
+            for each in calls
+            if each.caller not in reached and lies_in_file(evidence, each.wrapper)
+        )
+
+
+# Verdicts from comparing two sides: names that host code registers with the kernels of the images, calls with entries.
+#
+# Names are compared only where all images could be read. What one architecture lacks may be meant, and what nobody here
+# registers may be for another host file: those are notes.
+
+#: the code of the note that images have kernels which nobody here registers
+UNREGISTERED_KERNELS = "FP3052"
+
+#: architectures that one finding shows
+_MAX_ARCHS_SHOWN = 4
+
+#: the models whose runtimes look for kernels in images by the names that are registered
+_COMPARED = (*analysis_model.MODELS, "openmp")
+
+
+def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> Iterator[Finding]:
+    """Yield what one side has and the other lacks; ``kernels`` is None if not all images could be read."""
+    yield from _mixed(evidence)
+    idle = _idle(evidence)
+    for model, (entries, why, sure) in idle.items():
+        text = f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]}, and nothing registers them: {why}"
+        yield make_finding(evidence, "FP3049", entries[0].at, text, sure, _hint(evidence, model, entries[0]))
+    if kernels is None or any(each.symbol for each in evidence.wrappers):
+        return  # the link brings an image
+    names = set[str]().union(*kernels.values())
+    lost = {entry.name for entries, _, _ in idle.values() for entry in entries}
+    lost -= {each.name for each in evidence.registered}
+    kinds = evidence.kernels.items()
+    registered = {name: model for name, model in kinds if model in _COMPARED and name not in lost}
+    yield from _absent(evidence, {name for name in registered if name not in names})
+    yield from _absent_somewhere(evidence, kernels, names.intersection(registered))
+    # What the device's side of OpenMP has besides regions is registered by nobody.
+    extra = names.difference(registered) if set(registered.values()) <= set(analysis_model.MODELS) else ()
+    if registered and extra and not evidence.unread and not evidence.unfollowed and not evidence.links:
+        text = f"{pluralize(len(extra), 'kernel')} in images, but not registered here: {name_list(extra)}"
+        hint = "they may be for another file of the program; if not, compile both sides of one source"
+        sure = LIKELY if evidence.is_linked else CERTAIN
+        yield make_finding(evidence, UNREGISTERED_KERNELS, 0, text, sure, hint)
+
+
+def lost_variables(evidence: RegistrationEvidence, variables: Set[str]) -> Iterator[Finding]:
+    """Yield the finding that variables which host and images both have are not registered, where others calls are.
+
+    Without its registration a variable has two lives: copies to its symbol fail, and kernels see what the image has.
+    """
+    calls = [each for each in evidence.registered if each.model in analysis_model.MODELS]
+    is_read = not (evidence.unread or evidence.unfollowed) and all(each.name for each in calls)
+    if not is_read or not any(each.is_kernel for each in calls):
+        return
+    known = {each.name for each in calls} | {entry.name for entry in evidence.entries}
+    lost = evidence.memory.shadows(variables - known)
+    if lost:
+        text = f"{pluralize(len(lost), 'variable')} of host and images both, and not registered: {name_list(lost)}"
+        hint = "likely step: the compilation of the host code, or what was done to its module between; compile it again"
+        yield make_finding(evidence, "FP3059", min(lost.values()), text, LIKELY, hint)
+
+
+def _idle(evidence: RegistrationEvidence) -> dict[str, tuple[list[OffloadEntry], str, str]]:
+    """Return the kernels' entries of a program that nothing registers, by model: with the reason, and how sure it is.
+
+    That a runtime inside the program defines the function is no call of it. (``-foffload-via-llvm`` registers entries
+    with OpenMP's runtime: they are not told where no function of the model is named.)
+    """
+    found: dict[str, tuple[list[OffloadEntry], str, str]] = {}
+    for model in analysis_model.MODELS if evidence.is_linked and not evidence.unfollowed else ():
+        entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
+        register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
+        models = {each.model for each in evidence.wrappers} | {each.model for each in evidence.binaries}
+        records = model in models
+        is_named = any(analysis_model.function_model(name) == model for name in evidence.called)
+        if entries and not records and (is_named or not evidence.descriptors):
+            found[model] = entries, f"{register} is not called", CERTAIN if is_named else LIKELY
+        elif entries and records and evidence.walked is not None:
+            walked = {table.section.address for table in evidence.tables} & evidence.walked
+            own = [table for table in evidence.tables if table.section.address not in walked]
+            rest = [entry for table in own for entry in table.entries if entry.kind == model and entry.is_kernel]
+            if rest:
+                found[model] = rest, "what registers goes through other entries", LIKELY
+    return found
+
+
+def _hint(evidence: RegistrationEvidence, model: str, entry: OffloadEntry) -> str:
+    if not any(each.model == model for each in evidence.wrappers):
+        return LINK_STEP
+    era, version = ("21 or newer", 22) if entry.layout in NEW else ("20 or older", 19)
+    option = cli_or_api(f"--as={version}", f"llvm={version}")
+    return f"the entries are of clang {era}, the wrapper is not; link with that clang, or wrap the images with {option}"
+
+
+def missing_kernels(kernels: KernelsByArch, names: Set[str]) -> dict[str, list[str]]:
+    """Return name → the architectures whose images lack it, of those that images of others have."""
+    archs = [arch for arch in kernels if arch]
+    portable = kernels.get("", frozenset[str]())
+    absent = {name: [arch for arch in archs if name not in kernels[arch]] for name in sorted(names - portable)}
+    return {name: lacking for name, lacking in absent.items() if lacking and len(lacking) < len(archs)}
+
+
+def _at(evidence: RegistrationEvidence, names: Set[str]) -> int:
+    """Return where the first of some names is registered."""
+    calls = next((each.at for each in evidence.registered if each.name in names), 0)
+    return calls or next((entry.at for entry in evidence.entries if entry.name in names), 0)
+
+
+def _absent(evidence: RegistrationEvidence, absent: Set[str]) -> Iterator[Finding]:
+    if absent:
+        text = f"{pluralize(len(absent), 'kernel')} registered here, but in no image: {name_list(absent)}"
+        hint = "likely step: the device code is of another source or other options; compile both sides again"
+        yield make_finding(evidence, "FP3046", _at(evidence, absent), text, CERTAIN, hint)
+
+
+def _absent_somewhere(evidence: RegistrationEvidence, kernels: KernelsByArch, names: Set[str]) -> Iterator[Finding]:
+    """Yield the note that some architectures lack kernels which others have, and no image serves any architecture."""
+    found = missing_kernels(kernels, names)
+    if found:
+        archs = sorted({arch for lacking in found.values() for arch in lacking})
+        more = f" and {len(archs) - _MAX_ARCHS_SHOWN} more" if len(archs) > _MAX_ARCHS_SHOWN else ""
+        text = f"{pluralize(len(found), 'kernel')} registered here that images for {', '.join(archs[:_MAX_ARCHS_SHOWN])}{more} lack"
+        text += f", though others have them: {name_list(found)}"
+        hint = "likely step: the compilation of the device code for that architecture, or the choice of images to pack"
+        yield make_finding(evidence, "FP3054", _at(evidence, found.keys()), text, CERTAIN, hint)
+
+
+def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
+    """Yield the finding that nothing goes through the entries of a program, beside units that register themselves."""
+    if not evidence.is_linked or evidence.unread or evidence.unfollowed:
+        return  # who goes through entries calls with names that are not constant
+    for model in analysis_model.MODELS:
+        entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
+        calls = [each for each in evidence.registered if each.model == model and each.is_kernel]
+        register = next(name for name, its in analysis_model.REGISTER_FUNCTION.items() if its == model)
+        if entries and calls and evidence.called.get(register, 0) == len(calls):
+            text = f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]} beside {pluralize(len(calls), 'kernel')}"
+            text += (
+                f" registered by calls: every call of {register} has a name of its own, none goes through the entries"
+            )
+            hint = "likely step: the link of objects of two models, without clang-linker-wrapper; "
+            hint += "compile all in one way, or link with clang --offload-link"
+            yield make_finding(evidence, "FP3047", entries[0].at, text, LIKELY, hint)
+
+
+# Verdicts about ELF programs from names and entries alone, without reading code.
+
+_LINK = "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link"
+
+
+def program_findings(file: HostMemory) -> Iterator[Finding]:
+    """Yield what is certain from the names that a program imports and defines."""
+    names = {symbol.name for symbol in file.symbols}
+    undefined = {symbol.name for symbol in file.symbols if not symbol.is_defined}
+    kinds = count_entry_kinds(file)
+    records = {each.model for each in analysis_model.find_wrappers(file)}
+    for model in analysis_model.MODELS:
+        title = TITLES[model]
+        register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
+        pop = next(name for name, its in analysis_model.POP.items() if its == model)
+        if register in names:
+            continue
+        has_names = any(analysis_model.function_model(name) == model for name in names)
+        if kinds.get(model) and has_names:
+            text = f"{pluralize(kinds[model], 'offload entry')} of {title}, and nothing registers them"
+            text += f": {register} is not called ({CERTAIN})"
+            yield finding("FP3049", file.view.span(), text, _LINK)
+        elif pop in undefined and model not in records:
+            stubs = [symbol.name for symbol in file.symbols if analysis_model.STUB in symbol.name]
+            what = f"{pluralize(len(stubs), 'kernel')} ({name_list(stubs)})" if stubs else "kernels of its own"
+            text = f"{title} code launches {what}, and nothing here registers them"
+            text += f": no wrapper, {register} is not called, no offload entry ({CERTAIN})"
+            hint = "likely step: the compilation of the host code, where the device code was not handed to it"
+            yield finding("FP3041", file.view.span(), text, hint)
+    if analysis_model.REGISTER_OPENMP not in names and any(name.startswith("__tgt_") for name in names):
+        if kinds.get("openmp"):
+            text = f"{pluralize(kinds['openmp'], 'offload entry')} of OpenMP, and nothing registers them"
+            text += f": {analysis_model.REGISTER_OPENMP} is not called ({CERTAIN})"
+            yield finding("FP3049", file.view.span(), text, _LINK)
+        elif analysis_model.TARGET_KERNEL in undefined:
+            text = f"OpenMP regions are launched, and there is no offload entry for any ({CERTAIN})"
+            yield finding("FP3050", file.view.span(), text, _LINK)
+    absent = sorted(name for name in undefined if name.startswith(analysis_model.HIP_IMAGE))
+    if absent:
+        text = f"{name_list(absent)}: HIP code that no file of the link had ({CERTAIN})"
+        hint = "likely step: the link of the device code; link with clang and -fgpu-rdc, as the objects were compiled"
+        yield finding("FP3051", file.view.span(), text, hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
+from fatpack.registration import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,106 @@ if TYPE_CHECKING:
     from fatpack.binary.memory import Constructor, HostMemory
     from fatpack.registration.analysis.descriptors import DescriptorRecord
     from fatpack.registration.analysis.entries import OffloadEntry, OffloadEntryTable
+
+
+# The functions of the runtimes that matter: what a call of each says, and which argument is what.
+#
+# CUDA: ``crt/host_runtime.h`` and ``cuda_runtime_api.h`` of 13.0; HIP: clang/lib/CodeGen/CGCUDANV.cpp; OpenMP: LLVM's
+# ``openmp/libompdevice`` interface as OMPIRBuilder.cpp calls it (LLVM 22.1). Arguments are counted from 0.
+
+MODELS = ("cuda", "hip")
+
+#: model → what the names of its functions start with
+NAME_PREFIXES = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
+_OTHERS = {"__tgt_": "openmp", "__sycl_": "sycl"}
+
+#: takes a wrapper, a descriptor, or a container: argument 0
+REGISTER_BINARY = {
+    "__cudaRegisterFatBinary": "cuda",
+    "__hipRegisterFatBinary": "hip",
+    "__tgt_register_lib": "openmp",
+    "__sycl_register_lib": "sycl",
+}
+#: takes a handle, argument 1, and the device's name for it, argument 3
+REGISTER_FUNCTION = {"__cudaRegisterFunction": "cuda", "__hipRegisterFunction": "hip"}
+#: the same for what is no kernel
+REGISTER_VARIABLE = {
+    f"__{model}Register{what}": model
+    for model in MODELS
+    for what in ("Var", "ManagedVar", "Surface", "Texture", "HostVar")
+}
+#: takes a wrapper and a callback that registers kernels, and is defined by nvcc's device link
+LINKED_BINARY = "__cudaRegisterLinkedBinary_"
+
+#: what launches a kernel → the argument that is its handle
+LAUNCH = {
+    "cudaLaunch": 0,
+    "cudaLaunchKernel": 0,
+    "cudaLaunchKernel_ptsz": 0,
+    "cudaLaunchCooperativeKernel": 0,
+    "cudaLaunchCooperativeKernel_ptsz": 0,
+    "cudaLaunchKernelExC": 1,
+    "cudaLaunchKernelExC_ptsz": 1,
+    "__cudaGetKernel": 1,
+    "hipLaunchKernel": 0,
+    "hipLaunchKernel_spt": 0,
+    "hipLaunchCooperativeKernel": 0,
+    "__tgt_target_kernel": 4,
+}
+#: of these, those that take the address of a stub first
+LAUNCH_ADDRESS = frozenset(
+    name for name, number in LAUNCH.items() if not number and name.startswith("cudaLaunchKernel")
+)
+#: is called by the stubs of kernels alone: a file that calls it defines kernels
+POP = {"__cudaPopCallConfiguration": "cuda", "__hipPopCallConfiguration": "hip"}
+PUSH = {"__cudaPushCallConfiguration": "cuda", "__hipPushCallConfiguration": "hip"}
+
+TARGET_KERNEL = "__tgt_target_kernel"
+REGISTER_OPENMP = "__tgt_register_lib"
+REGISTER_SYCL = "__sycl_register_lib"
+
+#: defined by compilers: a function that launches one kernel, and a bundle that the link makes
+STUB = "__device_stub__"
+HIP_IMAGE = "__hip_fatbin_"
+
+FUNCTION_NAMES = frozenset(
+    {
+        *REGISTER_BINARY,
+        *REGISTER_FUNCTION,
+        *REGISTER_VARIABLE,
+        *LAUNCH,
+        *POP,
+        *PUSH,
+        TARGET_KERNEL,
+        REGISTER_OPENMP,
+        REGISTER_SYCL,
+    }
+)
+"""Every function whose whole name is known."""
+
+#: what one of the names in a table of strings has in it, if any of them is there: what is asked first
+NAME_HINTS = (
+    b"CallConfiguration",
+    b"RegisterFatBinary",
+    b"LaunchKernel",
+    b"__cudaGetKernel",
+    b"__tgt_",
+    b"__sycl_register",
+    b"sycl.descriptor",
+    b"__device_stub__",
+    b"__hip_fatbin_",
+)
+
+
+def function_model(name: str) -> str:
+    """Return the model whose function has a name, "" if that is of no runtime."""
+    found = next((model for model, prefixes in NAME_PREFIXES.items() if name.startswith(prefixes)), "")
+    return found or next((model for prefix, model in _OTHERS.items() if name.startswith(prefix)), "")
+
+
+def is_runtime_function(name: str) -> bool:
+    """Return whether a function of this name says something about launching or registering."""
+    return name in FUNCTION_NAMES or name.startswith(LINKED_BINARY)
 
 
 class RegisterCall(Record):
@@ -111,9 +212,63 @@ class RegistrationEvidence(Record):
 
     def models(self) -> list[str]:
         """Return the models of CUDA and HIP that this file launches or registers something of."""
-        from fatpack.registration.analysis.functions import MODELS, function_model
 
         found = {function_model(name) for name in self.called}
         found.update(each.model for each in self.wrappers)
         found.update(entry.kind for entry in self.entries)
         return [model for model in MODELS if model in found]
+
+
+# The records that lead to containers, by address: what calls that register containers take.
+#
+# Whether they are right, :mod:`fatpack.registration` checks; here they are only found.
+
+#: names of sections, as compilers write them and cut by the linkers of PE images → model
+_SECTIONS = {
+    ".nvFatBinSegment": "cuda",
+    ".nvFatBinSegmentAlt": "cuda",
+    ".nvFatBi": "cuda",
+    ".hipFatBinSegment": "hip",
+    ".hipFatB": "hip",
+}
+_MAGICS = {records.CUDA_MAGIC: "cuda", records.HIP_MAGIC: "hip"}
+
+#: LIMIT: records that are read, as in :mod:`fatpack.registration.records`
+_MOST = 1 << 16
+
+
+def section_model(section: str) -> str:
+    """Return the model of the records in a section, by its name; "" if it has none."""
+    return _SECTIONS.get(section.partition("$")[0], "")
+
+
+def count_wrappers(content: bytes, word: int) -> int:
+    """Return how many records a section holds that lead to containers in the same file."""
+    step = 8 + 2 * word
+    magics = (int.from_bytes(content[at : at + 4], "little") for at in range(0, len(content) - step + 1, step))
+    return sum(magic in _MAGICS for magic in magics)
+
+
+def is_record(file: HostMemory, address: int) -> bool:
+    """Return whether a record stands at an address, whatever the section is called."""
+    return int.from_bytes(file.bytes_at(address, 4), "little") in _MAGICS
+
+
+def find_wrappers(file: HostMemory) -> tuple[WrapperRecord, ...]:
+    """Return the records of all sections that hold them, those with a magic."""
+    found: list[WrapperRecord] = []
+    step = 8 + 2 * file.word
+    for section in file.sections:
+        if not section_model(section.name):
+            continue
+        content, pointers = file.content(section), file.pointers(section)
+        for at in range(0, min(len(content) - step + 1, _MOST * step), step):
+            model = _MAGICS.get(int.from_bytes(content[at : at + 4], "little"))
+            if model is not None:
+                place = section.address + at + 8
+                stored = int.from_bytes(content[at + 8 : at + 8 + file.word], "little")
+                target = pointers.get(place, stored)
+                version = int.from_bytes(content[at + 4 : at + 8], "little")
+                position = section.data.start - file.view.start + at
+                found.append(WrapperRecord(model, place - 8, position, version, target, file.undefined.get(target, "")))
+    return tuple(found)

@@ -12,9 +12,9 @@ from array import array
 from bisect import bisect_right
 
 from fatpack.binary.memory import LONGEST, Constructor, MemorySection
-from fatpack.binary.pe.read import PeFile
+from fatpack.binary.pe.reader import PeFile
 from fatpack.errors import Truncated
-from fatpack.registration.analysis import functions, references
+from fatpack.registration.analysis import model, references
 from fatpack.registration.analysis.registers import LinkedProgram
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class PeCodeProgram(LinkedProgram):
         begins += self._leaves()
         self.set_starts(begins)
         for start, name in self._titles.items():
-            if functions.is_runtime_function(name):
+            if model.is_runtime_function(name):
                 self.imports.setdefault(start, name)
 
     def _directory(self, number: int) -> tuple[int, int]:
@@ -91,7 +91,7 @@ class PeCodeProgram(LinkedProgram):
                     break
                 text = b"" if entry >> 63 else self._bytes_at(self._base + entry + 2, LONGEST).partition(b"\0")[0]
                 name = text.decode("utf-8", "backslashreplace")
-                if functions.is_runtime_function(name):
+                if model.is_runtime_function(name):
                     slot = self._base + slots + 8 * number
                     self.imports[slot] = name
                     self.slots.add(slot)
@@ -160,7 +160,7 @@ class PeCodeProgram(LinkedProgram):
 
     def stubs(self) -> Mapping[int, str]:
         """Return address → name of the stubs of kernels that have symbols."""
-        return {start: name for start, name in self._titles.items() if functions.STUB in name}
+        return {start: name for start, name in self._titles.items() if model.STUB in name}
 
     def constructors(self) -> list[Constructor]:
         """Return what may run before main: every word that is where a function starts."""

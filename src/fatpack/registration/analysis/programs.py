@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.registration.analysis import by_shape, entries, functions, references, wrappers
+from fatpack.registration.analysis import entries, model, references
+from fatpack.registration.analysis import model as analysis_model
 from fatpack.registration.analysis.calls import ProgramCalls
 from fatpack.registration.analysis.model import BinaryCall, LaunchCall, RegisterCall, RegistrationEvidence
 
@@ -10,13 +11,151 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from fatpack.registration.analysis.registers import LinkedProgram
+    from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram
+
+
+# The functions of a runtime that a stripped program has inside, named by what they are called with.
+#
+# Nothing has a name there, but calls have a shape. Who is handed the address of a wrapper first registers it. Who is
+# then called with one string twice, third and fourth, registers a kernel if the second argument is code, or a pointer
+# to code; otherwise a variable. The function that a registered kernel's stub hands the kernel's own handle to launches
+# it. Names found so are likely at most.
+
+#: LIMIT: functions that are followed for names, and bytes of them: a few show what all are called with
+_FUNCTIONS, _BYTES = 512, 4 << 20
+
+#: stubs that hand over their own address, and agree, for a name without any that is registered
+_VOTES = 2
+
+
+def identify_functions(program: LinkedProgram) -> bool:
+    """Name what the calls of a program show; return whether there is any such name."""
+    known = {each for each in program.imports.values() if each in analysis_model.REGISTER_BINARY}
+    found = False
+    for model in analysis_model.MODELS:
+        registers = next(each for each, its in analysis_model.REGISTER_BINARY.items() if its == model)
+        places = {each.at for each in analysis_model.find_wrappers(program) if each.model == model}
+        if places and not known:
+            shapes = _FunctionShapes(program, model)
+            found = (shapes.can_follow() and shapes.named(places, registers)) or found
+    return found
+
+
+class _FunctionShapes:
+    def __init__(self, program: LinkedProgram, model: str) -> None:
+        self._program, self._model = program, model
+        self._calls = ProgramCalls(program)
+        self.can_follow = self._calls.can_follow
+        self._followed: dict[int, list[FollowedCall]] = {}
+        self._left = _BYTES
+
+    def named(self, places: set[int], registers: str) -> bool:
+        """Name the functions that wrappers at some places lead to; return whether there are any."""
+        program = self._program
+        binary: dict[int, int] = {}
+        callers: set[int] = set()
+        for start in sorted({program.start_of(at) for at, _ in references.find_code_references(program, places)}):
+            for call in self._of(start):
+                if call.target is not None and call.arguments[0] in places and self._is_code(call.target):
+                    binary[call.target] = binary.get(call.target, 0) + 1
+                    callers.add(start)
+        target = _most(binary)
+        if target is None:
+            return False
+        program.imports[target] = registers
+        handles = self._name_functions(callers)
+        self._name_launch(handles)
+        return True
+
+    def _name_functions(self, callers: set[int]) -> set[int]:
+        """Name what registers kernels and variables, by the calls of who registers a wrapper and of those it calls."""
+        program = self._program
+        kernels: dict[int, int] = {}
+        variables: dict[int, int] = {}
+        handles: set[int] = set()
+        next_ones = {call.target for start in callers for call in self._of(start) if call.target is not None}
+        for start in sorted(callers | next_ones):
+            for call in self._of(start):
+                to, arguments = call.target, call.arguments
+                if to is None or to in program.imports or len(arguments) < 4 or arguments[2] != arguments[3]:
+                    continue
+                if not arguments[1] or not arguments[2] or not program.string_at(arguments[2]):
+                    continue
+                if self._is_code(arguments[1]) or self._is_code(program.pointer_at(arguments[1])):
+                    kernels[to] = kernels.get(to, 0) + 1
+                    handles.add(arguments[1])
+                else:
+                    variables[to] = variables.get(to, 0) + 1
+        for names, counts in (
+            (analysis_model.REGISTER_FUNCTION, kernels),
+            (analysis_model.REGISTER_VARIABLE, variables),
+        ):
+            others = variables if counts is kernels else kernels
+            target = _most({to: count for to, count in counts.items() if count >= others.get(to, 0)})
+            if target is not None:
+                program.imports.setdefault(target, next(each for each, its in names.items() if its == self._model))
+        return handles
+
+    def _name_launch(self, handles: set[int]) -> None:
+        """Name what launches: by the stubs that hand over their own handle first."""
+        program = self._program
+        counts: dict[int, int] = {}
+        for handle in sorted(handles):
+            start = handle if self._is_code(handle) else program.pointer_at(handle) or 0
+            for call in self._of(start):
+                if call.target is not None and call.target not in program.imports and call.arguments[0] == handle:
+                    counts[call.target] = counts.get(call.target, 0) + 1
+                    break
+        if not handles:
+            counts = {to: count for to, count in self._own_addresses().items() if count >= _VOTES}
+        target = _most(counts)
+        if target is not None and (handles or len(counts) == 1):
+            launch = {"cuda": "cudaLaunchKernel", "hip": "hipLaunchKernel"}[self._model]
+            program.imports.setdefault(target, launch)
+
+    def _own_addresses(self) -> dict[int, int]:
+        """Return which functions are handed the address of their caller, or of a pointer to it, and how often."""
+        program = self._program
+        handles = dict(zip(program.begins(), program.begins(), strict=True))
+        if self._model == "hip":
+            handles = program.function_pointers()
+        stubs: dict[int, set[int]] = {}
+        for at, handle in references.address_taken(program, handles):
+            start = program.start_of(at)
+            if start == handles[handle]:
+                stubs.setdefault(start, set()).add(handle)
+        counts: dict[int, int] = {}
+        for start in sorted(stubs)[:_FUNCTIONS]:
+            for call in self._of(start):
+                if call.target is not None and call.arguments[0] in stubs[start] and call.target != start:
+                    counts[call.target] = counts.get(call.target, 0) + 1
+                    break
+        return counts
+
+    def _of(self, start: int) -> Iterable[FollowedCall]:
+        if start not in self._followed:
+            function = self._program.function_at(start) if start else None
+            if function is None or function.end - function.start > self._left or len(self._followed) >= _FUNCTIONS:
+                return ()
+            self._left -= function.end - function.start
+            self._followed[start] = self._calls.calls_of(function)
+        return self._followed[start]
+
+    def _is_code(self, address: int | None) -> bool:
+        section = self._program.section_at(address) if address else None
+        return section is not None and section.is_code
+
+
+def _most(counts: dict[int, int]) -> int | None:
+    """Return what has most votes."""
+    return max(counts, key=lambda each: (counts[each], -each)) if counts else None
+
 
 #: how many calls deep constructors are followed
 _DEPTH = 5
 
 #: what is only counted
-_COUNTED = frozenset((*functions.PUSH, *functions.POP))
+_COUNTED = frozenset((*analysis_model.PUSH, *analysis_model.POP))
 
 #: LIMIT: bytes of constructors that are searched before all other code
 _CONSTRUCTORS = 1 << 22
@@ -40,12 +179,14 @@ class _EvidenceReader:
 
     def evidence(self) -> RegistrationEvidence:
         program = self._program
-        is_by_shape = by_shape.identify_functions(program)
+        is_by_shape = identify_functions(program)
         imports = program.imports
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
         sites = ProgramCalls(program).sites()
-        models = {name: functions.function_model(name) for name in imports.values()}
-        own = {at for at in imports if program.is_start(at) and not imports[at].startswith(functions.LINKED_BINARY)}
+        models = {name: analysis_model.function_model(name) for name in imports.values()}
+        own = {
+            at for at in imports if program.is_start(at) and not imports[at].startswith(analysis_model.LINKED_BINARY)
+        }
         for at, target, values in sites.sites:
             name = imports[target]
             if values is None and not own and name in _COUNTED:
@@ -58,7 +199,7 @@ class _EvidenceReader:
         constructors = program.constructors()
         wanted = {binary.caller for binary in self._binaries} | {each.caller for each in self._registered}
         # What the device link of nvcc defines is called by the constructors of other files, too.
-        linked = {at for at, name in imports.items() if name.startswith(functions.LINKED_BINARY)}
+        linked = {at for at, name in imports.items() if name.startswith(analysis_model.LINKED_BINARY)}
         reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
         if program.is_windows:  # any pointer to a function looks like one
             constructors = [each for each in constructors if each.function in reached]
@@ -71,11 +212,11 @@ class _EvidenceReader:
             tuple(self._binaries),
             tuple(self._registered),
             tuple(self._launches),
-            wrappers.find_wrappers(program),
+            model.find_wrappers(program),
             tables,
             tuple(constructors),
             frozenset(reached),
-            tuple(sorted({name for name in called if name.startswith(functions.LINKED_BINARY)})),
+            tuple(sorted({name for name in called if name.startswith(analysis_model.LINKED_BINARY)})),
             self._unread,
             sites.unfollowed,
             is_by_shape=is_by_shape,
@@ -85,8 +226,8 @@ class _EvidenceReader:
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
         """Take note of one call."""
-        if name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
-            is_kernel = name in functions.REGISTER_FUNCTION
+        if name in analysis_model.REGISTER_FUNCTION or name in analysis_model.REGISTER_VARIABLE:
+            is_kernel = name in analysis_model.REGISTER_FUNCTION
             handle, place = values if values else (None, None)
             text = self._program.string_at(place or 0)
             is_read = bool(text) and handle is not None
@@ -95,15 +236,15 @@ class _EvidenceReader:
                 self._loops.add(start)
             if is_read or not is_kernel:
                 self._registered.append(RegisterCall(model, at, start, text, handle, is_kernel))
-        elif name in functions.LAUNCH:
+        elif name in analysis_model.LAUNCH:
             handle = values[0] if values else None
-            if handle == 0 and name in functions.LAUNCH_ADDRESS:
+            if handle == 0 and name in analysis_model.LAUNCH_ADDRESS:
                 self._nulls.append(at)
             if handle is not None and self._is_handle(handle):
                 self._launches.append(LaunchCall(model or "openmp", at, start, handle))
-        elif name in functions.REGISTER_BINARY:
+        elif name in analysis_model.REGISTER_BINARY:
             self._binaries.append(BinaryCall(model, at, start, values[0] if values else None))
-        elif name.startswith(functions.LINKED_BINARY) and values and values[0]:
+        elif name.startswith(analysis_model.LINKED_BINARY) and values and values[0]:
             self._callbacks.add(values[0])
 
     def _walked(self, tables: set[int]) -> frozenset[int] | None:

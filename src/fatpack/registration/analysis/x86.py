@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import struct
 from functools import lru_cache
 
-from fatpack.registration.analysis.state import STACK, RegisterState
+from fatpack.registration.analysis.registers import STACK, RegisterState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from fatpack.registration.analysis.registers import LinkedProgram
+
 
 #: names of a register in its widths, by the number that instructions have for it
 _REGISTERS: dict[str, tuple[int, int]] = {}
@@ -214,3 +217,209 @@ def _parts(operand: str) -> tuple[int, tuple[tuple[str, int], ...], int]:
         elif name not in ("riz", "eiz"):
             registers.append((name, int(factor or "1", 0)))
     return _WIDTHS.get(match[1] or "qword", 0) or 64, tuple(registers), displacement
+
+
+# Runs of instructions of x86-64 from some place straight on to the next call or jump, by one regular expression.
+#
+# It knows how long the instructions are that compilers write before a call, and which write a register of arguments:
+# for each of those the last one is caught. A run that has any other instruction in it is not read; the function is
+# followed by other means then. (Intel SDM volume 2, chapter 2 and appendix A.)
+
+_EIGHT = range(8)
+
+#: opcodes that write the register of the ModRM byte; the other operand of it
+_TO_REGISTER = rb"[\x03\x0b\x23\x2b\x33\x63\x8b\x8d]", rb"\x0f[\xb6\xb7\xbe\xbf\xaf\x40-\x4f]"
+_TO_OPERAND = rb"[\x01\x09\x21\x29\x31\x89]"
+
+#: what ends a run
+_ENDS = rb"(?:[\xe8\xe9]....|\xff[\x15\x25]....|\xff[\xd0-\xd7\xe0-\xe7]|\x41\xff[\xd0-\xd7\xe0-\xe7]|\xeb.|\xc3)"
+
+
+#: first bytes of an instruction → what it puts into its register: an address, what is at an address, another register
+_MADE: dict[bytes, int] = {}
+_ADDRESS, _LOADED = 16, 17
+
+for _matched_number in range(16):
+    _high, _form = _matched_number >> 3 << 2, (_matched_number & 7) << 3
+    _MADE[bytes((0x48 | _high, 0x8D, _form | 5))] = _ADDRESS
+    _MADE[bytes((0x48 | _high, 0x8B, _form | 5))] = _LOADED
+    for _source in range(16):
+        _MADE[bytes((0x48 | _high | _source >> 3, 0x8B, 0xC0 | _form | _source & 7))] = _source
+        _MADE[
+            bytes(
+                (0x48 | _source >> 3 << 2 | _matched_number >> 3, 0x89, 0xC0 | (_source & 7) << 3 | _matched_number & 7)
+            )
+        ] = _source
+
+#: LIMIT: runs from one place to a call
+_MOST = 64
+
+_signed = struct.Struct("<i").unpack_from
+
+
+class InstructionRuns:
+    """Reads runs of a section of code for some registers; ``loaded`` returns what is at an address."""
+
+    def __init__(self, code: bytes, base: int, registers: Sequence[int], loaded: Callable[[int], int | None]) -> None:
+        self._code, self._base, self._loaded = code, base, loaded
+        self._registers = {number: index + 1 for index, number in enumerate(registers)}
+        self._match = _pattern(tuple(registers)).match
+        self._end = len(registers) + 1
+
+    def values(self, start: int, call: int) -> list[int | None] | None:
+        """Return what the registers hold at a call, None for each that is not known; nothing if that cannot be read.
+
+        ``start`` and ``call`` are places in the code: where an instruction starts before the call, and the call.
+        """
+        match = self._match(self._code, start)
+        for _ in range(_MOST):
+            if match is None or match.end() > call:
+                break
+            match = self._match(self._code, match.end())
+        if match is None or match.start(self._end) != call:
+            return None
+        return [self._value(match, number) for number in self._registers]
+
+    def _value(self, match: re.Match[bytes], number: int) -> int | None:
+        """Return what the last instruction of a run that wrote a register has put there."""
+        start, end = match.span(self._registers[number])
+        if start < 0:
+            return None
+        made = _MADE.get(self._code[start : start + 3])
+        if made is None:
+            return _constant(self._code[start:end])
+        if made >= _ADDRESS:
+            address = self._base + end + int(_signed(self._code, end - 4)[0])
+            return address if made == _ADDRESS else self._loaded(address)
+        is_before = made in self._registers and match.start(self._registers[made]) < start
+        return self._value(match, made) if is_before else None
+
+
+def _constant(instruction: bytes) -> int | None:
+    """Return the number that an instruction puts into its register."""
+    prefix = instruction[0] if 0x40 <= instruction[0] <= 0x4F else 0
+    opcode, *rest = instruction[1:] if prefix else instruction
+    if opcode & 0xF8 == 0xB8:
+        return int.from_bytes(rest, "little")
+    if opcode == 0xC7 and prefix & 8:
+        return int.from_bytes(instruction[-4:], "little", signed=True) & 0xFFFFFFFFFFFFFFFF
+    is_cleared = opcode in (0x31, 0x33) and rest[0] >> 6 == 3 and rest[0] >> 3 & 7 == rest[0] & 7
+    return 0 if is_cleared and prefix in (0, 0x45) else None
+
+
+@lru_cache(maxsize=16)
+def _pattern(registers: tuple[int, ...]) -> re.Pattern[bytes]:
+    """Return what matches runs, with a group for each register."""
+    alternatives = [_SHORT, *(b"(" + _writes({number}) + b")" for number in registers)]
+    alternatives += [_writes(set(range(16)) - set(registers)), _WRITES_NONE]
+    return re.compile(b"(?:" + b"|".join(alternatives) + b"){0,128}(" + _ENDS + b")", re.DOTALL)
+
+
+def _any(values: Iterable[int]) -> bytes:
+    """Return what matches one byte of some values: in ranges, which take less to be read."""
+    ranges: list[list[int]] = []
+    for value in sorted(set(values)):
+        if ranges and ranges[-1][1] == value - 1:
+            ranges[-1][1] = value
+        else:
+            ranges.append([value, value])
+    return b"[" + b"".join(b"\\x%02x-\\x%02x" % (first, last) for first, last in ranges) + b"]"
+
+
+def _operand(middle: Iterable[int]) -> bytes:
+    """Return what matches ModRM, SIB and displacement of an operand in memory; ``middle`` are its bits 3 to 5."""
+    middle = list(middle)
+
+    def form(mode: int, low: Iterable[int]) -> bytes:
+        return _any(mode << 6 | number << 3 | each for number in middle for each in low)
+
+    plain, with_base = (0, 1, 2, 3, 6, 7), (0, 1, 2, 3, 5, 6, 7)
+    no_base = _any(value for value in range(256) if value & 7 == 5)
+    other = _any(value for value in range(256) if value & 7 != 5)
+    return (
+        b"(?:"
+        + b"|".join(
+            (
+                form(0, (5,)) + b"....",
+                form(1, (4,)) + b"..",
+                form(2, (4,)) + b".....",
+                form(1, with_base) + b".",
+                form(2, with_base) + b"....",
+                form(0, plain),
+                form(0, (4,)) + b"(?:" + other + b"|" + no_base + b"....)",
+            )
+        )
+        + b")"
+    )
+
+
+def _register_form(middle: Iterable[int], low: Iterable[int]) -> bytes:
+    low = list(low)
+    return _any(0xC0 | number << 3 | each for number in middle for each in low)
+
+
+def _prefixed(bit: int, is_set: bool, rest: list[bytes]) -> list[bytes]:
+    """Return alternatives behind a REX prefix with one bit set, or behind one without it and none.
+
+    Each starts with a byte that says whether it can match: that is checked first, and fails fast.
+    """
+    prefix = _any(value for value in range(0x40, 0x50) if bool(value & bit) == is_set)
+    return [prefix + b"(?:" + b"|".join(rest) + b")", *([] if is_set else rest)]
+
+
+def _writes(registers: set[int]) -> bytes:
+    """Return what matches the instructions that write one of some registers."""
+    parts: list[bytes] = []
+    for is_high in (False, True):
+        low = [number & 7 for number in sorted(registers) if (number > 7) == is_high]
+        if not low:
+            continue
+        operands = b"(?:" + _operand(low) + b"|" + _register_form(low, _EIGHT) + b")"
+        parts += _prefixed(4, is_high, [opcodes + operands for opcodes in _TO_REGISTER])
+        operand = _register_form(_EIGHT, low)
+        to_operand = [
+            _TO_OPERAND + operand,
+            rb"\x83" + operand + b".",
+            rb"\x81" + operand + b"....",
+            rb"\xc7" + _register_form((0,), low) + b"....",
+        ]
+        parts += _prefixed(1, is_high, to_operand)
+        short = b"\\x41" if is_high else b""
+        parts += [
+            _any((0x49, 0x4B) if is_high else (0x48, 0x4A)) + _any(0xB8 | number for number in low) + b"........",
+            short + _any(0xB8 | number for number in low) + b"....",
+            short + _any(0x58 | number for number in low),
+        ]
+    return b"|".join(parts)
+
+
+_MEMORY_PATTERN = _operand(_EIGHT)
+_ANY = rb"(?:[\xc0-\xff]|" + _MEMORY_PATTERN + b")"
+
+#: push, no operation; jumps if
+_SHORT = rb"\x6a.|[\x50-\x57\x90]|[\x70-\x7f].|\x68....|\x0f[\x80-\x8f]...."
+
+#: compare and test; what writes to memory; registers of vectors
+_PLAIN = (
+    rb"[\x39\x3b\x85]" + _ANY,
+    rb"[\x01\x09\x21\x29\x31\x88\x89]" + _MEMORY_PATTERN,
+    rb"\xff(?=[\x30-\x37\x70-\x77\xb0-\xb7])" + _MEMORY_PATTERN,
+    rb"[\x80\x83\xc6]" + _MEMORY_PATTERN + rb".",
+    rb"[\x81\xc7]" + _MEMORY_PATTERN + rb"....",
+    rb"\x0f[\x10-\x17\x1f\x28\x29\x2e\x2f\x54-\x5f\x6c-\x6f\x7f\xd6\xef]" + _ANY,
+    rb"\x0f\xc6" + _ANY + b".",
+    rb"[\x50-\x57]",
+)
+_WRITES_NONE = b"|".join(
+    (
+        *_PLAIN,
+        rb"[\x40-\x4f](?:" + b"|".join(_PLAIN) + b")",
+        rb"[\x66\xf2\xf3][\x40-\x4f]?\x0f(?:[\x10-\x17\x1f\x28\x29\x2e\x2f\x54-\x5f\x6c-\x6f\x7f\xd6\xef]"
+        + _ANY
+        + rb"|\xc6"
+        + _ANY
+        + b".)",
+        rb"\xf3[\x40-\x4f]?\x0f\x7e" + _ANY,
+        rb"\xf3\x0f\x1e\xfa",
+    )
+)

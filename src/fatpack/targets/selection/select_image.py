@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from fatpack.record import Record
 from fatpack.targets.nvidia import first_cuda_for_ptx
-from fatpack.targets.selection import amd, cuda, kpack, sycl, sycl_openmp
+from fatpack.targets.selection import amd, cuda, sycl_openmp
 from fatpack.targets.selection.model import Fit, SelectionResult
-from fatpack.targets.target_id import feature_signs
-from fatpack.targets.vocabulary import load_vocabulary
+from fatpack.targets.vocabulary import feature_signs, load_vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
     from fatpack.targets.devices import Device
     from fatpack.targets.nvidia import NvidiaArch
-    from fatpack.targets.selection.choice_settings import RuntimeSettings
     from fatpack.targets.selection.model import CandidateImage
+    from fatpack.targets.selection.settings import RuntimeSettings
 
 #: outcomes, the worst first
 OUTCOMES = ("fails", "unknown", "compiles", "runs")
@@ -117,8 +116,8 @@ def _nvidia(images: CandidateSet, device: Device, settings: RuntimeSettings) -> 
     assert arch is not None
     candidates = images.candidates
     if images.offload == "sycl":
-        judgements = tuple(sycl.sycl_fit(image, device.arch, "cuda") for image in candidates)
-        answer = sycl.select_sycl_image(candidates, device.arch, "cuda", is_module=images.is_module)
+        judgements = tuple(sycl_openmp.sycl_fit(image, device.arch, "cuda") for image in candidates)
+        answer = sycl_openmp.select_sycl_image(candidates, device.arch, "cuda", is_module=images.is_module)
         return _of_driver(_of_answer(answer, judgements), images, device, settings)
     if images.offload == "openmp":
         judgements = tuple(sycl_openmp.openmp_fit(image, device.arch) for image in candidates)
@@ -237,12 +236,12 @@ def _amd(images: CandidateSet, state: str, settings: RuntimeSettings) -> DeviceS
         choice = _of_answer(sycl_openmp.select_openmp_image(candidates, state), judgements, None, state)
     elif images.is_kpack:
         archs = [image.arch for image in candidates]
-        listed = {arch for name in kpack.requested_target_ids(state) for arch in kpack.feature_subsets(name)}
+        listed = {arch for name in amd.requested_target_ids(state) for arch in amd.feature_subsets(name)}
         judgements = tuple(
             Fit(arch in listed, "K4", f"{'is' if arch in listed else 'is not'} a name that the loader asks for")
             for arch in archs
         )
-        found = kpack.select_kpack_archive(kpack.candidate_archives([archs], state), lambda _, arch: arch in archs)
+        found = amd.select_kpack_archive(amd.candidate_archives([archs], state), lambda _, arch: arch in archs)
         answer: SelectionResult = found
         if found.outcome == "runs":
             taken = archs.index(found.arch)
@@ -284,8 +283,8 @@ def _intel(images: CandidateSet, device: Device) -> DeviceSelection:
         return _of_answer(sycl_openmp.select_openmp_intel_image(images.candidates, device.arch), judgements)
     line = load_vocabulary().intel.get(device.arch)
     adapter = "opencl-cpu" if line is not None and line.kind == "cpu" else "level-zero"
-    judgements = tuple(sycl.sycl_fit(image, device.arch, adapter) for image in images.candidates)
-    answer = sycl.select_sycl_image(images.candidates, device.arch, adapter, is_module=images.is_module)
+    judgements = tuple(sycl_openmp.sycl_fit(image, device.arch, adapter) for image in images.candidates)
+    answer = sycl_openmp.select_sycl_image(images.candidates, device.arch, adapter, is_module=images.is_module)
     if answer.image is not None and not judgements[answer.image].is_certain:
         answer = answer.replace(rule="Y2", reason=judgements[answer.image].reason, is_certain=False)
     return _of_answer(answer, judgements)

@@ -10,8 +10,150 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
+
+
+# What is known of the machine beside its device: versions of driver and ROCm, and variables of the environment.
+#
+# The environment that fatpack itself runs in is never read: what a program will find is said by who asks.
+
+
+class RuntimeSettings(Record):
+    """What a runtime finds.
+
+    ``driver`` is the CUDA version of NVIDIA's driver, (13, 0), ``rocm`` that of ROCm, (6, 3); None: not said.
+    ``forces_ptx`` and ``disables_ptx`` are CUDA's variables, ``forces_spirv`` is HIP's, ``xnack`` is "+" or "-" where
+    HSA_XNACK says so, ``override`` the processor that HSA_OVERRIDE_GFX_VERSION makes of a device, "" without it.
+    """
+
+    driver: tuple[int, int] | None = None
+    rocm: tuple[int, int] | None = None
+    forces_ptx: bool = False
+    disables_ptx: bool = False
+    forces_spirv: bool = False
+    xnack: str = ""
+    override: str = ""
+
+
+#: variable → the field that it sets; of the others the value says more than yes or no
+_SWITCHES = {
+    "CUDA_FORCE_PTX_JIT": "forces_ptx",
+    "CUDA_FORCE_JIT": "forces_ptx",
+    "CUDA_DISABLE_PTX_JIT": "disables_ptx",
+    "CUDA_DISABLE_JIT": "disables_ptx",
+    "HIP_FORCE_SPIRV_CODEOBJECT": "forces_spirv",
+}
+
+#: the variables that the rules know
+VARIABLES = (*_SWITCHES, "HSA_XNACK", "HSA_OVERRIDE_GFX_VERSION")
+
+
+def with_variables(settings: RuntimeSettings, variables: Iterable[str]) -> RuntimeSettings:
+    """Return settings with variables, each as ``NAME=VALUE``. Raises UsageError for one that no rule knows."""
+    for text in variables:
+        name, _, value = text.partition("=")
+        if name in _SWITCHES:
+            if value not in ("0", "1"):
+                raise UsageError(f"{text[:80]!r} is neither {name}=0 nor {name}=1")
+            settings = settings.replace(**{_SWITCHES[name]: value == "1"})
+        elif name == "HSA_XNACK":
+            if value not in ("0", "1"):
+                raise UsageError(f"{text[:80]!r} is neither HSA_XNACK=0 nor HSA_XNACK=1")
+            settings = settings.replace(xnack="-+"[int(value)])
+        elif name == "HSA_OVERRIDE_GFX_VERSION":
+            settings = settings.replace(override=_processor(value))
+        else:
+            raise UsageError(f"no rule knows the variable {name[:80]!r}", hint=f"known are {', '.join(VARIABLES)}")
+    return settings
+
+
+def _processor(value: str) -> str:
+    """Return the processor of a version: gfx1030 for 10.3.0, gfx90a for 9.0.10."""
+    parts = value.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 2 for part in parts):
+        raise UsageError(f"{value[:40]!r} is no version for HSA_OVERRIDE_GFX_VERSION", hint="write it as 10.3.0")
+    major, minor, stepping = map(int, parts)
+    return f"gfx{major}{minor:x}{stepping:x}"
+
+
+# The rules by their names: what each says and where that is from; and the errors that runtimes answer with.
+
+
+class SelectionRule(Record):
+    """A line of ``data/rules.toml``.
+
+    ``mark`` says what the rule rests on: S the runtime's source, D a vendor's document, F reports, O observed on a
+    device, U nothing that anybody knows. ``source`` names it in full.
+    """
+
+    name: str
+    says: str
+    mark: str
+    source: str
+
+
+class RuntimeFailure(Record):
+    """What a program is told: ``code`` is the number, ``names`` what interfaces call it, ``text`` the message."""
+
+    runtime: str
+    code: int
+    names: tuple[str, ...]
+    text: str
+    source: str
+
+
+#: mark → what it stands for in words
+MARKS = {
+    "S": "read in the runtime's source",
+    "D": "the vendor's document",
+    "F": "reported by users",
+    "O": "observed on one device",
+    "U": "not known to anybody",
+}
+
+_loaded_rules: list[tuple[dict[str, SelectionRule], tuple[RuntimeFailure, ...]]] = []
+
+
+def _tables() -> tuple[dict[str, SelectionRule], tuple[RuntimeFailure, ...]]:
+    if not _loaded_rules:
+        path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "rules.toml")
+        with open(path, "rb") as file:
+            data: Mapping[str, Any] = import_module("tomllib").load(file)
+        sources = data["sources"]
+        rules = {
+            row["rule"]: SelectionRule(row["rule"], row["says"], row["mark"], sources[row["source"]])
+            for row in data["rules"]
+        }
+        errors = tuple(
+            RuntimeFailure(row["runtime"], row["code"], tuple(row["names"]), row["text"], sources[row["source"]])
+            for row in data["errors"]
+        )
+        _loaded_rules.append((rules, errors))
+    return _loaded_rules[0]
+
+
+def rule_named(name: str) -> SelectionRule:
+    """Return the rule of a name, ``C2``. Raises KeyError for a name that no answer has."""
+    return _tables()[0][name]
+
+
+def all_rules() -> tuple[SelectionRule, ...]:
+    """Return all rules, in the order of the table."""
+    return tuple(_tables()[0].values())
+
+
+def all_failures() -> tuple[RuntimeFailure, ...]:
+    """Return all errors, in the order of the table."""
+    return _tables()[1]
+
+
+def failure_with_code(runtime: str, code: int) -> RuntimeFailure:
+    """Return the error with a number: of ``cuda`` or ``hip``. Raises KeyError if it is not in the table."""
+    for row in all_failures():
+        if (row.runtime, row.code) == (runtime, code):
+            return row
+    raise KeyError((runtime, code))
 
 
 class DriverBranch(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.tools.amd.amd_init import print_stderr
+from fatpack.tools.amd.code_objects import print_stderr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class _Extraction:
         from fatpack.errors import FatpackError
         from fatpack.io.atomic_write import write_file
         from fatpack.io.open import open_source
-        from fatpack.tools.amd.listed import HipBundle, list_bundles
+        from fatpack.tools.amd.code_objects import HipBundle, list_bundles
 
         number = 0
         try:

@@ -6,9 +6,9 @@ import os
 import stat
 import sys
 
-from fatpack.tools.amd import code_objects, getopts
-from fatpack.tools.amd.amd_init import print_stderr
-from fatpack.words_printable import printable
+from fatpack.printable import printable
+from fatpack.tools.amd import code_objects
+from fatpack.tools.amd.code_objects import print_stderr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class _UriError(Exception):
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool; return the number of URIs that failed, 255 at most, or of the error for what is no folder."""
-    options, texts = getopts.parse_options(arguments, "vho:")
-    if getopts.print_if_asked(options, "roc-obj-extract", _HELP):
+    options, texts = code_objects.parse_options(arguments, "vho:")
+    if code_objects.print_if_asked(options, "roc-obj-extract", _HELP):
         return 0
     folder = options.get("o", "")
     if "o" in options and folder != "-" and (code := _why_no_folder(folder)):

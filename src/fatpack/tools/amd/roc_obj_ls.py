@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.tools.amd import getopts
-from fatpack.tools.amd.amd_init import print_stderr
-from fatpack.words_printable import printable
+from fatpack.printable import printable
+from fatpack.tools.amd import code_objects
+from fatpack.tools.amd.code_objects import print_stderr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ _DIED = 255
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0, 1, 255, or the number of the system's error for a file."""
-    options, paths = getopts.parse_options(arguments, "vhd")
-    if getopts.print_if_asked(options, "roc-obj-ls", _HELP):
+    options, paths = code_objects.parse_options(arguments, "vhd")
+    if code_objects.print_if_asked(options, "roc-obj-ls", _HELP):
         return 0
     number = 1
     code = 0
@@ -42,8 +42,7 @@ def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
     """List a file whose first bundle gets a number; return the next number and an exit code."""
     from fatpack.errors import FatpackError
     from fatpack.io.open import open_source
-    from fatpack.tools.amd.code_objects import encode_path
-    from fatpack.tools.amd.listed import HipBundle, list_bundles
+    from fatpack.tools.amd.code_objects import HipBundle, encode_path, list_bundles
 
     code = 0
     is_found = False

@@ -13,9 +13,9 @@ from fatpack.commands.wrap.file_table import FileTable, read_table
 from fatpack.errors import FatpackError
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
+from fatpack.printable import printable
 from fatpack.tools.llvm import cl_tool, command_line
-from fatpack.tools.llvm.failure import ToolError, strerror
-from fatpack.words_printable import printable
+from fatpack.tools.llvm.cl_tool import ToolError, strerror
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,17 +14,17 @@ import sys
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import parse_id, refusal_reason
-from fatpack.formats.cir.parse import check_syntax
+from fatpack.formats.cir.reader import check_syntax
 from fatpack.formats.cir.vocabulary import CIR_FORMAT, CURRENT
 from fatpack.formats.clang_bundle.llvm_triple import is_architecture
 from fatpack.io.atomic_write import OutputBatch
 from fatpack.io.open import open_source
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
+from fatpack.printable import printable
 from fatpack.targets.triple import is_amdgpu
 from fatpack.tools.llvm import command_line
 from fatpack.tools.versions import version_text
-from fatpack.words_printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _print(switch: str, program: str) -> int:
     if switch == "version":
         sys.stdout.write(f"{version_text('cir-offload-merge', 'ClangIR')}\n")
         return 0
-    from fatpack.tools.llvm.help_page import help_page
+    from fatpack.tools.llvm.cl_tool import help_page
 
     usage = f"{program.rpartition('/')[2]} [options]"
     overview = "Combine and split CIR offload containers"

@@ -10,16 +10,15 @@ from __future__ import annotations
 import sys
 
 from fatpack.errors import FatpackError
-from fatpack.tools.llvm.handing_over import exec_original
+from fatpack.printable import printable
+from fatpack.tools.llvm.cl_tool import exec_original
 from fatpack.tools.versions import version_text
-from fatpack.words_printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.commands.link_inputs.groups import ImageGroup
-    from fatpack.commands.link_inputs.plan import LinkPlan
+    from fatpack.commands.link_inputs.plan import ImageGroup, LinkPlan
 
 #: Options of the tool itself that are read here, and those that have a value behind = or as the next word.
 _DRY_RUN, _VALUES = "--dry-run", ("--linker-path", "--host-triple")

@@ -12,9 +12,9 @@ import sys
 from fatpack.errors import FatpackError
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
+from fatpack.printable import printable
 from fatpack.tools.llvm import cl_tool, command_line
-from fatpack.tools.llvm.failure import strerror
-from fatpack.words_printable import printable
+from fatpack.tools.llvm.cl_tool import strerror
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 def _extract(program: str, path: str, view: View, stem: str) -> None:
     from fatpack import binary
-    from fatpack.registration.stored_images import read_stored_images
+    from fatpack.registration.sycl_images import read_stored_images
 
     advice = f"Input File: '{path}'"
     host = binary.detect_host(view)

@@ -12,20 +12,17 @@ from fatpack import limits
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
+from fatpack.printable import printable
 from fatpack.tools.llvm import command_line
-from fatpack.tools.llvm.bundles import read_bundles
-from fatpack.tools.llvm.failure import ToolError, strerror
-from fatpack.tools.llvm.handing_over import exec_original
-from fatpack.tools.llvm.object_files import read_objects
-from fatpack.tools.llvm.stored_images import llvm_images
+from fatpack.tools.llvm.cl_tool import ToolError, exec_original, strerror
+from fatpack.tools.llvm.object_files import llvm_images, read_bundles, read_objects
 from fatpack.tools.versions import version_text
-from fatpack.words_printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+    from fatpack.formats.offload_binary.layout import OffloadBinaryEntry
     from fatpack.io.source import View
     from fatpack.tools.llvm.object_files import ObjectFile
 
@@ -155,8 +152,7 @@ def _entries(item: ObjectFile, llvm: str) -> Iterator[tuple[OffloadBinaryEntry, 
         yield from _in(item.view, item.shown, llvm)
         return
     # Linkers cut the name of the section and pad what is in it; LLVM finds nothing there.
-    from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT
-    from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+    from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT, OffloadBinaryEntry
     from fatpack.scanner import FoundContainer, scan
 
     for found in scan(item.view):
@@ -170,7 +166,7 @@ def _entries(item: ObjectFile, llvm: str) -> Iterator[tuple[OffloadBinaryEntry, 
 
 def _in(view: View, name: str, llvm: str) -> Iterator[tuple[OffloadBinaryEntry, View]]:
     for image, _ in llvm_images(view, name, llvm):
-        from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+        from fatpack.formats.offload_binary.layout import OffloadBinaryEntry
 
         if isinstance(image.record, OffloadBinaryEntry):
             yield image.record, image.data

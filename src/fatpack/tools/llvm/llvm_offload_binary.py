@@ -11,27 +11,116 @@ import os
 import sys
 
 from fatpack import limits
-from fatpack.budget import output_budget
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
+from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import llvm_reader
-from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
-from fatpack.formats.offload_binary.layout import EXTENSIONS, MAGIC
-from fatpack.formats.offload_binary.stored import OffloadBinaryEntry
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, image_from, parse_image_option
+from fatpack.formats.offload_binary.layout import EXTENSIONS, MAGIC, OffloadBinaryEntry
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
+from fatpack.io.source import Span
+from fatpack.limits import output_budget
+from fatpack.model import Container
+from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.tools.llvm.failure import ToolError, strerror
-from fatpack.tools.llvm.stored_images import llvm_images
-from fatpack.tools.llvm.writing import write_output
-from fatpack.words_printable import printable
+from fatpack.tools.llvm import command_line
+from fatpack.tools.llvm.cl_tool import ToolError, strerror
+from fatpack.tools.llvm.object_files import llvm_images
+from fatpack.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, Source, View
     from fatpack.model import Image
+
+
+# ``fatpack tool llvm-offload-binary`` (old name clang-offload-packager): packs and extracts as LLVM's tool does.
+#
+# ========================  ====================================================================
+# ``packing``                ``-o``: inputs → one file
+# ``extracting``             one file → outputs
+# ``writing``                an output: a file or standard output
+# ========================  ====================================================================
+#
+# It follows LLVM 22 or 23. Differences, all listed in
+# ``docs/tools/llvm-offload-binary.md``: containers of newer versions are read, a damaged
+# file does not crash, a stored name cannot leave the current directory, and outputs appear only when complete.
+
+_OPTIONS = (
+    command_line.ClOption("archive", "flag", "Write extracted files to a static archive"),
+    command_line.ClOption("help", "flag", "Display available options (--help-hidden for more)"),
+    command_line.ClOption("h", "flag", ""),
+    command_line.ClOption("help-list", "flag", "Display list of available options (--help-list-hidden for more)"),
+    command_line.ClOption(
+        "image",
+        "list",
+        "List of key and value arguments. Required keywords are 'file' and 'triple'.",
+        "<<key>=<value>,...>",
+    ),
+    command_line.ClOption("o", "string", "Write output to <file>.", "<file>"),
+    command_line.ClOption("version", "flag", "Display the version of this program"),
+)
+
+_OVERVIEW = """\
+A utility for bundling several object files into a single binary.
+The output binary can then be embedded into the host section table
+to create a fatbinary containing offloading code."""
+
+
+def main(program: str, arguments: Sequence[str], version: str) -> int:
+    """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
+    if program.rpartition("/")[2] == "clang-offload-packager":
+        sys.stderr.write("warning: 'clang-offload-packager' is deprecated. Use 'llvm-offload-binary' instead.\n")
+    try:
+        words = command_line.expand_response_files(arguments)
+        given = command_line.parse_cl(words, _OPTIONS, most_positional=1, program=program)
+    except command_line.ClError as error:
+        return command_line.print_complaints(error.lines, program)
+    output, inputs = given.last("o"), given.positional
+    if given.last("version"):
+        sys.stdout.write(f"{version_text('llvm-offload-binary', f'LLVM {version}')}\n")
+        return 0
+    if any(given.last(name) for name in ("help", "h", "help-list")) or not (output or any(inputs)):
+        return _print_help(as_list=not given.last("help"))
+    try:
+        images = [parse_image_option(text) for text in given.values.get("image", [])]
+        if output and any(inputs):
+            raise ToolError("Packaging to an output file and extracting from an input file are mutually exclusive.")
+        if output:
+            pack_images(output, images, version)
+        else:
+            ImageExtractor(program, inputs[0], version, archive=bool(given.last("archive"))).extract(images)
+    except ToolError as error:
+        sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
+        return 1
+    return 0
+
+
+def _print_help(*, as_list: bool) -> int:
+    """Print what ``--help`` prints, in groups, or the shorter list that an empty command line gets."""
+    from fatpack.tools.llvm.cl_tool import help_page
+
+    usage = "llvm-offload-binary [options] Extract from <file>."
+    options = [option for option in _OPTIONS if option.help]
+    sys.stdout.write(help_page(_OVERVIEW, usage, options, tool="llvm-offload-binary", as_list=as_list))
+    return 0
+
+
+# Outputs that LLVM makes by ``FileOutputBuffer``: a file, or standard output for ``-``.
+
+
+def write_output(name: str, pieces: Sequence[Piece]) -> None:
+    """Write a file, whatever is there, or standard output."""
+    if name != "-":
+        write_file(name, pieces, force=True)
+        return
+    from fatpack.io.write import write_pieces
+
+    sys.stdout.flush()
+    write_pieces(1, pieces)
 
 
 class _StoredImage(Record):
@@ -150,3 +239,37 @@ def _write_archive(output: str, chosen: Sequence[_StoredImage]) -> None:
     except (FormatError, Unsupported) as error:
         raise ToolError(str(error)) from error
     write_file(output, pieces, force=True)
+
+
+# Packing: the files of all ``--image`` options become one file.
+#
+# LLVM 22 writes a binary of version 1 for every image, one behind the other; LLVM 23 one of version 2 with all of them.
+
+
+def pack_images(output: str, options: Sequence[ImageOption], llvm: str) -> None:
+    """Write the images of the options to a file, or to standard output. Raises Failure."""
+    sources: list[Source] = []
+    images: list[Image] = []
+    try:
+        for option in options:
+            if not option.files:
+                raise ToolError("'file' is a required image arguments")
+            for name in option.files:
+                sources.append(open_source(name, resting=True))
+                images.append(image_from(option, name, sources[-1].view()))
+                sources[-1].rest()
+        pieces = _container(images, llvm)
+        write_output(output, pieces)
+    except OSError as error:
+        raise ToolError(strerror(error)) from error
+    finally:
+        for source in sources:
+            source.close()
+
+
+def _container(images: Sequence[Image], llvm: str) -> list[Piece]:
+    version, groups = (1, [(image,) for image in images]) if llvm == "22" else (2, [tuple(images)])
+    pieces: list[Piece] = []
+    for group in groups:
+        pieces += offload_binary.write(Container(offload_binary.DOC.name, version, group, Span(0, 0)))
+    return pieces

@@ -10,13 +10,11 @@ from __future__ import annotations
 import sys
 
 from fatpack.io.open import open_source
+from fatpack.printable import printable
 from fatpack.tools.llvm import command_line
-from fatpack.tools.llvm.bundles import read_bundles
-from fatpack.tools.llvm.failure import ToolError, strerror
-from fatpack.tools.llvm.handing_over import exec_original
-from fatpack.tools.llvm.object_files import read_objects
+from fatpack.tools.llvm.cl_tool import ToolError, exec_original, strerror
+from fatpack.tools.llvm.object_files import read_bundles, read_objects
 from fatpack.tools.versions import version_text
-from fatpack.words_printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,17 +7,44 @@ Source: ``getFileFormatName`` and ``getArch`` of the object files of LLVM (``llv
 from __future__ import annotations
 
 from fatpack import binary, magic_numbers
-from fatpack.binary import MEMBER
+from fatpack.binary import MEMBER, RECORDS
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.tools.llvm.failure import ToolError
+from fatpack.tools.llvm.cl_tool import ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
+    from fatpack.model import Image
+    from fatpack.scanner.results import FoundContainer
+
+
+# The bundles in the sections of an object, whose entries both readers list: what HIP registers.
+
+_MAGICS = (magic_numbers.BUNDLE, magic_numbers.COMPRESSED_BUNDLE)
+
+
+def read_bundles(item: ObjectFile) -> Iterator[FoundContainer]:
+    """Yield the bundles in sections that begin with one, in file order. Raises Failure for damage."""
+    what = f"'{item.shown}': while extracting offload FatBin bundles: "
+    try:
+        for site in binary.get_host(item.host).locate(item.view):
+            if isinstance(site, Finding) or site.expects in (MEMBER, RECORDS):
+                continue
+            if site.data.head(0, len(magic_numbers.BUNDLE)).startswith(_MAGICS):
+                from fatpack.scanner import FoundContainer, scan
+
+                for found in scan(site.data, judges=False, recognises=False):
+                    if isinstance(found, FoundContainer):
+                        yield found
+                    elif found.severity == "error":
+                        raise ToolError(f"{what}{found.text} (at {found.span.start:#x})")
+    except (FormatError, HostError, Unsupported) as error:
+        raise ToolError(f"{what}{error}") from error
+
 
 #: e_machine → what formats and triples call it; big-endian files have the names behind the bar
 _ELF = {
@@ -140,3 +167,38 @@ def _object(view: View, shown: str, file: str) -> ObjectFile | None:
 def _of(names: str, order: str) -> str:
     little, _, big = names.partition("|")
     return little if order == "little" or not big else big
+
+
+# The images of offload binaries in a file, as the readers of LLVM find them; their room is loaded with the first.
+
+#: Hosts in which LLVM 22 and 23 find nothing, in whatever section.
+_NOT_READ = ("macho", "universal")
+
+
+def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]:
+    """Yield the images LLVM's extractor would find, in offload sections, in members, in a bare container, and the name
+    of the file each lies in, which is ``name`` outside of archives.
+    """
+    if view.head(0, 4) == magic_numbers.OFFLOAD_BINARY:
+        yield from _read(view, name, llvm)
+        return
+    host = binary.detect_host(view)
+    if host is None or host in _NOT_READ:
+        return
+    for site in binary.get_host(host).locate(view):
+        if isinstance(site, Finding) or site.expects == binary.RECORDS:
+            continue
+        if site.expects == binary.MEMBER:
+            yield from llvm_images(site.data, site.member or name, llvm)
+        elif (
+            site.section is None
+            or site.section.startswith(".llvm.offloading")
+            or site.data.head(0, 4) == magic_numbers.OFFLOAD_BINARY
+        ):
+            yield from _read(site.data, name, llvm)
+
+
+def _read(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]:
+    from fatpack.formats.offload_binary.llvm_reader import read_all
+
+    yield from ((image, name) for image in read_all(view, llvm))

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+
 #: Option files may name each other this deep.
 _DEPTH = 15
 
@@ -238,7 +239,20 @@ def print_message(name: str, kind: str, text: str) -> None:
 
 def print_stderr(line: str) -> None:
     """Print a line on stderr, behind what stdout has."""
-    from fatpack.words_printable import printable
+    from fatpack.printable import printable
 
     sys.stdout.flush()
     sys.stderr.write(printable(line) + "\n")
+
+
+# What ``--help`` of NVIDIA's tools prints.
+
+
+def help_page(usage: str, options: Iterable[NvidiaOption], width: int) -> str:
+    """Return the help: options that have a text, in the original's layout. Short names begin behind ``width``."""
+    lines = ["", f"Usage  : {usage}", "", "Options", "=======", ""]
+    for option in options:
+        if option.help:
+            spelled = f"--{option.name} {option.value}".rstrip()
+            lines += [f"{spelled.ljust(width)}(-{option.short})", f"        {option.help}", ""]
+    return "\n".join([*lines, ""])

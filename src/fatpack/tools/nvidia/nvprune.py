@@ -10,15 +10,19 @@ their ELF headers say. With ``-ipc`` stays what a device of the architecture run
 from __future__ import annotations
 
 import os
+import sys
 
 from fatpack import binary, magic_numbers
+from fatpack.commands.slim.keep_for_device import arch_label, image_form
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
-from fatpack.commands.slim.rows import arch_label, image_form
-from fatpack.commands.slim.wishes import SlimOptions
 from fatpack.errors import FatpackError, UsageError
+from fatpack.record import Record
 from fatpack.scanner import FoundContainer, scan
 from fatpack.targets.nvidia import can_load, parse_nvidia
-from fatpack.tools.nvidia.command_line import NvidiaCommandLineError
+from fatpack.tools.nvidia import command_line
+from fatpack.tools.nvidia.command_line import NvidiaCommandLineError, NvidiaOption
+from fatpack.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +33,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.scanner import FoundImage
     from fatpack.targets.nvidia import NvidiaArch
-    from fatpack.tools.nvidia.options import NvpruneRequest
+    from fatpack.tools.nvidia.command_line import NvidiaArguments
 
     PrintMessage: TypeAlias = Callable[[str, str], None]
+
 
 _NONE_LEFT = "No device code that matched architecture, so stripped out all device code"
 
@@ -166,3 +171,106 @@ def _write(request: NvpruneRequest, view: View, made: SlimPlan) -> None:
         raise NvidiaCommandLineError(f"Could not open output file '{path}'") from None
     except FatpackError as error:
         raise NvidiaCommandLineError(str(error)) from error
+
+
+# The options of nvprune 12.4, what they ask for, and the help.
+
+#: In the order of the help. The one without a text is not in it.
+OPTIONS = (
+    NvidiaOption("arch", "arch", "string", "What stays: sm_NN, compute_NN for PTX.", "<gpu architecture name>"),
+    NvidiaOption(
+        "generate-code",
+        "gencode",
+        "pairs",
+        "As nvcc's option: arch=compute_NN,code=[sm_NN,compute_NN]. What code names stays.",
+        keywords=("arch", "code"),
+        has_brackets=True,
+    ),
+    NvidiaOption("help", "h", "flag", "Print this help."),
+    NvidiaOption(
+        "include-possible-codes", "ipc", "flag", "Keep what else runs on these architectures, or is PTX for them."
+    ),
+    NvidiaOption("no-relocatable-elf", "no-relocatable-elf", "flag", "Keep no cubins that are still to be linked."),
+    NvidiaOption("options-file", "optf", "list", "Read more options from these files.", "<file>,..."),
+    NvidiaOption("output-file", "o", "string", "Write the result to this file.", "<file>"),
+    NvidiaOption("verbose", "v", "flag", "Name what is pruned."),
+    NvidiaOption("version", "V", "flag", "Print the version."),
+    NvidiaOption("tool-name", "tool-name", "string"),
+)
+
+#: Where short names begin in the help.
+HELP_WIDTH = 32
+
+
+class NvpruneRequest(Record):
+    """What is asked for: the names that stay (``sm_80``, ``compute_90``, ``lto_90``), and where the result goes."""
+
+    path: str
+    output: str
+    codes: tuple[str, ...]
+    takes_possible: bool
+    takes_relocatable: bool
+    is_verbose: bool
+
+
+def parse_nvprune_request(given: NvidiaArguments) -> NvpruneRequest:
+    """Return what a command line with one file asks for. Raises CommandLineError."""
+    groups = given.pairs.get("generate-code", ())
+    listed = [group["code"] for group in groups if "code" in group]
+    if ("arch" in given.values) == bool(groups) or (groups and not listed):
+        raise NvidiaCommandLineError("Either -arch or -gencode must be specified")
+    if "output-file" not in given.values:
+        raise NvidiaCommandLineError("Must specify output file with -o option")
+    codes = [part.strip() for text in listed for part in text.split(",")] if groups else [given.last("arch")]
+    return NvpruneRequest(
+        given.positional[0],
+        given.last("output-file"),
+        tuple(codes),
+        bool(given.last("include-possible-codes")),
+        not given.last("no-relocatable-elf"),
+        bool(given.last("verbose")),
+    )
+
+
+# ``fatpack tool nvprune``: leaves the device code of some architectures in objects and libraries, as CUDA's nvprune.
+#
+# ``options`` has the table of options and what a command line asks for; ``pruning`` says which images stay, and writes.
+# Messages, their order, exit codes and bytes are those of nvprune 12.4, the newest that could be had;
+# ``docs/tools/nvprune.md`` lists every difference. It prunes linked programs and libraries too, and whatever else
+# ``fatpack slim`` takes.
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the tool and return its exit code: 0 or 1."""
+    name = program.rpartition("/")[2]
+    try:
+        given = command_line.parse_nvidia_options(
+            arguments, OPTIONS, lambda text: command_line.print_message(name, "warning", text)
+        )
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
+        return 1
+    name = given.last("tool-name") or name
+    if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
+        from fatpack.tools.nvidia.command_line import help_page
+
+        sys.stdout.write(help_page("nvprune [options] <object>", OPTIONS, HELP_WIDTH))
+        return 0
+    if given.last("version"):
+        sys.stdout.write(f"nvprune: {version_text('nvprune', 'CUDA 12.4')}\n")
+        return 0
+    try:
+        request = parse_nvprune_request(given)
+
+        damage = prune_file(request, lambda kind, text: _say(name, kind, text))
+    except command_line.NvidiaCommandLineError as error:
+        command_line.print_message(name, "fatal", str(error))
+        return 1
+    return 1 if damage else 0
+
+
+def _say(name: str, kind: str, text: str) -> None:
+    if kind:
+        command_line.print_message(name, kind, text)
+    else:
+        command_line.print_stderr(text)

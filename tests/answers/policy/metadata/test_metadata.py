@@ -14,9 +14,9 @@ from tests.builders.packages import debian, tarred, zipped
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.commands.check import classifiers, conda, extras, variant
-from fatpack.commands.check import debian as control
-from fatpack.commands.check.declared import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
+from fatpack.commands.check import metadata
+from fatpack.commands.check import metadata as control
+from fatpack.commands.check.metadata import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
 
 HEAD = b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n"
 
@@ -194,7 +194,7 @@ def test_a_variant_that_cannot_be_read_fails_closed() -> None:
 )
 def test_hostile_variants(data: bytes) -> None:
     with pytest.raises(UnreadableDeclaration) as caught:
-        variant.variant_declaration(data)
+        metadata.variant_declaration(data)
     assert len(str(caught.value)) < 200
 
 
@@ -211,16 +211,16 @@ def test_hostile_variants(data: bytes) -> None:
 )
 def test_hostile_indexes(data: bytes) -> None:
     with pytest.raises(UnreadableDeclaration):
-        conda.conda_declaration(data)
+        metadata.conda_declaration(data)
 
 
 @pytest.mark.parametrize("data", [b"\xff", b" continued\n", b"no field\n", b"x" * 100_000])
 def test_hostile_fields(data: bytes) -> None:
     for read in (
-        extras.extras_declaration,
-        classifiers.classifier_declaration,
+        metadata.extras_declaration,
+        metadata.classifier_declaration,
         control.debian_declaration,
-        extras.required_distributions,
+        metadata.required_distributions,
     ):
         with pytest.raises(UnreadableDeclaration):
             read(data)
@@ -228,7 +228,7 @@ def test_hostile_fields(data: bytes) -> None:
 
 def test_a_classifier_without_a_version_is_refused() -> None:
     with pytest.raises(UnreadableDeclaration, match="has no version"):
-        classifiers.classifier_declaration(b"Classifier: Environment :: GPU :: NVIDIA CUDA :: new\n")
+        metadata.classifier_declaration(b"Classifier: Environment :: GPU :: NVIDIA CUDA :: new\n")
 
 
 def test_metadata_that_is_damaged_in_its_package() -> None:

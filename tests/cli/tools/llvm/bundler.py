@@ -13,7 +13,7 @@ from fatpack.formats import clang_bundle
 from fatpack.io.source import Span
 from fatpack.main import main
 from fatpack.model import Container
-from fatpack.testing.making import join_pieces, make_image
+from fatpack.testing.helpers import join_pieces, make_image
 
 NAME = "clang-offload-bundler"
 

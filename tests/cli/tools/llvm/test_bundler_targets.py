@@ -13,7 +13,7 @@ import pytest
 from tests.effort import some
 from tests.reference import llvm_tool, tool
 
-from fatpack.formats.clang_bundle import llvm_words
+from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.bundle_id import conflict_llvm22, refusal_llvm22, stored_by_llvm22
 from fatpack.main import main
 
@@ -23,11 +23,11 @@ NAME = "clang-offload-bundler"
 COMMON = ["amdgcn-amd-amdhsa-", "amdgcn-amd-amdhsa-unknown", "nvptx64-nvidia-cuda-", "spirv64-amd-amdhsa-"]
 COMMON += ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"]
 #: One with a dash in its name splits into other parts; with shadermodel, LLVM gives a dxil without version a version.
-ARCHITECTURES = sorted(llvm_words.ARCHITECTURES - {"armv6-m", "dxil"})
-VENDORS = [*sorted(llvm_words.VENDORS), "unknown", "", "w64", "redhat", "none"]
-SYSTEMS = [*llvm_words.SYSTEMS, "unknown", "", "none", "mingw32", "cygwin", "msys", "linux4.1", "darwin23", "amdhsa1"]
+ARCHITECTURES = sorted(llvm_triple.ARCHITECTURES - {"armv6-m", "dxil"})
+VENDORS = [*sorted(llvm_triple.VENDORS), "unknown", "", "w64", "redhat", "none"]
+SYSTEMS = [*llvm_triple.SYSTEMS, "unknown", "", "none", "mingw32", "cygwin", "msys", "linux4.1", "darwin23", "amdhsa1"]
 ENVIRONMENTS = [
-    *llvm_words.ENVIRONMENTS,
+    *llvm_triple.ENVIRONMENTS,
     "",
     "unknown",
     "android21",
@@ -37,7 +37,7 @@ ENVIRONMENTS = [
     "windows",
     "linux",
 ]
-PROCESSORS = sorted(llvm_words.PROCESSORS_LLVM22)
+PROCESSORS = sorted(llvm_triple.PROCESSORS_LLVM22)
 
 
 def random_target(rng: random.Random, kind: str) -> str:

@@ -80,7 +80,7 @@ def test_it_is_said_where_there_is_no_original(place: Place) -> None:
     name = "llvm-objdump"
     folder = place("first", name, HIDDEN.format(name=name))
     code = (
-        "import sys; from fatpack.tools.llvm.handing_over import hand_over; "
+        "import sys; from fatpack.tools.llvm.cl_tool import hand_over; "
         f"sys.exit(hand_over({name!r}, {name!r}, [], '22', offered='--offloading'))"
     )
     environment = {**os.environ, "PATH": folder, "FATPACK_HANDED_OVER": f"{folder}/{name}"}

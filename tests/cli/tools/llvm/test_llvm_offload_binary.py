@@ -229,7 +229,7 @@ def _folder(path: Path, inputs: Path) -> Path:
     (path / "zeros.bin").write_bytes(packed + bytes(8))
     (path / "rubbish.bin").write_bytes(packed + b"rubbish!" * 10)
     from fatpack.binary import archive
-    from fatpack.io.memory import BytesSource
+    from fatpack.io.source import BytesSource
 
     hip = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
     members = [(b"one.o", packed), (b"two.o", hip.read_bytes()), (b"no-code.o", b"text"), (b"odd name", packed)]
@@ -432,7 +432,7 @@ def test_yaml2obj_writes_what_we_write(tmp_path: Path) -> None:
     from fatpack.formats.offload_binary import OffloadBinaryEntry
     from fatpack.io.source import Span
     from fatpack.model import Container
-    from fatpack.testing.making import join_pieces, make_image
+    from fatpack.testing.helpers import join_pieces, make_image
 
     source = random.Random(5)
     for number in range(60):

@@ -15,10 +15,10 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__
-from fatpack.commands.slim.rows import arch_label
+from fatpack.commands.slim.keep_for_device import arch_label
 from fatpack.io.open import open_source
 from fatpack.scanner import FoundContainer, scan
-from fatpack.tools.nvidia.options import OPTIONS
+from fatpack.tools.nvidia.nvprune import OPTIONS
 
 Fatpack = Callable[..., Ran]
 

@@ -9,11 +9,10 @@ from tests.reference import run
 
 import fatpack
 from fatpack.errors import FormatError
-from fatpack.formats.cir.embedded import EmbeddedBinary, text_binaries
-from fatpack.formats.cir.find import find_binaries
+from fatpack.formats.cir.gpu_binary import EmbeddedBinary, find_binaries, text_binaries
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.strings import escape_string
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 DATA = b"\x50\xed\x55\xba" + bytes(range(256)) + b'\\"}{//'
 

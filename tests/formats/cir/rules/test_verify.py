@@ -8,9 +8,9 @@ from tests.builders.cir import HOST, SM_80, parsed
 from fatpack.errors import FormatError
 from fatpack.formats import cir
 from fatpack.formats.cir import verify
-from fatpack.formats.cir.from_text import MAX_FINDINGS
-from fatpack.formats.cir.modules.facts import ModuleFacts
-from fatpack.io.memory import BytesSource
+from fatpack.formats.cir.modules.attributes import ModuleFacts
+from fatpack.formats.cir.reader import MAX_FINDINGS
+from fatpack.io.source import BytesSource
 from fatpack.scanner import FoundContainer, scan
 
 OP = "'builtin.module' op "
@@ -182,7 +182,7 @@ def test_places_that_are_not_checked_are_reported(monkeypatch: pytest.MonkeyPatc
     text = container(module().replace("{\n", f"{{\n{operations}"), DEVICE)
     assert {item.code for item in parsed(text).findings} == {"FP1502"}
     line = text.index("cir.offload.kind = 1")
-    monkeypatch.setattr(f"fatpack.formats.cir.misplaced.{limit}", 2 if limit == "_MOST" else 3 * line)
+    monkeypatch.setattr(f"fatpack.formats.cir.verify.{limit}", 2 if limit == "_MOST" else 3 * line)
     last = parsed(text).findings[-1]
     assert (last.code, last.severity) == ("FP1005", "error")
     assert "places of 'cir.offload' attributes are checked, and more follow" in last.message

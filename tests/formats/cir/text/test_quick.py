@@ -9,11 +9,11 @@ from tests.builders.cir import HOST, SM_80, combined, parsed
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.modules import aliases
+from fatpack.formats.cir.modules import outline
 from fatpack.formats.cir.text import header
 from fatpack.formats.cir.text.definitions import definition_at, read_definitions, run_end
 from fatpack.formats.cir.text.lexer import Lexer
-from fatpack.io.memory import BytesSource
+from fatpack.io.source import BytesSource
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -113,7 +113,7 @@ def test_aliases_of_all_modules_are_looked_up_in_one_go(monkeypatch: pytest.Monk
     made = combined(("module {\n}\n", HOST), *(("module {\n}\n", SM_80 + str(n)) for n in range(30))).decode()
     text = "#role = #other\n#other = #cir.offload<device>\n" + made.replace("= #cir.offload<device>", "= #role")
     calls = []
-    monkeypatch.setattr(aliases, "read_definitions", lambda *given: calls.append(given) or read_definitions(*given))
+    monkeypatch.setattr(outline, "read_definitions", lambda *given: calls.append(given) or read_definitions(*given))
     container = parsed(text.encode())
     assert [module["role"] for module in cir.describe(container)["modules"]] == ["host", *["device"] * 30]  # type: ignore[attr-defined]
     assert len(calls) == 1

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
 from fatpack import limits
-from fatpack.budget import Budget
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.clang_bundle_stored import CompressedBundle
-from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
-from fatpack.formats.clang_bundle.stream_end import find_stream_end
+from fatpack.formats.clang_bundle.compressed import find_stream_end
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, CompressedBundle
 from fatpack.io.inflated import InflatedSource
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import Span
+from fatpack.io.source import BytesSource, Span
+from fatpack.limits import Budget
 from fatpack.model import Container, Finding
 from fatpack.options import BundleOptions
 from fatpack.scanner import FoundContainer, scan
-from fatpack.testing.making import join_pieces, make_image, make_view
-from fatpack.testing.memory import TracedMemory
+from fatpack.testing.helpers import TracedMemory, join_pieces, make_image, make_view
 
 FOLDER = FIXTURES / "clang_bundle"
 V2 = (FOLDER / "llvm-22-v2-zstd.bundle").read_bytes()

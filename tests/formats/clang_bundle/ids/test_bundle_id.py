@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle import llvm_words
+from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.bundle_id import (
     conflict_llvm22,
     find_id_conflicts,
@@ -240,6 +240,6 @@ def test_the_words_agree_with_the_vocabulary_of_targets() -> None:
     accepted = {name for name, line in known.nvidia.items() if line.clang22 and name.startswith("sm_")}
     accepted |= {line.name for line in known.amd.values() if line.clang22}
     accepted |= {name for name, line in known.intel.items() if line.clang22}
-    assert accepted | {"generic"} == llvm_words.PROCESSORS_LLVM22
-    for feature, having in llvm_words.FEATURES.items():
+    assert accepted | {"generic"} == llvm_triple.PROCESSORS_LLVM22
+    for feature, having in llvm_triple.FEATURES.items():
         assert {line.name for line in known.amd.values() if line.clang22 and feature in line.features} == having

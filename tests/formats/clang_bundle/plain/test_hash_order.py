@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from fatpack.codecs.hashes import xxh3
-from fatpack.formats.clang_bundle.hash_order import llvm_order, positions_in_llvm_order
+from fatpack.formats.clang_bundle.text_reader import llvm_order, positions_in_llvm_order
 
 
 @pytest.mark.parametrize(

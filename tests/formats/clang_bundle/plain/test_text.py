@@ -13,7 +13,7 @@ from fatpack.errors import BadMagic, BadValue
 from fatpack.formats import clang_bundle
 from fatpack.io.source import Span
 from fatpack.model import Container
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 TEXT = FIXTURES / "clang_bundle" / "text"
 DEVICE, HOST = "hip-amdgcn-amd-amdhsa--gfx906", "host-x86_64-unknown-linux-gnu-"

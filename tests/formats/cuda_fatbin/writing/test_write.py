@@ -11,12 +11,12 @@ import zstandard
 from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, group, member, padded, ptx
 
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats.cuda_fatbin import CudaEntry, parse, write
-from fatpack.formats.cuda_fatbin.ptx_text import minify_ptx, ptx_version
+from fatpack.formats.cuda_fatbin import CudaEntry, reader, write
+from fatpack.formats.cuda_fatbin.new_entry import minify_ptx, ptx_version
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.options import FatbinOptions
-from fatpack.testing.making import join_pieces, make_image, make_view
+from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "cuda_fatbin"
 ENTRIES = entry(cubin(80)), entry(ptx() + b"\0", PTX, options=b"-O1", identifier=b"k.cu", code=(0, 9))
@@ -36,7 +36,7 @@ def written(images: Sequence[Image], **options: Any) -> bytes:
 
 
 def read(data: bytes) -> Container:
-    return parse(make_view(data))
+    return reader(make_view(data))
 
 
 def test_new_images_make_the_entries_that_the_builder_makes() -> None:

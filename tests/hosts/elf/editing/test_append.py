@@ -12,8 +12,7 @@ from fatpack.binary import CodeSection, elf
 from fatpack.binary.elf.editor.append import NewSection, embed_sections
 from fatpack.binary.elf.file import ElfFile, ElfSection
 from fatpack.errors import BadValue, FatpackError, HostError, Truncated, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "elf").glob("*.o"))
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]

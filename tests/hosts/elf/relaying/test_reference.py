@@ -21,8 +21,8 @@ from tests.reference import run, tool
 
 from fatpack.binary import elf
 from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
-from fatpack.commands.slim.wishes import SlimOptions
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
 from fatpack.proof import prove

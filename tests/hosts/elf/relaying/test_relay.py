@@ -27,8 +27,8 @@ from fatpack.binary import elf
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.errors import FormatError, HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.testing.making import join_pieces, make_view
+from fatpack.io.source import BytesSource
+from fatpack.testing.helpers import join_pieces, make_view
 
 if TYPE_CHECKING:
     from fatpack.binary.shrink import ShrinkMode, ShrinkResult

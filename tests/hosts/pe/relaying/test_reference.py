@@ -14,7 +14,7 @@ from tests.builders.linked_elf import entry, fatbin
 from tests.reference import package, run, tool
 
 from fatpack.binary import CodeSection, pe
-from fatpack.binary.pe.read import PeFile
+from fatpack.binary.pe.reader import PeFile
 from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
 from fatpack.io.open import open_source
 from fatpack.io.source import View

@@ -13,8 +13,7 @@ from tests.builders.linked_pe import Image
 from fatpack.binary import pe
 from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest, ShrinkResult
 from fatpack.errors import FormatError, HostError, UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.proof import prove
 
 if TYPE_CHECKING:

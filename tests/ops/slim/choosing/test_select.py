@@ -10,18 +10,16 @@ from tests.builders.fatbin import of_words as cuda
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
-from fatpack.commands.slim.choose import choose_images
+from fatpack.commands.slim.choose import SlimRefused, choose_images
+from fatpack.commands.slim.keep_for_device import arch_label
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
-from fatpack.commands.slim.refusal import SlimRefused
 from fatpack.commands.slim.result import verifier_for
-from fatpack.commands.slim.rows import arch_label
-from fatpack.commands.slim.wishes import SlimOptions
 from fatpack.errors import UsageError
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.scanner import FoundContainer, scan
 from fatpack.targets.local_devices import parse_devices
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 
 def view(data: bytes, name: str = "x.fatbin") -> View:

@@ -22,8 +22,7 @@ from tests.reference import package
 
 from fatpack.commands.slim.conda import SlimmedConda, slim_conda
 from fatpack.errors import BadValue, HostError, UsageError
-from fatpack.io.pieces import PiecesSource
-from fatpack.io.source import View
+from fatpack.io.source import PiecesSource, View
 from fatpack.record import Record
 
 STEM, NEW = "demo-1.5-h12_0", "demo-1.5-sm90_h12_0"

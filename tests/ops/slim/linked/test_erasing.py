@@ -12,12 +12,11 @@ from tests.reference import llvm_tool, run, tool
 
 import fatpack
 from fatpack import proof
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import SlimPlan, plan_slim
 from fatpack.commands.slim.result import verifier_for
-from fatpack.commands.slim.wishes import SlimOptions
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import join_pieces
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import join_pieces
 
 KERNELS = FIXTURES / "kernels"
 RUNTIME = Path(__file__).parents[2] / "wrap" / "runtime.c"

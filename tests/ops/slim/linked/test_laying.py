@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.commands.slim.laying import PlacedContainer, compact_section
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
-from fatpack.testing.making import join_pieces
+from fatpack.commands.slim.linked import PlacedContainer, compact_section
+from fatpack.io.source import BytesSource, View
+from fatpack.testing.helpers import join_pieces
 
 ADDRESS = 0x5010
 

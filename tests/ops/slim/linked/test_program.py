@@ -15,17 +15,16 @@ from tests.laws.rooms import FIXTURES
 import fatpack as library
 from fatpack import proof
 from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.slim.choose import SlimRefused
+from fatpack.commands.slim.keep_for_device import arch_label
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import SlimPlan, plan_slim
-from fatpack.commands.slim.refusal import SlimRefused
 from fatpack.commands.slim.result import verifier_for
-from fatpack.commands.slim.rows import arch_label
-from fatpack.commands.slim.wishes import SlimOptions
-from fatpack.io.memory import BytesSource
-from fatpack.io.source import View
+from fatpack.io.source import BytesSource, View
 from fatpack.registration import stripped_programs
 from fatpack.scanner import FoundContainer, scan
 from fatpack.targets.local_devices import parse_devices
-from fatpack.testing.making import join_pieces
+from fatpack.testing.helpers import join_pieces
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 MANY = "70 75 80 86 90 p90"

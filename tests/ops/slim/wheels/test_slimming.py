@@ -15,11 +15,10 @@ from tests.builders.packages import view_of
 from tests.reference import package
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.naming import NameChange
+from fatpack.commands.slim.options import NameChange
 from fatpack.commands.slim.wheels import SlimmedWheel, slim_wheel
 from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
-from fatpack.io.pieces import PiecesSource
-from fatpack.io.source import View
+from fatpack.io.source import PiecesSource, View
 from fatpack.record import Record
 from fatpack.targets.devices import Device
 

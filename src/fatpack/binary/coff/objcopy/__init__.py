@@ -14,11 +14,9 @@ How we know: ``llvm/lib/ObjCopy/COFF``, LLVM 22.1; the reference tests compare e
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.coff.objcopy.model import CoffModel
-from fatpack.binary.coff.objcopy.write import write_model
-from fatpack.binary.coff.objcopy.writer import PeImage
+from fatpack.binary.coff.objcopy.writer import CoffModel, PeImage, write_model
 from fatpack.binary.coff.reader import CoffObject
-from fatpack.binary.section_name import encode_section_name
+from fatpack.binary.known_sections import encode_section_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.binary.coff.coff_layout import FORMAT, RELOCATION, SECTION
-from fatpack.binary.coff.layout import OVERFLOWED_RELOCATIONS, name_offset
-from fatpack.binary.merged_strings import read_strings_at
-from fatpack.errors import BadValue, LimitExceeded, Truncated
+from fatpack.binary.coff.layout import (
+    FORMAT,
+    OVERFLOWED_RELOCATIONS,
+    RELOCATION,
+    SECTION,
+    SECTION_DEFINITION,
+    STATIC,
+    name_offset,
+)
+from fatpack.binary.new_file import read_strings_at
+from fatpack.errors import BadValue, HostError, LimitExceeded, Truncated
+from fatpack.io.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fatpack.binary.coff.layout import SectionRow
+    from fatpack.binary.coff.objcopy.symbols import MutableCoffSymbol
+    from fatpack.binary.coff.objcopy.writer import CoffModel
     from fatpack.binary.coff.reader import CoffObject
     from fatpack.io.source import Piece, View
+
 
 #: A count field with this value, and a flag, says that the first relocation holds the count.
 ESCAPED_COUNT = 0xFFFF
@@ -147,3 +158,142 @@ def _count_relocations(coff: CoffObject, part: MutableCoffSection) -> None:
             raise _outside(coff, part.number, "relocations")
         part.relocation_count = count
         part.relocations += RELOCATION.size
+
+
+# Relocations that name symbols by number: checked, and renumbered without holding them in memory.
+
+_BLOCK = limits.CHUNK // RELOCATION.size * RELOCATION.size
+
+
+class RenumberedCoffRelocations(Source):
+    """Relocations of a view with the new numbers of symbols, made when they are read."""
+
+    def __init__(self, view: View, symbols: Sequence[MutableCoffSymbol | None]) -> None:
+        self.name = ""
+        self.size = self.present = len(view)
+        self._view = view
+        self._symbols = symbols
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` bytes at ``offset``."""
+        record = RELOCATION.size
+        start = offset - offset % record
+        end = min(-(-(offset + size) // record) * record, self.size)
+        unpacked = RELOCATION.struct.iter_unpack(self._view.read(start, end - start))
+        block = b"".join(RELOCATION.pack(address, self._index(old), type) for address, old, type in unpacked)
+        return block[offset - start : offset - start + size]
+
+    def _index(self, old: int) -> int:
+        symbol = self._symbols[old]
+        assert symbol is not None  # checked before
+        return symbol.index
+
+
+def _targets(coff: CoffObject, part: MutableCoffSection) -> Iterator[int]:
+    """Yield the symbol number of every relocation of a section."""
+    end = part.relocations + part.relocation_count * RELOCATION.size
+    for at in range(part.relocations, end, _BLOCK):
+        for _, number, _ in RELOCATION.struct.iter_unpack(coff.view.read(at, min(_BLOCK, end - at))):
+            yield number
+
+
+def check_relocations(coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]) -> None:
+    """Raise FormatError unless every relocation names a symbol; ``symbols`` are by their numbers in the old table."""
+    count = len(symbols)
+    for number in _targets(coff, part):
+        if number >= count:
+            raise coff_error(coff, "SymbolTableIndex out of range", part.relocations, "relocation")
+        if symbols[number] is None:
+            raise coff_error(coff, "invalid SymbolTableIndex", part.relocations, "relocation")
+
+
+def check_kept_relocations(
+    coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
+) -> None:
+    """Raise HostError if a relocation names a symbol that is gone."""
+    for number in _targets(coff, part):
+        symbol = symbols[number]
+        if symbol is not None and symbol.index < 0:
+            raise HostError(
+                f"relocation target '{symbol.title}' ({symbol.ordinal}) not found",
+                hint=f"{part.title} needs what would be removed; compile the host without it instead",
+                chain=coff.view.chain,
+            )
+
+
+def renumber_relocations(
+    coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
+) -> View:
+    """Return the relocations of a section with the new numbers of symbols, which are by their old ones."""
+    view = coff.view.slice(part.relocations, part.relocation_count * RELOCATION.size)
+    return RenumberedCoffRelocations(view, symbols).view()
+
+
+# Sections that are nothing but symbol numbers: tables of control flow guard and of exception continuations.
+#
+# They are the only contents that llvm-objcopy changes (``COFFWriter::finalizeSymIdxContents``, LLVM 22.1).
+
+_NAMES = (b".gljmp$y", b".giats$y", b".gfids$y", b".gehcont$y")
+_WORD = 4
+_CHECKSUM = SECTION_DEFINITION.field_offset("checksum")
+
+#: LIMIT: bytes of such a section: a number for each function of an object.
+_LARGEST = 64 << 20
+
+
+def renumber_symbol_sections(model: CoffModel) -> None:
+    """Write the new numbers of symbols into such sections, and their checksums into the sections' definitions."""
+    found = [part for part in model.parts if part.name in _NAMES and part.stored_size]
+    if not found:
+        return
+    definitions = {
+        symbol.section: symbol
+        for symbol in model.symbols
+        if symbol.name in _NAMES
+        and (symbol.storage_class, len(symbol.auxiliary), symbol.value) == (STATIC, 1, 0)
+        and symbol.section is not None
+    }
+    for part in found:
+        symbol = definitions.get(part)
+        if symbol is None:
+            raise HostError(
+                f"section '{part.title}' does not have the corresponding symbol or the symbol has unexpected format",
+                hint="compile the object again",
+                chain=model.coff.view.chain,
+            )
+        content = _renumbered(model, part, model.by_old_index)
+        part.stored_size, part.content = 0, (content,)
+        checksum = _checksum(content).to_bytes(4, "little")
+        record = symbol.auxiliary[0]
+        symbol.auxiliary = (record[:_CHECKSUM] + checksum + record[_CHECKSUM + 4 :],)
+
+
+def _renumbered(model: CoffModel, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]) -> bytes:
+    chain = model.coff.view.chain
+    size = part.size
+    if size % _WORD or size > _LARGEST:
+        raise HostError(
+            f"section '{part.title}' holds {size} bytes, which are no symbol numbers",
+            hint="compile the object again",
+            chain=chain,
+        )
+    old = model.coff.view.read(part.offset, size)
+    new = bytearray()
+    for at in range(0, size, _WORD):
+        number = int.from_bytes(old[at : at + _WORD], "little")
+        symbol = symbols[number] if number < len(symbols) else None
+        if symbol is None or symbol.index < 0:
+            raise HostError(
+                f"section '{part.title}' contains a .symidx ({number}) that is incorrect or was stripped",
+                hint="compile the host without what would be removed",
+                chain=chain,
+            )
+        new += symbol.index.to_bytes(_WORD, "little")
+    return bytes(new)
+
+
+def _checksum(content: bytes) -> int:
+    """Return LLVM's ``JamCRC`` that starts at 0: CRC-32 without its inversions."""
+    import zlib
+
+    return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.binary.coff.coff_layout import BIG_SYMBOL, MAX_SECTIONS, SECTION_DEFINITION, STATIC, SYMBOL
+from fatpack.binary.coff.layout import BIG_SYMBOL, MAX_SECTIONS, SECTION_DEFINITION, STATIC, SYMBOL
 from fatpack.binary.coff.objcopy.sections import coff_error, read_names_at
 from fatpack.errors import HostError
 

@@ -3,7 +3,7 @@
 ::
 
     0x00  DOS header, whose last word is where "PE" is; a program for DOS
-    ....  PE\\0\\0, file header, optional header with data directories, section table
+    ....  PE\0\0, file header, optional header with data directories, section table
     ....  sections, each at a multiple of the file alignment; symbols and strings, if there are any
 
 Signatures are dropped: they lie in no section, and would not be valid any more.
@@ -12,17 +12,39 @@ Signatures are dropped: they lie in no section, and would not be valid any more.
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.coff.coff_layout import HEADER, SECTION, SYMBOL
-from fatpack.binary.coff.objcopy.sections import coff_error
+from fatpack.binary.coff.layout import (
+    BIG_HEADER,
+    BIG_SYMBOL,
+    HEADER,
+    MAX_SECTIONS,
+    OVERFLOWED_RELOCATIONS,
+    RELOCATION,
+    REMOVED_BY_LINKER,
+    SECTION,
+    SYMBOL,
+    name_reference,
+)
+from fatpack.binary.coff.objcopy import sections
+from fatpack.binary.coff.objcopy import symbols as tables
+from fatpack.binary.coff.objcopy.sections import (
+    ESCAPED_COUNT,
+    MutableCoffSection,
+    coff_error,
+    read_sections,
+    read_strings,
+    renumber_symbol_sections,
+)
+from fatpack.binary.coff.objcopy.symbols import MutableCoffSymbol, read_symbols
 from fatpack.binary.coff.reader import CoffObject
+from fatpack.binary.new_file import PieceList, merge_strings
 from fatpack.errors import HostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from fatpack.binary.coff.objcopy.sections import MutableCoffSection
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
+
 
 _DOS_SIZE, _NEW_HEADER_AT = 64, 60
 
@@ -150,3 +172,216 @@ def _holder(parts: Sequence[MutableCoffSection], address: int) -> MutableCoffSec
 def align_up(position: int, align: int) -> int:
     """Return the first multiple of an alignment at or after a position."""
     return -(-position // align) * align
+
+
+# An object taken apart, and what can be done with it: sections taken out and put in.
+
+#: What stays of the flags of a section that is told others, and what every section gets
+_ALIGN_FLAGS, _READ = 0x00F00000, 0x40000000
+
+_WORD = 0xFFFFFFFF
+
+
+class CoffModel:
+    """A COFF object, or an ``image``, that can be written anew. Raises FormatError for a damaged one.
+
+    ``by_old_index`` are the symbols by the numbers of their records, None for auxiliary ones.
+    """
+
+    def __init__(self, coff: CoffObject) -> None:
+        self.coff = coff
+        strings = read_strings(coff)
+        self.image = coff if isinstance(coff, PeImage) else None
+        self.parts = read_sections(coff, strings, is_image=self.image is not None)
+        self.symbols = read_symbols(coff, self.parts, strings, is_image=self.image is not None)
+        self.by_old_index: list[MutableCoffSymbol | None] = [None] * (coff.symbol_count if self.symbols else 0)
+        for symbol in self.symbols:
+            self.by_old_index[symbol.old_index] = symbol
+        for symbol in self.symbols:
+            if symbol.target >= len(self.by_old_index):
+                raise coff_error(coff, "weak external reference out of range", coff.symbol_offset, "symbol table")
+            if symbol.target >= 0 and self.by_old_index[symbol.target] is None:
+                raise coff_error(coff, "invalid SymbolTableIndex", coff.symbol_offset, "symbol table")
+        for part in self.parts:
+            sections.check_relocations(coff, part, self.by_old_index)
+
+    def add(self, name: bytes, content: Sequence[Piece]) -> None:
+        """Append a section that linkers remove."""
+        size = sum(map(len, content))
+        if size > _WORD:
+            raise HostError(f"{size} bytes do not fit into a COFF object", chain=self.coff.view.chain)
+        last = self.parts[-1] if self.parts else None
+        # QUIRK(llvm-objcopy): sections that it adds to objects have addresses, too.
+        address = last.address + last.virtual_size & _WORD if last else 0
+        stored_size = size
+        if self.image is not None:
+            address = align_up(address, self.image.section_align)
+            stored_size = align_up(size, self.image.file_align)
+        row = (b"", size, address & _WORD, stored_size, 0, 0, 0, 0, 0, _READ | REMOVED_BY_LINKER)
+        self.parts.append(MutableCoffSection(row, name, len(self.parts) + 1, tuple(content)))
+
+    def exclude(self, names: set[bytes]) -> None:
+        """Give all sections of some names the flags of sections that linkers remove."""
+        for part in self.parts:
+            if part.name in names:
+                part.flags = part.flags & _ALIGN_FLAGS | _READ | REMOVED_BY_LINKER
+
+    def remove(self, is_unwanted: Callable[[MutableCoffSection], bool]) -> None:
+        """Take out sections, those that go with them, and all their symbols; what refers to them is found later."""
+        gone = {part for part in self.parts if is_unwanted(part)}
+        while gone:
+            for part in gone:
+                part.number = 0
+            associated = {
+                symbol.section
+                for symbol in self.symbols
+                if symbol.associated in gone and symbol.section is not None and symbol.section.number
+            }
+            for symbol in self.symbols:
+                if symbol.section in gone:
+                    symbol.index = -1
+            self.symbols = [symbol for symbol in self.symbols if symbol.index >= 0]
+            gone = associated
+        self.parts = [part for part in self.parts if part.number]
+        for number, part in enumerate(self.parts, 1):
+            part.number = number
+
+
+# Writing an object that was taken apart: every section behind the one before, then symbols and strings.
+
+_SHORT_NAME = 8
+_CODE = 0x20
+_LARGEST = 0xFFFFFFFF
+
+
+def write_model(model: CoffModel) -> list[Piece]:
+    """Return the new object; it is a big one if, and only if, it has too many sections for a classic one."""
+    coff = model.coff
+    is_big = len(model.parts) > MAX_SECTIONS
+    width = (BIG_SYMBOL if is_big else SYMBOL).size
+    has_changed = tables.renumber_symbols(model.symbols, width)
+    has_gone = len(model.by_old_index) > 0 and any(symbol and symbol.index < 0 for symbol in model.by_old_index)
+    if has_gone:
+        for part in model.parts:
+            sections.check_kept_relocations(coff, part, model.by_old_index)
+    tables.finish_auxiliary_records(model.symbols, model.by_old_index, coff.view.chain)
+    if model.image is None:
+        renumber_symbol_sections(model)
+    names = merge_strings(
+        (
+            (part.name for part in model.parts if len(part.name) > _SHORT_NAME),
+            (symbol.name for symbol in model.symbols if len(symbol.name) > _SHORT_NAME),
+        ),
+        4,
+    )
+    start, align = (BIG_HEADER if is_big else HEADER).size + len(model.parts) * SECTION.size, 1
+    if model.image is not None:
+        start, align = model.image.headers_size(len(model.parts)), model.image.file_align
+    end = start
+    rows: list[bytes] = []
+    for part in model.parts:
+        if part.relocation_count and not part.size:
+            raise HostError(
+                f"section '{part.title}' is empty and has relocations, which llvm-objcopy writes over the header",
+                hint="compile the object again",
+                chain=coff.view.chain,
+            )
+        row, end = _row(part, names.offsets, end)
+        end = align_up(end, align)
+        rows.append(row)
+    if end + sum(symbol.record_count(width) for symbol in model.symbols) * width + 4 + len(names.stored) > _LARGEST:
+        raise HostError("the object would outgrow 32-bit offsets", chain=coff.view.chain)
+    tail = [tables.pack_symbols(model.symbols, names.offsets, is_big=is_big)]
+    symbol_count = len(tail[0]) // width
+    if names.stored or symbol_count or model.image is None:
+        # QUIRK(llvm-objcopy): in images, an empty table of strings does not count its own size.
+        size = 4 + len(names.stored) if names.stored or model.image is None else 0
+        tail += [size.to_bytes(4, "little"), names.stored]
+        first = _header(model, end, symbol_count, is_big=is_big)
+    else:
+        first = _header(model, 0, 0, is_big=is_big)
+    body = PieceList(coff.view, [b"".join((first, *rows))])
+    body.fill(start)
+    _add_body(model, body, has_changed=has_changed)
+    body.fill(end)
+    body.put(tail)
+    body.fill(align_up(body.at, align))
+    return body.finished()
+
+
+def _row(part: MutableCoffSection, names: Mapping[bytes, int], at: int) -> tuple[bytes, int]:
+    """Return a section header for contents at a position, and the position behind contents and relocations."""
+    flags, count = part.flags, part.relocation_count
+    part.new_offset = at if part.size else 0
+    at += part.size
+    pointer = at if count else 0
+    if count >= ESCAPED_COUNT:
+        flags |= OVERFLOWED_RELOCATIONS
+        at += RELOCATION.size
+    at += count * RELOCATION.size
+    name = part.name if len(part.name) <= _SHORT_NAME else name_reference(names[part.name])
+    row = SECTION.pack(
+        name,
+        part.virtual_size,
+        part.address,
+        part.size,
+        part.new_offset & _LARGEST,
+        pointer & _LARGEST,
+        part.line_offset,
+        min(count, ESCAPED_COUNT),
+        part.line_count,
+        flags,
+    )
+    return row, at
+
+
+def _add_body(model: CoffModel, body: PieceList, *, has_changed: bool) -> None:
+    """Add contents and relocations of all sections."""
+    debug = model.image.debug_directory(model.parts) if model.image is not None else None
+    for part in model.parts:
+        if part.size:
+            body.fill(part.new_offset)
+            stored_size = part.stored_size
+            if debug is not None and part is debug[0]:
+                _, start, records = debug
+                body.copy(part.offset, start)
+                body.put([records])
+                stored_size -= start + len(records)
+                body.copy(part.offset + start + len(records), stored_size)
+            else:
+                body.copy(part.offset, stored_size)
+            body.put(part.content)
+            # QUIRK(llvm-objcopy): code that is missing becomes breakpoints of x86, uninitialised data real zeros.
+            body.fill(part.new_offset + part.size, b"\xcc" if part.flags & _CODE else b"\0")
+        if part.relocation_count >= ESCAPED_COUNT:
+            body.put([RELOCATION.pack(part.relocation_count + 1, 0, 0)])
+        if part.relocation_count and has_changed:
+            body.put([sections.renumber_relocations(model.coff, part, model.by_old_index)])
+        else:
+            body.copy(part.relocations, part.relocation_count * RELOCATION.size)
+
+
+def _header(model: CoffModel, symbol_offset: int, symbol_count: int, *, is_big: bool) -> bytes:
+    coff = model.coff
+    if model.image is not None:
+        return model.image.headers(model.parts, symbol_offset, symbol_count)
+    layout = BIG_HEADER if coff.is_big else HEADER
+    old = layout.named(coff.view, 0)
+    count = len(model.parts)
+    if is_big:
+        return BIG_HEADER.pack(
+            magic_numbers.ANONYMOUS_COFF,
+            2,
+            old["machine"],
+            old["time"],
+            magic_numbers.BIG_COFF_CLASS,
+            0,
+            0,
+            0,
+            0,
+            count,
+            symbol_offset,
+            symbol_count,
+        )
+    flags = 0 if coff.is_big else old["flags"]
+    return HEADER.pack(old["machine"], count, old["time"], symbol_offset, symbol_count, 0, flags)

@@ -18,15 +18,8 @@ Linked files work the same way: the section lies in no segment, so it is a label
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
-from fatpack.binary.elf.editor.editing_editable import (
-    EditableFile,
-    Patches,
-    align_up,
-    join_views,
-    total_size,
-    zero_pieces,
-)
+from fatpack.binary.elf import layout
+from fatpack.binary.elf.editor.editable import EditableFile, Patches, align_up, join_views, total_size, zero_pieces
 from fatpack.binary.elf.layout import SH_NAME
 from fatpack.errors import HostError, UsageError
 from fatpack.record import Record
@@ -35,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.binary.elf.editor.editing_editable import SectionRow
+    from fatpack.binary.elf.editor.editable import SectionRow
     from fatpack.io.source import Piece, View
 
 #: LIMIT: the largest alignment of a new section; larger ones only add padding (compilers ask for 8 and 4096).
@@ -54,8 +47,8 @@ class NewSection(Record):
 
     content: Sequence[Piece]
     name: str = ".llvm.offloading"
-    type: int = constants.OFFLOADING
-    flags: int = constants.EXCLUDE
+    type: int = layout.OFFLOADING
+    flags: int = layout.EXCLUDE
     align: int = 8
 
 
@@ -121,7 +114,7 @@ def _check(addition: NewSection) -> None:
         raise UsageError(
             f"a section cannot be aligned to {addition.align}", hint=f"give a power of two up to {LARGEST_ALIGN}"
         )
-    if addition.flags & constants.ALLOC:
+    if addition.flags & layout.ALLOC:
         raise UsageError(
             "a section that is loaded at run time cannot be added to a finished file",
             hint="compile the device code into the host instead",
@@ -170,7 +163,7 @@ def _place_names(elf: EditableFile, names: Sequence[str]) -> tuple[list[int], by
         offsets.append(at)
     if len(tail) == separator:
         return offsets, b""
-    if elf.names.flags & (constants.ALLOC | constants.COMPRESSED):
+    if elf.names.flags & (layout.ALLOC | layout.COMPRESSED):
         raise HostError(
             f"the table of section names, {elf.title(elf.names)}, is loaded or compressed and cannot grow",
             hint="use a name that a section of the file already has",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import compress, islice
 from operator import gt
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile, ElfSection
 from fatpack.errors import FormatError, HostError
 
@@ -66,7 +66,7 @@ class _Comparison:
             if not self._may_go(self.old.section(index)):
                 raise self.fail(f"{self.old.title(self.old.section(index))} is gone")
         for index in range(self.old.section_count, self.new.section_count):
-            if self.new.section(index).flags & constants.ALLOC:
+            if self.new.section(index).flags & layout.ALLOC:
                 raise self.fail(f"{self.new.title(self.new.section(index))} is new and loaded at run time")
         self._places()
 
@@ -113,17 +113,17 @@ class _Comparison:
             raise self.fail("the table of section names changed")
 
     def _may_go(self, old: ElfSection) -> bool:
-        is_candidate = old.type in (constants.PROGBITS, constants.OFFLOADING) and not old.flags & constants.ALLOC
-        return old.type == constants.NULL or (is_candidate and (self.edited is None or old.index in self.edited))
+        is_candidate = old.type in (layout.PROGBITS, layout.OFFLOADING) and not old.flags & layout.ALLOC
+        return old.type == layout.NULL or (is_candidate and (self.edited is None or old.index in self.edited))
 
     def _may_change(self, old: ElfSection) -> bool:
         if old.index == self.old.names_index:
             return True
-        is_candidate = old.type in (constants.PROGBITS, constants.OFFLOADING)
+        is_candidate = old.type in (layout.PROGBITS, layout.OFFLOADING)
         return is_candidate and (self.edited is None or old.index in self.edited)
 
     def _section(self, old: ElfSection, new: ElfSection) -> None:
-        if new.type == constants.NULL and old.type != constants.NULL:
+        if new.type == layout.NULL and old.type != layout.NULL:
             if not self._may_go(old):
                 raise self.fail(f"{self.old.title(old)} was removed")
             if new.replace(index=0) != ElfSection(*[0] * len(ElfSection._fields)):
@@ -140,7 +140,7 @@ class _Comparison:
 
     def _moved(self, old: ElfSection, new: ElfSection) -> None:
         title = self.old.title(old)
-        if self.old.is_linked and old.flags & constants.ALLOC:
+        if self.old.is_linked and old.flags & layout.ALLOC:
             raise self.fail(f"{title} is loaded at run time and moved")
         # gABI: alignments are powers of two; others mean nothing, and the placement keeps none of them.
         is_aligned = old.align and not old.align & (old.align - 1) and old.offset % old.align == 0
@@ -157,7 +157,7 @@ class _Comparison:
                 raise self.fail(f"{title} moved, and its contents changed")
 
     def _is_symbol_table(self, section: ElfSection) -> bool:
-        return section.type in (constants.SYMTAB, constants.DYNSYM, constants.SYMTAB_SHNDX)
+        return section.type in (layout.SYMTAB, layout.DYNSYM, layout.SYMTAB_SHNDX)
 
 
 def _same(first: View, second: View) -> bool:

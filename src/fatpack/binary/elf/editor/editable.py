@@ -7,24 +7,33 @@ which lies in the relocation (RELA) or in the bytes to be changed (REL).
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
+from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.layout import SH_LINK, SH_TYPE
+from fatpack.errors import HostError
+from fatpack.io.source import View
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
-    from fatpack.binary.elf.editor.editing_editable import EditableFile
     from fatpack.binary.elf.file import ElfSection
+    from fatpack.io.source import Piece
+
+    SectionRow: TypeAlias = tuple[int, ...]
+    """A section header as a tuple, in the order of its layout."""
+
 
 #: Relocation sections in encodings that are not read here. Objects get CREL with ``-Wa,--crel`` (LLVM 20 and newer).
-PACKED_RELOCATIONS = (constants.RELR, constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
+PACKED_RELOCATIONS = (elf_layout.RELR, elf_layout.CREL, elf_layout.ANDROID_REL, elf_layout.ANDROID_RELA)
 
 #: machine → relocation type → (bytes that hold the addend, mask of its bits). From the processor supplements of i386,
 #: Arm (aaelf32) and MIPS (o32); HI16 and LO16 of MIPS are zero together when both immediates are.
 REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
-    constants.MACHINE_386: {
+    elf_layout.MACHINE_386: {
         1: (4, 0xFFFFFFFF),
         2: (4, 0xFFFFFFFF),
         9: (4, 0xFFFFFFFF),
@@ -33,7 +42,7 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
         22: (1, 0xFF),
         23: (1, 0xFF),
     },
-    constants.MACHINE_ARM: {
+    elf_layout.MACHINE_ARM: {
         2: (4, 0xFFFFFFFF),
         3: (4, 0xFFFFFFFF),
         5: (2, 0xFFFF),
@@ -42,7 +51,7 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
         38: (4, 0xFFFFFFFF),
         42: (4, 0x7FFFFFFF),
     },
-    constants.MACHINE_MIPS: {
+    elf_layout.MACHINE_MIPS: {
         2: (4, 0xFFFFFFFF),
         3: (4, 0xFFFFFFFF),
         5: (4, 0xFFFF),
@@ -56,9 +65,9 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
 #: Mapping symbols tell disassemblers where code and data begin; clang puts a ``$d`` into ``.llvm.offloading`` of these
 #: processors (aaelf32 and aaelf64, "Mapping symbols"; riscv-elf-psabi, "Mapping Symbol").
 _MAPPING = {
-    constants.MACHINE_ARM: ("$a", "$d", "$t"),
-    constants.MACHINE_AARCH64: ("$d", "$x"),
-    constants.MACHINE_RISCV: ("$d", "$x"),
+    elf_layout.MACHINE_ARM: ("$a", "$d", "$t"),
+    elf_layout.MACHINE_AARCH64: ("$d", "$x"),
+    elf_layout.MACHINE_RISCV: ("$d", "$x"),
 }
 
 
@@ -91,9 +100,11 @@ class DefinedElfSymbol(Record):
 def symbols_in_sections(elf: EditableFile, indices: Collection[int]) -> list[DefinedElfSymbol]:
     """Return the symbols of all symbol tables that are defined in the sections with these indices."""
     found: list[DefinedElfSymbol] = []
-    wide = {row[SH_LINK]: index for index, row in enumerate(elf.section_rows) if row[SH_TYPE] == constants.SYMTAB_SHNDX}
+    wide = {
+        row[SH_LINK]: index for index, row in enumerate(elf.section_rows) if row[SH_TYPE] == elf_layout.SYMTAB_SHNDX
+    }
     for index, row in enumerate(elf.section_rows):
-        if row[SH_TYPE] in (constants.SYMTAB, constants.DYNSYM):
+        if row[SH_TYPE] in (elf_layout.SYMTAB, elf_layout.DYNSYM):
             words = elf.section(wide[index]) if index in wide else None
             found += _symbols_of(elf, elf.section(index), words, indices)
     return found
@@ -118,8 +129,8 @@ def _symbols_of(
     strings = None
     for number, row in enumerate(elf.records(layout, table.offset, count)):
         section, wide_at = row[index_at], None
-        if section >= constants.FIRST_RESERVED:
-            if section != constants.ESCAPED or words is None:
+        if section >= elf_layout.FIRST_RESERVED:
+            if section != elf_layout.ESCAPED or words is None:
                 continue  # absolute, common and the like
             wide_at = words.offset + elf.layouts.index.size * number
             (section,) = elf.layouts.index.read(elf.view, wide_at)
@@ -138,7 +149,7 @@ def _symbols_of(
             value=row[value_at],
             size=row[size_at],
             wide_at=wide_at,
-            is_marker=row[info_at] & 0xF == constants.SECTION_SYMBOL
+            is_marker=row[info_at] & 0xF == elf_layout.SECTION_SYMBOL
             or (row[info_at] == 0 and name.partition(".")[0] in _MAPPING.get(elf.header.machine, ())),
         )
 
@@ -172,11 +183,11 @@ def relocations_through(elf: EditableFile, symbols: Sequence[DefinedElfSymbol]) 
     for symbol in symbols:
         by_table.setdefault(symbol.table, {})[symbol.number] = symbol
     for index, section_row in enumerate(elf.section_rows):
-        if section_row[SH_TYPE] not in (constants.REL, constants.RELA) or section_row[SH_LINK] not in by_table:
+        if section_row[SH_TYPE] not in (elf_layout.REL, elf_layout.RELA) or section_row[SH_LINK] not in by_table:
             continue
         numbers = by_table[section_row[SH_LINK]]
         section = elf.section(index)
-        has_addend = section.type == constants.RELA
+        has_addend = section.type == elf_layout.RELA
         layout = elf.layouts.rela if has_addend else elf.layouts.rel
         for number, row in enumerate(elf.records(layout, section.offset, _entry_count(elf, section, layout.size))):
             symbol_number, type = _split(elf, row[1])
@@ -188,7 +199,7 @@ def relocations_through(elf: EditableFile, symbols: Sequence[DefinedElfSymbol]) 
 def _split(elf: EditableFile, info: int) -> tuple[int, int]:
     """Return (symbol number, relocation type) of a relocation's info field."""
     layouts = elf.layouts
-    if layouts.bits == 64 and layouts.order == "little" and elf.header.machine == constants.MACHINE_MIPS:
+    if layouts.bits == 64 and layouts.order == "little" and elf.header.machine == elf_layout.MACHINE_MIPS:
         # QUIRK(MIPS64, little-endian): the field is a 32-bit symbol number and four bytes, not one number.
         return info & 0xFFFFFFFF, info >> 32
     return info >> layouts.symbol_shift, info & layouts.type_mask
@@ -212,3 +223,180 @@ def find_group_member(elf: EditableFile, group: ElfSection, indices: Collection[
     # The first word holds flags, the others are section indices (gABI, "Section Groups").
     words = elf.records(elf.layouts.index, group.offset + 4, max(group.size // 4 - 1, 0))
     return next((member for (member,) in words if member in indices), None)
+
+
+# What every edit of an ELF file needs: a file that may be edited, its extents, and bytes patched on the way out.
+#
+# The rule behind all of it: a host is never written from a parsed model. The bytes that were there are copied, new
+# bytes are added, and the few header fields that must change are patched. Tools that write ELF files from a model of
+# their own break some of them (relocations in the wrong byte order, lost section links, moved segments).
+
+#: At most this many zero bytes behind the last part of a file are padding of its producer; more is somebody's data.
+TRAILING_PADDING = 7
+
+_ZEROS = bytes(64 << 10)
+
+
+class EditableFile(ElfFile):
+    """An ELF file whose tables and sections all lie inside the file, so that it can be edited.
+
+    ``section_rows`` are all section headers. ``used_end`` is the position behind everything but the section table,
+    ``end`` behind that too; ``has_trailing`` says whether somebody's bytes follow.
+    Raises HostError for a file that must not be edited, with what would work, and FormatError for a damaged one.
+    """
+
+    def __init__(self, view: View, *, keep_trailing: bool = False) -> None:
+        super().__init__(view)
+        self._section_rows: list[SectionRow] | None = None
+        if self.header.type not in (layout.RELOCATABLE, layout.EXECUTABLE, layout.SHARED):
+            raise HostError(
+                f"an ELF file of type {layout.named_number(layout.FILE_TYPES, self.header.type)} is not edited",
+                hint="objects, executables and shared objects are",
+                chain=view.chain,
+            )
+        if not self.section_count:
+            raise HostError(
+                "the file has no section table to add to or take from",
+                hint="edit the object or the unstripped program it was made from",
+                chain=view.chain,
+            )
+        if self.header.section_offset < self.layouts.header.size:
+            at = self.layouts.header.field_offset("section_offset")
+            raise self.bad("the section table lies in the header", at, "section_offset")
+        self.names = self.names_section()
+        _, self._stored_ends = self.stored_ranges()
+        self._check_inside()
+        self.used_end = self._parts_end(max(self._stored_ends))
+        self.end = max(self.used_end, self.table_end)
+        trailing = len(view) - self.end
+        self.has_trailing = trailing > TRAILING_PADDING or not view.is_zero(self.end)
+        if self.has_trailing and not keep_trailing:
+            raise HostError(
+                f"{trailing} bytes follow the ELF image at {view.offset(self.end):#x}: a signature, a file system or "
+                "something else that is looked for there",
+                hint="embed before they are appended; fatpack.binary.elf.embed(keep_trailing=True) keeps them",
+                chain=view.chain,
+            )
+
+    @property
+    def section_rows(self) -> list[SectionRow]:
+        """All section headers; read when first asked for, because adding a section needs only two of them."""
+        if self._section_rows is None:
+            self._section_rows = list(self.rows())
+        return self._section_rows
+
+    def row(self, index: int) -> SectionRow:
+        """Return one section header. The caller has checked the index."""
+        table = self.layouts.section
+        return table.read(self.view, self.header.section_offset + index * table.size)
+
+    def _check_inside(self) -> None:
+        """Raise BadValue for a segment or section that does not lie inside the file."""
+        for start, stop in self.segment_ranges():
+            if stop > len(self.view):
+                at = self.header.program_offset
+                raise self.bad("a segment does not lie inside the file", at, "program header", found=f"{start:#x}")
+        if max(self._stored_ends) > len(self.view):
+            for index, end in enumerate(self._stored_ends):
+                if end > len(self.view):
+                    self.contents(self.section(index))  # raises the error that names it
+
+    def _parts_end(self, sections_end: int) -> int:
+        """Return the position behind the header, program headers, segments and sections that end there."""
+        segments_end = max((stop for _, stop in self.segment_ranges()), default=0)
+        return max(sections_end, segments_end, self.program_table()[1], self.layouts.header.size)
+
+    def used_end_without(self, index: int) -> int:
+        """Return the position behind everything but one section and the section table."""
+        ends = self._stored_ends
+        return self._parts_end(max(max(ends[:index], default=0), max(ends[index + 1 :], default=0)))
+
+    def start_value(self, section: ElfSection) -> int:
+        """Return the value of a symbol at the start of a section: an address in linked files, else an offset."""
+        return section.address if self.is_linked else 0
+
+    def header_with(self, table: int, count: int) -> bytes:
+        """Return the ELF header for a section table at another place and of another length."""
+        stored = count if count < layout.FIRST_RESERVED else 0
+        changed = self.header.replace(section_offset=table, section_count=stored)
+        return self.layouts.header.pack(*(getattr(changed, field.name) for field in self.layouts.header.fields))
+
+    def row_with(self, row: SectionRow, **changes: int) -> SectionRow:
+        """Return a section header with some fields changed."""
+        names = [field.name for field in self.layouts.section.fields]
+        return tuple(changes.get(name, value) for name, value in zip(names, row, strict=True))
+
+    def count_row(self, count: int) -> SectionRow:
+        """Return section 0 for a table of ``count`` sections; it holds counts that do not fit into the header."""
+        size = self.layouts.section.position("size")
+        first = self.row(0)
+        if count >= layout.FIRST_RESERVED:
+            return self.row_with(first, size=count)
+        return self.row_with(first, size=0) if first[size] and not self.header.section_count else first
+
+    def check_size(self, end: int) -> None:
+        """Raise HostError when the edited file would be larger than its own fields can say."""
+        if end > self.layouts.largest:
+            raise HostError(
+                f"the result would have {end} bytes, more than a {self.layouts.bits}-bit ELF file can describe",
+                hint="use a 64-bit host, or put less in it",
+                chain=self.view.chain,
+            )
+
+
+def align_up(position: int, align: int) -> int:
+    """Return the first multiple of ``align`` (0 and 1: any number) at or after a position."""
+    return position if align <= 1 else -(-position // align) * align
+
+
+def zero_pieces(count: int) -> Iterator[memoryview]:
+    """Yield ``count`` zero bytes in bounded pieces, which share their bytes."""
+    while count > 0:
+        taken = min(count, len(_ZEROS))
+        yield memoryview(_ZEROS)[:taken]
+        count -= taken
+
+
+class Patches:
+    """Bytes that replace those of the input: position → bytes. They do not overlap."""
+
+    def __init__(self, patches: Mapping[int, bytes]) -> None:
+        self._places = sorted(patches)
+        self._patches = patches
+
+    def apply(self, view: View, start: int, end: int) -> Iterator[Piece]:
+        """Yield the bytes of a range, views of what stays and the patches that start inside the range."""
+        from bisect import bisect_left
+
+        at = start
+        for place in self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]:
+            if place > at:
+                yield view.slice(at, place - at)
+            yield self._patches[place]
+            at = place + len(self._patches[place])
+        if end > at:
+            yield view.slice(at, end - at)
+
+
+def join_views(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the same pieces with views that follow each other in their source as one: each is one copy."""
+    result: list[Piece] = []
+    for piece in pieces:
+        last = result[-1] if result else None
+        if not len(piece):
+            continue
+        if (
+            isinstance(piece, View)
+            and isinstance(last, View)
+            and last.source is piece.source
+            and last.end == piece.start
+        ):
+            result[-1] = last.replace(end=piece.end)
+        else:
+            result.append(piece)
+    return result
+
+
+def total_size(pieces: Iterable[Piece]) -> int:
+    """Return the number of bytes in pieces, without reading them."""
+    return sum(len(piece) for piece in pieces)

@@ -1,11 +1,11 @@
 """What must not be edited, and why: every check raises HostError with what stands in the way.
 
-The first reason that is met is the one that is reported; ``fatpack.binary.elf.editor.editing_rewrite`` has the order.
+The first reason that is met is the one that is reported; ``fatpack.binary.elf.editor.rewrite`` has the order.
 """
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.editor.editable import PACKED_RELOCATIONS, find_group_member, relocations_through
 from fatpack.binary.elf.layout import SH_INFO, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError, UsageError
@@ -14,11 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from fatpack.binary.elf.editor.editable import DefinedElfSymbol
-    from fatpack.binary.elf.editor.editing_editable import EditableFile
+    from fatpack.binary.elf.editor.editable import DefinedElfSymbol, EditableFile
 
 #: Types of sections whose bytes are device code and nothing that the file itself is made of.
-EDITABLE_TYPES = (constants.PROGBITS, constants.OFFLOADING)
+EDITABLE_TYPES = (layout.PROGBITS, layout.OFFLOADING)
 
 
 def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
@@ -28,23 +27,23 @@ def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
     section = elf.section(index)
     if section.type not in EDITABLE_TYPES:
         raise HostError(
-            f"{elf.title(section)} has type {constants.section_type_word(section.type)}: it is no section of device code",
-            hint=f"sections of type {' or '.join(map(constants.section_type_word, EDITABLE_TYPES))} can be edited",
+            f"{elf.title(section)} has type {layout.section_type_word(section.type)}: it is no section of device code",
+            hint=f"sections of type {' or '.join(map(layout.section_type_word, EDITABLE_TYPES))} can be edited",
             chain=elf.view.chain,
         )
-    if section.flags & constants.COMPRESSED:
+    if section.flags & layout.COMPRESSED:
         raise HostError(
             f"{elf.title(section)} is compressed by its section flags",
             hint="decompress it first",
             chain=elf.view.chain,
         )
-    if section.flags & (constants.MERGE | constants.STRINGS):
+    if section.flags & (layout.MERGE | layout.STRINGS):
         raise HostError(
             f"{elf.title(section)} may be merged with others by the linker, entry by entry",
             hint="device code does not belong into such a section; compile it again",
             chain=elf.view.chain,
         )
-    if section.flags & constants.ALLOC and (goes or elf.is_linked):
+    if section.flags & layout.ALLOC and (goes or elf.is_linked):
         raise HostError(
             f"{elf.title(section)} is loaded at run time",
             hint="it has its place in memory since the link; edit the object and link again"
@@ -78,7 +77,7 @@ def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequ
     """Raise HostError if relocations change one of the sections, or cannot be read although symbols may need them."""
     for index, row in enumerate(elf.section_rows):
         kind, target = row[SH_TYPE], row[SH_INFO]
-        if kind in (constants.REL, constants.RELA, *PACKED_RELOCATIONS) and target in indices and row[SH_SIZE]:
+        if kind in (layout.REL, layout.RELA, *PACKED_RELOCATIONS) and target in indices and row[SH_SIZE]:
             raise HostError(
                 f"{elf.title(elf.section(index))} relocates {elf.title(elf.section(target))}: its contents depend on "
                 "the link",
@@ -87,7 +86,7 @@ def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequ
             )
         if kind in PACKED_RELOCATIONS and symbols and not elf.is_linked:
             raise HostError(
-                f"{elf.title(elf.section(index))} holds relocations as {constants.section_type_word(kind)}, and one of "
+                f"{elf.title(elf.section(index))} holds relocations as {layout.section_type_word(kind)}, and one of "
                 f"them may go through {symbols[0].title}",
                 hint="compile without --crel",
                 chain=elf.view.chain,
@@ -119,12 +118,12 @@ def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[D
     """
     signatures = {(symbol.table, symbol.number): symbol.section for symbol in symbols}
     for index, row in enumerate(elf.section_rows):
-        if index in indices or row[SH_TYPE] == constants.NULL:
+        if index in indices or row[SH_TYPE] == layout.NULL:
             continue
         _, kind, flags, _, _, _, link, info, _, _ = row
-        named_by_info = flags & constants.INFO_LINK or kind in (constants.REL, constants.RELA)
+        named_by_info = flags & layout.INFO_LINK or kind in (layout.REL, layout.RELA)
         referred = link if link in indices else info if named_by_info and info in indices else None
-        if referred is None and kind == constants.GROUP:
+        if referred is None and kind == layout.GROUP:
             referred = signatures.get((link, info)) or find_group_member(elf, elf.section(index), indices)
         if referred is not None:
             raise HostError(

@@ -12,8 +12,23 @@ unknown and are carried along.
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
-from fatpack.binary.elf.editor.editing_editable import Patches, align_up, join_views, total_size, zero_pieces
+from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.editor.editable import (
+    EditableFile,
+    Patches,
+    align_up,
+    join_views,
+    symbols_in_sections,
+    total_size,
+    zero_pieces,
+)
+from fatpack.binary.elf.editor.preconditions import (
+    check_links,
+    check_relocations,
+    check_section,
+    check_symbols,
+    check_uses,
+)
 from fatpack.binary.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError
 
@@ -22,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import TypeAlias
 
-    from fatpack.binary.elf.editor.editing_editable import EditableFile, SectionRow
+    from fatpack.binary.elf.editor.editable import DefinedElfSymbol, SectionRow
     from fatpack.io.source import Piece, View
 
     SectionChanges: TypeAlias = Mapping[int, Sequence[Piece] | None]
@@ -30,6 +45,7 @@ if TYPE_CHECKING:
 
     ElfPart: TypeAlias = tuple[int, int, int]
     """(start, end, section index or one of the numbers below)"""
+
 
 #: A part of the file that is no section
 _HEADER, _PROGRAMS, _TABLE = -1, -2, -3
@@ -47,8 +63,8 @@ def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
         parts.append((*programs, _PROGRAMS))
     for index, (_, kind, _, _, offset, size, *_) in enumerate(elf.section_rows):
         # An empty section that goes has no place worth keeping.
-        if kind != constants.NULL and (size or changes.get(index, ()) is not None):
-            parts.append((offset, offset + (0 if kind == constants.NOBITS else size), index))
+        if kind != elf_layout.NULL and (size or changes.get(index, ()) is not None):
+            parts.append((offset, offset + (0 if kind == elf_layout.NOBITS else size), index))
     parts.sort()
     end, owner = elf.layouts.header.size, _HEADER
     for start, stop, part in parts:
@@ -112,7 +128,7 @@ def lay_out(
         align = elf.layouts.word if part == _TABLE else _alignment(elf.section_rows[part], start)
         if start == end and part not in changes:
             # Where a loaded section without bytes would lie has a meaning of its own in files of debug information.
-            if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & constants.ALLOC):
+            if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & elf_layout.ALLOC):
                 offsets[part] = align_up(position, align)
             continue
         if start > old_end and not _is_padding(view, old_end, start, align):
@@ -166,10 +182,10 @@ def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> Non
     loaded = any(end > cut for _, end in elf.segment_ranges()) or elf.program_table()[1] > cut
     if elf.is_linked:
         loaded = loaded or any(
-            row[SH_FLAGS] & constants.ALLOC
+            row[SH_FLAGS] & elf_layout.ALLOC
             and row[SH_OFFSET] >= cut
             and row[SH_SIZE]
-            and row[SH_TYPE] not in (constants.NOBITS, constants.NULL)
+            and row[SH_TYPE] not in (elf_layout.NOBITS, elf_layout.NULL)
             for row in elf.section_rows
         )
     if loaded:
@@ -203,3 +219,82 @@ def _rows(elf: EditableFile, changes: SectionChanges, offsets: Mapping[int, int]
         else:
             rows[index] = elf.row_with(rows[index], size=total_size(content))
     return rows[:count]
+
+
+# Replacing and removing sections: who refers to them is asked first, then the file is laid out again.
+#
+# No index changes: a removed section becomes an all-zero (null) header, and only at the end of the table the header
+# goes as well. What lies where afterwards is in ``placement``, what is refused in ``refusal``. In linked files nothing
+# that is loaded may move, so only sections behind all segments can be edited.
+
+
+def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
+    """Return the file with several sections changed at once: section index → new contents, or None to take it out.
+
+    New contents are allowed when nothing refers to the inside of the section: no relocation changes it, its symbols
+    are at its start, and relocations through them have no addend. The size of a symbol that spans the section
+    follows.
+
+    A section that goes leaves a null header; one at the end of the table is dropped. It must not be loaded at run
+    time, and no symbol, relocation, group or link may need it. Section and mapping symbols that nothing uses become
+    null symbols.
+
+    Raises HostError naming what stands in the way, FormatError for a damaged file, UsageError for an index that is
+    none.
+    """
+    elf = EditableFile(view)
+    gone = {index for index, content in changes.items() if content is None}
+    for index, content in sorted(changes.items(), key=lambda change: change[0]):
+        check_section(elf, index, goes=content is None)
+    # First of all, since tables over the same bytes could make all that follows read them many times.
+    parts = list_parts(elf, changes)
+    symbols = symbols_in_sections(elf, changes)
+    check_symbols(elf, symbols, gone)
+    check_relocations(elf, changes, symbols)
+    check_uses(elf, symbols, gone)
+    check_links(elf, gone, symbols)
+    count = elf.section_count
+    while count - 1 in gone:
+        count -= 1
+    patches = _symbol_patches(elf, symbols, changes)
+    if all(
+        content is not None and total_size(content) == elf.section_rows[i][SH_SIZE] for i, content in changes.items()
+    ):
+        return patch_in_place(elf, changes, parts, patches)
+    return lay_out(elf, changes, parts, patches, count)
+
+
+def replace_section(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
+    """Return the file with other contents in one section, as pieces; :func:`edit` has the rules and the errors."""
+    return edit_sections(view, {index: content})
+
+
+def remove_sections(view: View, indices: Sequence[int]) -> list[Piece]:
+    """Return the file without the contents of some sections, as pieces; :func:`edit` has the rules and the errors."""
+    return edit_sections(view, dict.fromkeys(indices))
+
+
+def _symbol_patches(
+    elf: EditableFile, symbols: Sequence[DefinedElfSymbol], changes: SectionChanges
+) -> dict[int, bytes]:
+    """Return patches (position → bytes) for the symbols of the changed sections."""
+    layout = elf.layouts.symbol
+    value_at, size_at = layout.position("value"), layout.position("size")
+    patches: dict[int, bytes] = {}
+    for symbol in symbols:
+        content = changes[symbol.section]
+        if content is None:
+            # Linkers drop local null symbols; in a null section a symbol would be absolute for lld, and stay.
+            patches[symbol.at] = bytes(layout.size)
+            if symbol.wide_at is not None:
+                patches[symbol.wide_at] = bytes(elf.layouts.index.size)
+            continue
+        section, values = elf.section(symbol.section), list(symbol.values)
+        if section.size and symbol.size == section.size:
+            values[size_at] = total_size(content)
+            elf.check_size(values[size_at])
+        if symbol.is_marker and total_size(content) != section.size:
+            values[value_at] = elf.start_value(section)
+        if tuple(values) != symbol.values:
+            patches[symbol.at] = layout.pack(*values)
+    return patches

@@ -17,7 +17,7 @@ How we know: ``llvm/lib/ObjCopy/ELF``, LLVM 22.1; the reference tests compare ev
 from __future__ import annotations
 
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.objcopy.model import ElfModel
+from fatpack.binary.elf.objcopy.sections import ElfModel
 from fatpack.binary.elf.objcopy.writer import write_model
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for a file that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
-    from fatpack.binary.section_name import encode_section_name
+    from fatpack.binary.known_sections import encode_section_name
 
     named = [(encode_section_name(name), content) for name, content in additions]
     model = ElfModel(ElfFile(view))

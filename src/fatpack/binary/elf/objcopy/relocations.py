@@ -5,23 +5,145 @@ from __future__ import annotations
 import sys
 
 from fatpack import limits
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout as elf_layout
 from fatpack.errors import HostError
 from fatpack.io.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.binary.elf.file import ElfFile
-    from fatpack.binary.elf.objcopy.crel import CrelEntry
     from fatpack.binary.elf.objcopy.sections import MutableElfSection
     from fatpack.io.source import View
     from fatpack.layout import Layout
 
+    CrelEntry = tuple[int, int, int, int]
+    """offset, symbol number, type, addend"""
+
+
+# Relocations in CREL encoding: a count, then per relocation what differs from the one before, as LEB128 numbers.
+#
+# llvm-objcopy decodes them and encodes them anew, always with addends (``llvm/include/llvm/MC/MCELFExtras.h``,
+# LLVM 22.1).
+
+_HAS_ADDENDS = 4
+_SHIFT_MASK = 3
+
+
+class _Leb128Reader:
+    """Numbers at a position of bytes. Raises ValueError behind their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def byte(self) -> int:
+        if self._at >= len(self._data):
+            raise ValueError("the relocations end in the middle of a number")
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+            if shift > 70:
+                raise ValueError("a number of the relocations has more than 64 bits")
+
+    def signed(self) -> int:
+        start = self._at
+        value = self.unsigned()
+        bits = 7 * (self._at - start)
+        return value - (1 << bits) if value >> bits - 1 else value
+
+
+def has_addends(data: bytes) -> bool:
+    """Return whether relocations state addends; empty ones count as doing so. Raises ValueError for damaged ones."""
+    header = _Leb128Reader(data).unsigned()
+    return bool(header & _HAS_ADDENDS) or not header >> 3
+
+
+def decode_crel(data: bytes, bits: int) -> list[CrelEntry]:
+    """Return the relocations of a section, of a file with words of so many bits. Raises ValueError for damaged ones."""
+    reader = _Leb128Reader(data)
+    header = reader.unsigned()
+    count, shift = header >> 3, header & _SHIFT_MASK
+    flag_bits = 3 if header & _HAS_ADDENDS else 2
+    if count > len(data):
+        raise ValueError(f"{count} relocations do not fit into {len(data)} bytes")
+    mask, type_mask = (1 << bits) - 1, 0xFFFFFFFF if bits == 64 else 0xFF
+    offset = symbol = kind = addend = 0
+    entries = []
+    for _ in range(count):
+        byte = reader.byte()
+        offset += byte >> flag_bits
+        if byte >= 0x80:
+            offset += (reader.unsigned() << 7 - flag_bits) - (0x80 >> flag_bits)
+        symbol += reader.signed() if byte & 1 else 0
+        kind += reader.signed() if byte & 2 else 0
+        addend += reader.signed() if byte & header & _HAS_ADDENDS else 0
+        entries.append((offset << shift & mask, symbol & 0xFFFFFFFF, kind & type_mask, addend & mask))
+    return entries
+
+
+def encode_crel(entries: Iterable[CrelEntry], bits: int) -> bytes:
+    """Return relocations as the contents of a section."""
+    entries = list(entries)
+    mask = (1 << bits) - 1
+    union = 8
+    for offset, *_ in entries:
+        union |= offset
+    shift = (union & -union).bit_length() - 1
+    result = bytearray(_unsigned(len(entries) << 3 | _HAS_ADDENDS | shift))
+    old_offset = old_symbol = old_kind = old_addend = 0
+    for offset, symbol, kind, addend in entries:
+        delta = (offset - old_offset & mask) >> shift
+        byte = (delta << 3 & 0xFF) + (symbol != old_symbol) + 2 * (kind != old_kind) + 4 * (addend != old_addend)
+        if delta < 0x10:
+            result.append(byte)
+        else:
+            result.append(byte & 0xFF | 0x80)
+            result += _unsigned(delta >> 4)
+        if symbol != old_symbol:
+            result += _signed(symbol - old_symbol, 32)
+        if kind != old_kind:
+            result += _signed(kind - old_kind, 32)
+        if addend != old_addend:
+            result += _signed(addend - old_addend, bits)
+        old_offset, old_symbol, old_kind, old_addend = offset, symbol, kind, addend
+    return bytes(result)
+
+
+def _unsigned(value: int) -> bytes:
+    result = bytearray()
+    while value >= 0x80:
+        result.append(value & 0x7F | 0x80)
+        value >>= 7
+    result.append(value)
+    return bytes(result)
+
+
+def _signed(value: int, bits: int) -> bytes:
+    """Return a number, taken as one of so many bits, as SLEB128."""
+    value = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+    result = bytearray()
+    while True:
+        byte = value & 0x7F
+        value >>= 7
+        if value == (-1 if byte & 0x40 else 0):
+            result.append(byte)
+            return bytes(result)
+        result.append(byte | 0x80)
+
+
 #: e_machine of the one machine whose 64-bit little-endian files hold the symbol's number in the lower half
-_MIPS = constants.MACHINE_MIPS
+_MIPS = elf_layout.MACHINE_MIPS
 
 
 class SymbolNumberColumn:
@@ -93,7 +215,7 @@ class RenumberedElfRelocations(Source):
 
 
 def _layout(elf: ElfFile, part: MutableElfSection) -> Layout:
-    return elf.layouts.rel if part.type == constants.REL else elf.layouts.rela
+    return elf.layouts.rel if part.type == elf_layout.REL else elf.layouts.rela
 
 
 def _blocks(elf: ElfFile, start: int, end: int, layout: Layout) -> Iterator[tuple[int, bytes]]:
@@ -105,13 +227,12 @@ def _blocks(elf: ElfFile, start: int, end: int, layout: Layout) -> Iterator[tupl
 
 def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
     """Return the relocations of a section in CREL encoding."""
-    from fatpack.binary.elf.objcopy import crel
 
     data = elf.view.read(part.old_offset, part.size)
     is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != _MIPS
     try:
-        if is_known and crel.has_addends(data):
-            return crel.decode_crel(data, elf.layouts.bits)
+        if is_known and has_addends(data):
+            return decode_crel(data, elf.layouts.bits)
     except ValueError as error:
         raise elf.bad(str(error), part.old_offset, f"section {part.old_index}") from error
     raise HostError(
@@ -126,7 +247,7 @@ def check_all_relocations(elf: ElfFile, parts: Sequence[MutableElfSection], symb
     run: list[MutableElfSection] = []
     for part in sorted(parts, key=lambda part: part.old_offset):
         last = run[-1] if run else part
-        is_alike = part.type == last.type != constants.CREL and part.entry_size == last.entry_size
+        is_alike = part.type == last.type != elf_layout.CREL and part.entry_size == last.entry_size
         if run and not (is_alike and part.old_offset == last.old_offset + last.size):
             _check_run(elf, run, symbol_count)
             run = []
@@ -157,7 +278,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
     ``symbol_count`` is 0 for a file without a symbol table.
     """
     largest = 0
-    if part.type == constants.CREL:
+    if part.type == elf_layout.CREL:
         largest = max((entry[1] for entry in read_crel_entries(elf, part)), default=0)
     else:
         layout = _layout(elf, part)
@@ -182,7 +303,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
 
 def first_use(elf: ElfFile, part: MutableElfSection, symbols: set[int]) -> tuple[int, int] | None:
     """Return offset and symbol number of the first relocation that needs one of some symbols; None without one."""
-    if part.type == constants.CREL:
+    if part.type == elf_layout.CREL:
         return next(
             ((offset, number) for offset, number, *_ in read_crel_entries(elf, part) if number in symbols), None
         )

@@ -8,18 +8,23 @@ makes them so, and stay numbers where it does not (``llvm/lib/ObjCopy/ELF/ELFObj
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
+from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.editor.editable import align_up
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.layout import SH_FLAGS, SH_NAME, SH_TYPE
-from fatpack.binary.merged_strings import read_strings_at
+from fatpack.binary.elf.objcopy import relocations
+from fatpack.binary.elf.objcopy.symbols import MutableElfSymbols
+from fatpack.binary.new_file import read_strings_at
 from fatpack.errors import HostError, LimitExceeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fatpack.errors import BadValue
     from fatpack.io.source import Piece
+
 
 #: What a section is to llvm-objcopy
 DATA, COMPRESSED, STRINGS, SYMBOLS, INDICES, RELOCATIONS, LOADED_RELOCATIONS, GROUP, ADDED = range(9)
@@ -27,10 +32,10 @@ DATA, COMPRESSED, STRINGS, SYMBOLS, INDICES, RELOCATIONS, LOADED_RELOCATIONS, GR
 #: Where a section that was not in the old file counts as having been: behind all others.
 NEW_SECTION_POSITION = 1 << 64
 
-_TABLES = {constants.GROUP: GROUP, constants.SYMTAB: SYMBOLS, constants.SYMTAB_SHNDX: INDICES}
-_RELOCATION_TYPES = (constants.REL, constants.RELA, constants.CREL)
+_TABLES = {layout.GROUP: GROUP, layout.SYMTAB: SYMBOLS, layout.SYMTAB_SHNDX: INDICES}
+_RELOCATION_TYPES = (layout.REL, layout.RELA, layout.CREL)
 #: hash, dynamic, nobits, dynsym, gnu_hash: data, also with the flag of compressed sections
-_NEVER_COMPRESSED = (5, 6, constants.NOBITS, constants.DYNSYM, 0x6FFFFFF6)
+_NEVER_COMPRESSED = (5, 6, layout.NOBITS, layout.DYNSYM, 0x6FFFFFF6)
 _GROUP_WORD = 4
 
 
@@ -108,7 +113,7 @@ class MutableElfSection:
         self.kind = kind
         self.old_index = self.index = index
         self.offset = 0
-        self.is_compressed = bool(self.flags & constants.COMPRESSED)
+        self.is_compressed = bool(self.flags & layout.COMPRESSED)
         self.is_copied = False
         self.content: Sequence[Piece] = ()
         self.linked: MutableElfSection | None = None
@@ -128,13 +133,13 @@ class MutableElfSection:
 def section_kind(section_type: int, flags: int) -> int:
     """Return what a section of some type and flags is to llvm-objcopy."""
     if section_type in _RELOCATION_TYPES:
-        return LOADED_RELOCATIONS if flags & constants.ALLOC else RELOCATIONS
-    if section_type == constants.STRTAB:
+        return LOADED_RELOCATIONS if flags & layout.ALLOC else RELOCATIONS
+    if section_type == layout.STRTAB:
         # One that is loaded belongs to the program's memory and is left alone.
-        return DATA if flags & constants.ALLOC else STRINGS
+        return DATA if flags & layout.ALLOC else STRINGS
     if section_type in _TABLES:
         return _TABLES[section_type]
-    return COMPRESSED if flags & constants.COMPRESSED and section_type not in _NEVER_COMPRESSED else DATA
+    return COMPRESSED if flags & layout.COMPRESSED and section_type not in _NEVER_COMPRESSED else DATA
 
 
 def read_sections(elf: ElfFile) -> list[MutableElfSection]:
@@ -149,7 +154,7 @@ def read_sections(elf: ElfFile) -> list[MutableElfSection]:
     parts = []
     for index, row in enumerate(rows, 1):
         part = MutableElfSection(row, names[row[SH_NAME]], section_kind(row[SH_TYPE], row[SH_FLAGS]), index)
-        if part.type != constants.NOBITS and part.kind != STRINGS:
+        if part.type != layout.NOBITS and part.kind != STRINGS:
             if part.old_offset + part.size > size:
                 raise _outside(elf, part)
             part.is_copied = True
@@ -210,7 +215,7 @@ def _refer(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableElfSect
     place = words[0].format(part.link, part.title)
     if part.kind == DATA and part.link:
         part.linked = _section(elf, part.link, parts, f"{place} {words[1]}")
-        if part.linked.type == constants.SYMTAB:
+        if part.linked.type == layout.SYMTAB:
             part.linked, part.links_symbols = None, True
     elif part.kind in (SYMBOLS, INDICES) or (part.kind in _LINK_WORDS and part.link):
         part.linked = _section(elf, part.link, parts, f"{place} {words[1]}")
@@ -226,7 +231,7 @@ def _refer(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableElfSect
 def _is_linked_right(kind: int, linked: MutableElfSection) -> bool:
     """Return whether a section that is not data links to one of the right kind."""
     if kind == LOADED_RELOCATIONS:
-        return linked.type == constants.DYNSYM
+        return linked.type == layout.DYNSYM
     return linked.kind == (STRINGS if kind == SYMBOLS else SYMBOLS)
 
 
@@ -262,3 +267,274 @@ def _read_group(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableEl
             problem = f"group member index {number} in section '{part.title}' is invalid"
             raise HostError(problem, hint="make it again", chain=elf.view.chain)
     part.members = [parts[number - 1] for (number,) in members]
+
+
+# Segments of linked files: which contains which, which sections lie in them, and where they go.
+#
+# A segment moves as a whole, and what is inside moves with it; the ELF header and the program headers count as segments
+# for that. Only a section that lies in no segment is laid out by itself.
+
+#: LIMIT: pairs of a segment and a section, or of two segments, that are compared. A program has a dozen segments and
+#: a hundred sections; a hostile file could ask for 65,535 times a million.
+_PAIRS = 1 << 22
+
+_WORD = 1 << 64
+
+#: p_type PT_TLS and sh_flags SHF_TLS: thread-local data, which shares addresses with other data.
+_TLS_SEGMENT, _TLS_SECTION = 7, 0x400
+
+
+class SegmentLayout:
+    """All segments of a file: those with program headers, and the two implicit ones."""
+
+    def __init__(self, elf: ElfFile, parts: Sequence[MutableElfSection]) -> None:
+        layout = elf.layouts.program
+        fields = [field.name for field in layout.fields]
+        self.listed: list[MutableSegment] = []
+        if (
+            elf.header.program_count == elf_layout.ESCAPED
+            or elf.program_count * (len(parts) + elf.program_count) > _PAIRS
+        ):
+            raise HostError(
+                f"the file has {elf.program_count} segments and {len(parts)} sections: too many to lay out",
+                hint="add to the objects, and link them again",
+                chain=elf.view.chain,
+            )
+        for index, row in enumerate(elf.programs()):
+            values = dict(zip(fields, row, strict=True))
+            end = values["offset"] + values["file_size"]
+            if end > len(elf.view):
+                problem = f"segment {index} does not lie inside the file"
+                raise elf.bad(problem, elf.header.program_offset, "program header", found=f"{end:#x}")
+            segment = MutableSegment(index, values["offset"], values["file_size"], values["address"], values["align"])
+            segment.row = values
+            self.listed.append(segment)
+            for part in parts:
+                if _holds(segment, part) and (part.segment is None or part.segment.old_offset > segment.old_offset):
+                    part.segment = segment
+        count = len(self.listed)
+        at = elf.header.program_offset
+        self.header = MutableSegment(count, 0, 0)
+        size = elf.header.program_entry_size * elf.header.program_count
+        self.table = MutableSegment(count + 1, at, size, at, elf.layouts.word)
+        for child in (*self.listed, self.header, self.table):
+            parents = (each for each in self.listed if each is not child and each.contains(child))
+            before = [each for each in parents if each.order < child.order]
+            child.parent = min(before, key=lambda each: each.order, default=None)
+        self.header.file_size = elf.layouts.header.size
+
+    def lay_out(self) -> int:
+        """Give every segment its new place; return the position behind the last."""
+        end = 0
+        for segment in sorted((*self.listed, self.header, self.table), key=lambda each: each.order):
+            if segment.parent is not None:
+                segment.offset = segment.parent.offset + segment.old_offset - segment.parent.old_offset
+            else:
+                segment.offset = _aligned(end, max(segment.align, 1), segment.address)
+            end = max(end, segment.offset + segment.file_size)
+        return end
+
+
+def _aligned(position: int, align: int, address: int) -> int:
+    """Return the first position from one on that an address agrees with, modulo an alignment.
+
+    In 64 bits, as llvm-objcopy counts: where the alignment is no power of two that makes a difference.
+    """
+    skew = address % align
+    return (align_up((position - skew) % _WORD, align) + skew) % _WORD
+
+
+def _holds(segment: MutableSegment, part: MutableElfSection) -> bool:
+    """Return whether a section lies in a segment; an empty one lies in the segment that starts there."""
+    size = part.size or 1
+    if part.old_offset == NEW_SECTION_POSITION:
+        return False
+    if part.type != elf_layout.NOBITS:
+        return segment.old_offset <= part.old_offset and (
+            segment.old_offset + segment.file_size >= part.old_offset + size
+        )
+    if not part.flags & elf_layout.ALLOC or bool(part.flags & _TLS_SECTION) != (segment.row["type"] == _TLS_SEGMENT):
+        return False
+    return segment.address <= part.address and segment.address + segment.row["memory_size"] >= part.address + size
+
+
+# A file taken apart, and what can be done with it: sections taken out and put in.
+
+#: Section flags that llvm-objcopy keeps when it is told others: what the contents are (compressed, grouped, ordered,
+#: thread-local, info is a section), and what belongs to systems (0x0ff00000) and processors (0xf0000000).
+_KEPT_FLAGS = 0x0FF00000 | 0xF0000000 | 0x800 | 0x200 | 0x80 | 0x400 | 0x40
+#: SHF_X86_64_LARGE, which on its own machine can be told
+_LARGE, _X86_64 = 0x10000000, 62
+
+
+class ElfModel:
+    """An ELF file that can be written anew.
+
+    Raises FormatError for a damaged file, HostError for one that llvm-objcopy refuses or would lose parts of.
+    """
+
+    def __init__(self, elf: ElfFile) -> None:
+        self.elf = elf
+        self.parts = read_sections(elf)
+        self.removed: list[MutableElfSection] = []
+        self.names: MutableElfSection | None = self.parts[elf.names_index - 1]
+        if self.names.kind != STRINGS:
+            self._refuse(
+                f"e_shstrndx field value {elf.names_index} in elf header does not reference a string table",
+                "the table of section names is loaded at run time; link again without that",
+            )
+        self.symbol_table = self._only(SYMBOLS)
+        self.indices = self._only(INDICES)
+        self.symbols: MutableElfSymbols | None = None
+        if self.symbol_table is not None:
+            self.symbols = MutableElfSymbols(elf, self.parts, self.symbol_table, self.indices)
+        symbol_count = len(self.symbols.rows) if self.symbols else 0
+        relocations.check_all_relocations(elf, [part for part in self.parts if part.kind == RELOCATIONS], symbol_count)
+        for part in self.parts:
+            if part.kind == GROUP and part.signature >= symbol_count:
+                self._refuse(
+                    f"info field value '{part.info}' in section '{part.title}' is not a valid symbol index",
+                    "make it again",
+                )
+        self.segments = SegmentLayout(elf, self.parts)
+
+    def _only(self, kind: int) -> MutableElfSection | None:
+        return next((part for part in self.parts if part.kind == kind), None)
+
+    def _refuse(self, problem: str, hint: str) -> None:
+        raise HostError(problem, hint=hint, chain=self.elf.view.chain)
+
+    @property
+    def is_relocatable(self) -> bool:
+        """Whether the file may be linked again: then even an empty symbol table stays."""
+        return not self.elf.is_linked or any(part.kind == RELOCATIONS for part in (*self.parts, *self.removed))
+
+    def add(self, name: bytes, content: Sequence[Piece]) -> None:
+        """Append a section of data."""
+        size = sum(map(len, content))
+        part = MutableElfSection((0, layout.PROGBITS, 0, 0, NEW_SECTION_POSITION, size, 0, 0, 1, 0), name, ADDED, 0)
+        if name.startswith(b".note") and name != b".note.GNU-stack":
+            part.type = _NOTE
+            self._check_note(part.title, content, size)
+        part.content = tuple(content)
+        self.parts.append(part)
+
+    def _check_note(self, title: str, content: Sequence[Piece], size: int) -> None:
+        """Refuse what llvm-objcopy would not take for a note: two sizes, a type, and padded bytes of those sizes."""
+        if not size:
+            return
+        hint = "give the section another name"
+        if size < _NOTE_HEADER:
+            self._refuse(f"{title} data must be either empty or at least 12 bytes long", hint)
+        if size % 4:
+            self._refuse(f"{title} data size must be a  multiple of 4 bytes", hint)
+        from fatpack.io.source import PiecesSource
+
+        head = PiecesSource(content).read(0, 8)
+        sizes = self.elf.layouts.index.struct.iter_unpack(head)
+        expected = _NOTE_HEADER + sum(align_up(each, 4) for (each,) in sizes)
+        if size != expected:
+            self._refuse(
+                f"{title} data size is incompatible with the content of the name and description size fields: "
+                f"expecting {expected}, found {size}",
+                hint,
+            )
+
+    def exclude(self, names: set[bytes]) -> None:
+        """Give all sections of some names the flags of sections that linkers drop."""
+        kept = _KEPT_FLAGS & ~layout.EXCLUDE
+        if self.elf.header.machine == _X86_64:
+            kept &= ~_LARGE
+        for part in self.parts:
+            if part.name in names:
+                part.flags = part.flags & kept | layout.EXCLUDE
+                if part.type == layout.NOBITS:
+                    part.type = layout.PROGBITS  # QUIRK(llvm-objcopy): its bytes are then zeros in the file
+
+    def remove(self, is_unwanted: Callable[[MutableElfSection], bool]) -> None:
+        """Take out sections, relocations that apply to them, groups that held nothing else, and their symbols.
+
+        Raises HostError when a section that stays needs one that goes.
+        """
+        stay: list[MutableElfSection] = []
+        gone: list[MutableElfSection] = []
+        for part in self.parts:
+            (gone if self._goes(part, is_unwanted) else stay).append(part)
+        if self.symbol_table is not None and is_unwanted(self.symbol_table):
+            self.symbol_table = None
+        if self.names is not None and is_unwanted(self.names):
+            self.names = None
+        if self.indices is not None and is_unwanted(self.indices):
+            self.indices = None
+        if not gone:
+            return
+        for part in gone:
+            for member in part.members:
+                member.flags &= ~layout.GROUPED
+        self._drop_references(stay, frozenset(gone))
+        self.parts = stay
+        self.removed += gone
+
+    def _goes(self, part: MutableElfSection, is_unwanted: Callable[[MutableElfSection], bool]) -> bool:
+        if is_unwanted(part):
+            return True
+        if part.kind in (RELOCATIONS, LOADED_RELOCATIONS) and not part.is_compressed:
+            return part.target is not None and is_unwanted(part.target)
+        # An empty group goes with any edit.
+        return part.kind == GROUP and not part.is_compressed and all(map(is_unwanted, part.members))
+
+    def _drop_references(self, stay: Sequence[MutableElfSection], gone: frozenset[MutableElfSection]) -> None:
+        symbols = self.symbols.defined_in(gone) if self.symbols else set()
+        for part in stay:
+            linked = part.linked if part.linked in gone else None
+            if part.kind == DATA and linked is not None:
+                self._refuse(
+                    f"section '{linked.title}' cannot be removed because it is referenced by the section "
+                    f"'{part.title}'",
+                    "remove that section as well, or neither",
+                )
+            elif part.kind == SYMBOLS and linked is not None:
+                self._refuse(
+                    f"string table '{linked.title}' cannot be removed because it is referenced by the symbol table "
+                    f"'{part.title}'",
+                    "remove neither",
+                )
+            elif part.kind in (RELOCATIONS, LOADED_RELOCATIONS) and linked is not None:
+                self._refuse(
+                    f"symbol table '{linked.title}' cannot be removed because it is referenced by the relocation "
+                    f"section '{part.title}'",
+                    "remove neither",
+                )
+            elif part.kind == GROUP and linked is not None:
+                self._refuse(
+                    f"section '.symtab' cannot be removed because it is referenced by the group section '{part.title}'",
+                    "remove neither",
+                )
+            if part.kind == SYMBOLS and self.symbols is not None:
+                self.symbols.remove_of(gone)
+            elif part.kind == RELOCATIONS and symbols:
+                self._check_uses(part, symbols)
+            elif part.kind == GROUP:
+                part.members = [member for member in part.members if member not in gone]
+        for part in stay:
+            if part.kind == GROUP and part.signature in symbols:
+                # llvm-objcopy goes on with a symbol that is not there any more.
+                self._refuse(
+                    f"the group '{part.title}' is named by a symbol in a section that would be removed",
+                    "remove the group's sections as well, or neither",
+                )
+
+    def _check_uses(self, part: MutableElfSection, symbols: set[int]) -> None:
+        use = relocations.first_use(self.elf, part, symbols)
+        if use is None or self.symbols is None:
+            return
+        home = self.symbols.homes[use[1]]
+        self._refuse(
+            f"section '{home.title if home else ''}' cannot be removed: ({part.target.title if part.target else ''}"
+            f"+{use[0]:#x}) has relocation against symbol '{self.symbols.title(use[1])}'",
+            "code refers to it; compile the host without it instead",
+        )
+
+
+#: sh_type SHT_NOTE, and the bytes before a note's name
+_NOTE, _NOTE_HEADER = 7, 12

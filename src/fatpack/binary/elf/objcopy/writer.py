@@ -3,22 +3,66 @@
 from __future__ import annotations
 
 import struct
+from heapq import heappop, heappush
+from itertools import pairwise
 
-from fatpack.binary.elf import constants
-from fatpack.binary.elf.editor.editing_editable import align_up, join_views, total_size, zero_pieces
+from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.editor.editable import align_up, join_views, total_size, zero_pieces
 from fatpack.binary.elf.objcopy import relocations
 from fatpack.binary.elf.objcopy import sections as kinds
 from fatpack.binary.elf.objcopy.sections import MutableElfSection
-from fatpack.binary.merged_strings import MergedStringTable, merge_strings
-from fatpack.binary.new_file import PieceList, check_filler_size
+from fatpack.binary.new_file import MergedStringTable, PieceList, check_filler_size, merge_strings
 from fatpack.errors import HostError
+from fatpack.io.source import View
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from fatpack.binary.elf.objcopy.model import ElfModel
+    from fatpack.binary.elf.objcopy.sections import ElfModel
     from fatpack.io.source import Piece
+
+
+# Ranges of bytes painted over each other: segments overlap, and headers lie inside them.
+
+
+class Layer(Record):
+    """A range of ``size`` bytes to be painted at a position; ``content`` None is zeros."""
+
+    at: int
+    size: int
+    content: View | bytes | None
+
+
+def flatten(layers: Sequence[Layer], end: int) -> list[Piece]:
+    """Return what is seen from position 0 to ``end``: of layers that overlap the last one, between them zeros."""
+    edges = {edge for layer in layers for edge in (layer.at, layer.at + layer.size) if edge < end}
+    events = sorted({0, end, *edges})
+    starts = sorted((layer.at, number) for number, layer in enumerate(layers) if layer.size)
+    active: list[tuple[int, int]] = []
+    pieces: list[Piece] = []
+    upcoming = 0
+    for position, following in pairwise(events):
+        while upcoming < len(starts) and starts[upcoming][0] <= position:
+            number = starts[upcoming][1]
+            heappush(active, (-number, layers[number].at + layers[number].size))
+            upcoming += 1
+        while active and active[0][1] <= position:
+            heappop(active)
+        layer = layers[-active[0][0]] if active else None
+        pieces += _part(layer, position, following - position)
+    return pieces
+
+
+def _part(layer: Layer | None, position: int, size: int) -> Iterator[Piece]:
+    if layer is None or layer.content is None:
+        yield from zero_pieces(size)
+    elif isinstance(layer.content, View):
+        yield layer.content.slice(position - layer.at, size)
+    else:
+        yield layer.content[position - layer.at : position - layer.at + size]
+
 
 _INDEX = 4
 
@@ -59,7 +103,7 @@ def write_model(model: ElfModel) -> list[Piece]:
     check_filler_size(segments_end - len(elf.view), elf.view)
     result = PieceList(elf.view, _head(model, _header(model, names, table), segments_end))
     for part in body:
-        if not part.size or part.type == constants.NOBITS:
+        if not part.size or part.type == elf_layout.NOBITS:
             continue
         result.fill(part.offset)
         if part.is_copied and part not in made:
@@ -83,9 +127,9 @@ def _prune(model: ElfModel) -> None:
         for part in model.parts:
             if part.links_symbols:
                 part.linked = model.symbol_table
-    if any(part.has_symbol for part in model.parts[constants.FIRST_RESERVED - 1 :]):
+    if any(part.has_symbol for part in model.parts[elf_layout.FIRST_RESERVED - 1 :]):
         if model.symbol_table is not None and model.indices is None:
-            row = (0, constants.SYMTAB_SHNDX, 0, 0, kinds.NEW_SECTION_POSITION, 0, 0, 0, _INDEX, _INDEX)
+            row = (0, elf_layout.SYMTAB_SHNDX, 0, 0, kinds.NEW_SECTION_POSITION, 0, 0, 0, _INDEX, _INDEX)
             part = MutableElfSection(row, b".symtab_shndx", kinds.INDICES, 0)
             part.linked = model.symbol_table
             model.parts.append(part)
@@ -124,13 +168,11 @@ def _size_tables(model: ElfModel, names: MutableElfSection) -> dict[MutableElfSe
 
 def _size_relocations(model: ElfModel, part: MutableElfSection, new: Sequence[int] | None) -> None:
     elf = model.elf
-    if part.type == constants.CREL:
-        from fatpack.binary.elf.objcopy import crel
-
+    if part.type == elf_layout.CREL:
         entries = relocations.read_crel_entries(elf, part)
         if new is not None:
             entries = [(offset, new[symbol], kind, addend) for offset, symbol, kind, addend in entries]
-        part.is_copied, part.content = False, (crel.encode_crel(entries, elf.layouts.bits),)
+        part.is_copied, part.content = False, (relocations.encode_crel(entries, elf.layouts.bits),)
         part.size = total_size(part.content)
         return
     part.align = elf.layouts.word
@@ -153,7 +195,7 @@ def _lay_out(model: ElfModel, end: int) -> tuple[list[MutableElfSection], int]:
     outside.sort(key=lambda part: part.old_offset)
     for part in outside:
         part.offset = end = align_up(end, part.align)
-        if part.type != constants.NOBITS:
+        if part.type != elf_layout.NOBITS:
             end += part.size
     return outside, end
 
@@ -188,13 +230,12 @@ def _head(model: ElfModel, header: bytes, end: int) -> list[Piece]:
     segments, elf = model.segments, model.elf
     if not segments.listed:
         return [header[:end], *zero_pieces(end - len(header))]
-    from fatpack.binary.elf.objcopy.overlay import Layer, flatten
 
     layers = [
         Layer(each.offset, each.file_size, elf.view.slice(each.old_offset, each.file_size)) for each in segments.listed
     ]
     for part in model.removed:
-        if part.segment is not None and part.type != constants.NOBITS:
+        if part.segment is not None and part.type != elf_layout.NOBITS:
             layers.append(Layer(part.old_offset - part.segment.old_offset + part.segment.offset, part.size, None))
     layout = elf.layouts.program
     fields = [field.name for field in layout.fields]
@@ -218,8 +259,8 @@ def _header(model: ElfModel, names: MutableElfSection, table: int) -> bytes:
         program_entry_size=elf.layouts.program.size if segments else 0,
         program_count=len(segments),
         section_entry_size=elf.layouts.section.size,
-        section_count=count if count < constants.FIRST_RESERVED else 0,
-        names_index=names.index if names.index < constants.FIRST_RESERVED else constants.ESCAPED,
+        section_count=count if count < elf_layout.FIRST_RESERVED else 0,
+        names_index=names.index if names.index < elf_layout.FIRST_RESERVED else elf_layout.ESCAPED,
     )
     return elf.layouts.header.pack(*(getattr(changed, field.name) for field in elf.layouts.header.fields))
 
@@ -227,8 +268,8 @@ def _header(model: ElfModel, names: MutableElfSection, table: int) -> bytes:
 def _rows(model: ElfModel, names: MutableElfSection, table: MergedStringTable) -> bytes:
     """Return the section table."""
     count = len(model.parts) + 1
-    size = count if count >= constants.FIRST_RESERVED else 0
-    link = names.index if names.index >= constants.FIRST_RESERVED else 0
+    size = count if count >= elf_layout.FIRST_RESERVED else 0
+    link = names.index if names.index >= elf_layout.FIRST_RESERVED else 0
     # QUIRK(llvm-objcopy): what lies in a segment by its address only may lie before it in the file.
     largest = model.elf.layouts.largest
     rows = [_row(model, (0, 0, 0, 0, 0, size, link, 0, 0, 0), None)]

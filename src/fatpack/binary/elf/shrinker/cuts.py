@@ -15,7 +15,7 @@ Segments that are written to stay whole: their pages have other rules (RELRO, TL
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout
 from fatpack.errors import pluralize
 from fatpack.record import Record
 
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.binary.elf.shrinker.linked import ChangedElfSection, LinkedElfFile, ProgramHeader
+    from fatpack.binary.elf.shrinker.shrink import ChangedElfSection, LinkedElfFile, ProgramHeader
 
 #: The smallest page that any system maps. Segments that are aligned to less come of ``ld -n`` and ``-N``.
 PAGE = 4096
@@ -112,7 +112,7 @@ def find_cuts(
                 raise CannotShrinkElf(f"{ends[section.index]} is its end, which code may know it by")
             if section.index in marked:
                 raise CannotShrinkElf(f"segment {marked[section.index]} lies over it, too")
-            if section.flags & constants.ALLOC:
+            if section.flags & layout.ALLOC:
                 load = loads[number] if number < len(loads) else None
                 if load is None or not load.offset <= section.offset or section.end > load.end:
                     raise CannotShrinkElf("it lies in no segment, or in more than one")
@@ -150,7 +150,7 @@ def _marked(elf: LinkedElfFile, changed: Sequence[ChangedElfSection]) -> dict[in
     others = sorted(
         (each.offset, each.end, each.index)
         for each in elf.segments
-        if each.file_size and each.type != constants.LOAD and not elf.is_by_address(each)
+        if each.file_size and each.type != layout.LOAD and not elf.is_by_address(each)
     )
     found: dict[int, int] = {}
     number, reached, owner = 0, 0, -1

@@ -9,24 +9,26 @@ the processors' own documents.)
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 
-from fatpack.binary.elf import constants
+from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.table import read_table_blocks
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.binary.elf.file import ElfSection
-    from fatpack.binary.elf.shrinker.linked import ChangedElfSection, LinkedElfFile
+    from fatpack.binary.elf.shrinker.shrink import ChangedElfSection, LinkedElfFile
     from fatpack.binary.shrink import ContainerMove
     from fatpack.errors import HostError
+
 
 _AGAIN = "link the program again without the device code that should go"
 
 #: Types of dynamic relocations that are not read here, and hold addends.
-_UNREAD = (constants.CREL, constants.ANDROID_RELA)
+_UNREAD = (elf_layout.CREL, elf_layout.ANDROID_RELA)
 
 
 class _LoaderRelocation(Record):
@@ -52,7 +54,7 @@ def pointer_patches(
     stretches = [
         (each.section.address, each.section.address + each.section.size)
         for each in changed
-        if each.section.flags & constants.ALLOC
+        if each.section.flags & elf_layout.ALLOC
     ]
     _check_places(elf, stretches, pointers)
     found = _relocations(elf, changed, pointers)
@@ -81,10 +83,10 @@ def pointer_patches(
 
 def has_relative_pointer_into(elf: LinkedElfFile, low: int, high: int) -> bool:
     """Return whether a relocation that adds the base leads to an address between two, the second excluded."""
-    relative = constants.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
+    relative = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
     layout = elf.layouts.rela
     for table in _tables(elf, {}):
-        if table.type == constants.RELA:
+        if table.type == elf_layout.RELA:
             for block in read_table_blocks(elf.view, table.offset, table.size // layout.size, layout.size):
                 infos, addends = (_column(elf, block, layout.size, number) for number in (1, 2))
                 for info, addend in zip(infos, addends, strict=True):
@@ -109,7 +111,7 @@ def _check_places(elf: LinkedElfFile, stretches: Sequence[tuple[int, int]], poin
 
 def _base(elf: LinkedElfFile, relocation: _LoaderRelocation, place: int, moved: Mapping[int, int]) -> int:
     """Return what the loader adds to a relocation's addend, without the base of the file. Raises HostError."""
-    relative, narrow, wide = constants.POINTER_RELOCATIONS.get(elf.header.machine, (-1, -1, -1))
+    relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1, -1, -1))
     where = f"the relocation of the pointer at address {place:#x}, {elf.at(relocation.at)} in the file,"
     if relocation.type == relative or (relative < 0 and not relocation.symbol and relocation.addend is None):
         return 0
@@ -126,10 +128,10 @@ def _local_value(elf: LinkedElfFile, relocation: _LoaderRelocation, where: str, 
     if table is None or at + layout.size > table.stored_size:
         raise elf.bad(f"{where} names a symbol that is not there", relocation.at, "r_info")
     row = layout.named(elf.view, table.offset + at)
-    if (row["info"] >> 4 and not row["other"] & 3) or not 0 < row["section_index"] < constants.FIRST_RESERVED:
+    if (row["info"] >> 4 and not row["other"] & 3) or not 0 < row["section_index"] < elf_layout.FIRST_RESERVED:
         raise _visible(elf, where)
     value: int = row["value"]
-    return value if row["info"] & 0xF == constants.SECTION_SYMBOL else moved.get(value, value)
+    return value if row["info"] & 0xF == elf_layout.SECTION_SYMBOL else moved.get(value, value)
 
 
 def _visible(elf: LinkedElfFile, where: str) -> HostError:
@@ -154,7 +156,7 @@ def _relocations(
     stretches = [
         (each.section.address, each.section.address + each.section.size, each.section)
         for each in changed
-        if each.section.flags & constants.ALLOC
+        if each.section.flags & elf_layout.ALLOC
     ]
     for table in _tables(elf, pointers):
         for relocation, place in _pointer_relocations(elf, table, pointers, stretches):
@@ -169,10 +171,10 @@ def _tables(elf: LinkedElfFile, pointers: Mapping[int, int]) -> Iterator[ElfSect
     """Yield the tables of dynamic relocations. Raises HostError where one cannot be read that may matter."""
     types, flags = elf.columns("type", "flags")
     for index, (type, flag) in enumerate(zip(types, flags, strict=True)):
-        if flag & constants.ALLOC and type in (constants.REL, constants.RELA):
+        if flag & elf_layout.ALLOC and type in (elf_layout.REL, elf_layout.RELA):
             yield elf.section(index)
-        elif flag & constants.ALLOC and type in _UNREAD and pointers:
-            title, kind = elf.title(elf.section(index)), constants.section_type_word(type)
+        elif flag & elf_layout.ALLOC and type in _UNREAD and pointers:
+            title, kind = elf.title(elf.section(index)), elf_layout.section_type_word(type)
             raise elf.refusal(f"{title} holds relocations as {kind}, which is not read", _AGAIN)
 
 
@@ -183,7 +185,7 @@ def _pointer_relocations(
 
     Programs have millions of relocations and a handful that matter: most blocks are passed by with two comparisons.
     """
-    layout = elf.layouts.rela if table.type == constants.RELA else elf.layouts.rel
+    layout = elf.layouts.rela if table.type == elf_layout.RELA else elf.layouts.rel
     low = min((*pointers, *(start for start, _, _ in stretches)), default=0)
     high = max((*pointers, *(end - 1 for _, end, _ in stretches)), default=-1)
     at = table.offset
@@ -222,3 +224,172 @@ def _check_outside(
         if number < len(ordered) and ordered[number] < end:
             problem = f"{elf.title(table)} relocates {elf.title(section)}, at address {ordered[number]:#x}"
             raise elf.refusal(f"{problem}: its contents depend on where it is loaded", _AGAIN)
+
+
+# Symbols on containers that move or lose bytes, and on sections that make room for the program headers.
+
+
+class ContainerSymbol(Record):
+    """A symbol of a table: ``at`` is its position in the file, ``values`` its record, ``section`` where it lies."""
+
+    table: ElfSection
+    at: int
+    values: tuple[int, ...]
+    section: int
+    value: int
+    size: int
+    info: int
+    other: int
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether other files can see it: defined for the loader, neither local nor hidden (gABI, "Symbol Table")."""
+        return self.table.type == elf_layout.DYNSYM and bool(self.info >> 4) and self.other & 3 not in (1, 2)
+
+
+def symbols_on_sections(elf: LinkedElfFile, sections: Collection[int]) -> list[ContainerSymbol]:
+    """Return the symbols that are defined in some sections. Raises FormatError for damaged tables."""
+    found: list[ContainerSymbol] = []
+    wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == elf_layout.SYMTAB_SHNDX}
+    for index, row in enumerate(elf.section_rows):
+        if row[1] in (elf_layout.SYMTAB, elf_layout.DYNSYM):
+            words = elf.section(wide[index]) if index in wide else None
+            found += _table_symbols(elf, elf.section(index), words, sections)
+    return found
+
+
+def _table_symbols(
+    elf: LinkedElfFile, table: ElfSection, words: ElfSection | None, sections: Collection[int]
+) -> Iterator[ContainerSymbol]:
+    layout = elf.layouts.symbol
+    value, size, info, other = (layout.position(name) for name in ("value", "size", "info", "other"))
+    wanted = {index if index < elf_layout.FIRST_RESERVED else elf_layout.ESCAPED for index in sections}
+    at, number = table.offset, 0
+    for block in read_table_blocks(elf.view, at, table.size // layout.size, layout.size):
+        for place, stored in _hits(elf, block, wanted):
+            section = _wide(elf, words, number + place) if stored == elf_layout.ESCAPED else stored
+            if section in sections:
+                row = layout.struct.unpack_from(block, place * layout.size)
+                position = at + place * layout.size
+                yield ContainerSymbol(table, position, row, section, row[value], row[size], row[info], row[other])
+        at += len(block)
+        number += len(block) // layout.size
+
+
+#: Of more sections than these, symbols are looked at one by one.
+_FEW = 16
+
+
+def _hits(elf: LinkedElfFile, block: bytes, wanted: Collection[int]) -> list[tuple[int, int]]:
+    """Return (place in the block, stored number of the section) of the symbols of some sections.
+
+    Programs have a million symbols and a handful on device code: these are searched for, not come across.
+    """
+    layout, order = elf.layouts.symbol, elf.layouts.order
+    column = memoryview(block).cast("H")[layout.field_offset("section_index") // 2 :: layout.size // 2].tobytes()
+    if len(wanted) > _FEW:
+        found = memoryview(column).cast("H").tolist()
+        swapped = found if order == sys.byteorder else [(each & 0xFF) << 8 | each >> 8 for each in found]
+        return [(place, stored) for place, stored in enumerate(swapped) if stored in wanted]
+    hits = []
+    for stored in wanted:
+        key = stored.to_bytes(2, order)
+        at = column.find(key)
+        while at >= 0:
+            if not at % 2:
+                hits.append((at // 2, stored))
+            at = column.find(key, at + 1)
+    return sorted(hits)
+
+
+def _wide(elf: LinkedElfFile, words: ElfSection | None, number: int) -> int:
+    index = elf.layouts.index
+    if words is None or (number + 1) * index.size > words.stored_size:
+        return 0
+    (section,) = index.read(elf.view, words.offset + number * index.size)
+    return int(section)
+
+
+def sections_with_end_symbol(
+    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], symbols: Sequence[ContainerSymbol]
+) -> dict[int, str]:
+    """Return the changed sections whose end a symbol names, as ``__stop_NAME`` of linkers does: index → title.
+
+    ``symbols`` are those of the changed sections.
+    """
+    sections = {each.section.index: each.section for each in changed}
+    found = {}
+    for symbol in symbols:
+        section = sections[symbol.section]
+        if symbol.value == section.address + section.size and section.size and not symbol.size:
+            found[symbol.section] = _name(elf, symbol)
+    return found
+
+
+def symbol_patches(
+    elf: LinkedElfFile,
+    changed: Sequence[ChangedElfSection],
+    symbols: Sequence[ContainerSymbol],
+    moves: Sequence[ContainerMove],
+    reduced: Collection[int],
+) -> dict[int, bytes]:
+    """Return position → bytes for those of the changed sections' symbols that name something else now.
+
+    ``reduced`` are the sections that end earlier now: symbols on what is gone name their end, and nothing. Raises
+    HostError for a symbol that other files can see, on something that moves or goes.
+    """
+    sections = {each.section.index: each for each in changed}
+    ordered = sorted(moves, key=lambda move: move.old)
+    starts = [move.old for move in ordered]
+    result = {}
+    for symbol in symbols:
+        change = sections[symbol.section]
+        inside = symbol.value - change.section.address
+        # Linkers give symbols of other places the section before or behind: __ehdr_start, _end.
+        if symbol.info & 0xF == elf_layout.SECTION_SYMBOL or not 0 <= inside <= change.section.size:
+            continue
+        number = bisect_right(starts, symbol.value) - 1
+        move = ordered[number] if number >= 0 else None
+        value, size = _placed(symbol, move, change, symbol.section in reduced)
+        if value != symbol.value and symbol.is_visible:
+            raise elf.refusal(
+                f"{_name(elf, symbol)} at address {symbol.value:#x}, in {elf.title(change.section)}, would move, and "
+                "other files can see it",
+                "leave that container at its address, or link the program with the symbol hidden",
+            )
+        if (value, size) != (symbol.value, symbol.size):
+            elf.check_size(value)
+            result[symbol.at] = move_symbol(elf, symbol, value, size)
+    return result
+
+
+def _placed(
+    symbol: ContainerSymbol, move: ContainerMove | None, change: ChangedElfSection, is_reduced: bool
+) -> tuple[int, int]:
+    """Return the address and size that a symbol has now; ``move`` is that of the container that it is in."""
+    if move is not None and symbol.value == move.old:
+        return move.new, move.new_size if symbol.size == move.old_size else min(symbol.size, move.new_size)
+    if move is not None and symbol.value < move.old + move.old_size and (move.new != move.old or is_reduced):
+        inside = min(symbol.value - move.old, move.new_size)
+        return move.new + inside, min(symbol.size, move.new_size - inside)
+    end = change.section.address + change.size
+    if not is_reduced:
+        return symbol.value, symbol.size
+    if symbol.value >= end:
+        return end, 0
+    return symbol.value, min(symbol.size, end - symbol.value)
+
+
+def move_symbol(elf: LinkedElfFile, symbol: ContainerSymbol, value: int, size: int) -> bytes:
+    """Return a symbol's record with another address and size."""
+    layout, values = elf.layouts.symbol, list(symbol.values)
+    values[layout.position("value")], values[layout.position("size")] = value, size
+    return layout.pack(*values)
+
+
+def _name(elf: LinkedElfFile, symbol: ContainerSymbol) -> str:
+    link = symbol.table.link
+    if not 0 < link < elf.section_count:
+        return "a symbol"
+    name = elf.string(elf.contents(elf.section(link)), symbol.values[elf.layouts.symbol.position("name_offset")])
+    return f"symbol {name}" if name else "a symbol"

@@ -12,12 +12,13 @@ overwrites nothing; what it writes is in order again.
 
 from __future__ import annotations
 
-from fatpack.binary.elf import constants
+from bisect import bisect_left
+
+from fatpack.binary.elf import layout
 from fatpack.binary.elf.layout import SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.binary.elf.shrinker.cuts import PAGE, CannotShrinkElf, ElfCut, make_cut
-from fatpack.binary.elf.shrinker.dynamic import DynamicTable
-from fatpack.binary.elf.shrinker.pointers import has_relative_pointer_into
-from fatpack.binary.elf.shrinker.symbols import move_symbol, symbols_on_sections
+from fatpack.binary.elf.shrinker.pointers import has_relative_pointer_into, move_symbol, symbols_on_sections
+from fatpack.binary.elf.table import read_table_rows
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -25,12 +26,81 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.binary.elf.file import ElfSection
-    from fatpack.binary.elf.shrinker.linked import LinkedElfFile, ProgramHeader
+    from fatpack.binary.elf.shrinker.shrink import LinkedElfFile, ProgramHeader
+
+
+# The dynamic table of a linked file: which of its entries are addresses, and what they lead to.
+
+#: Tags whose values are no addresses: sizes, counts, flags and places in the table of strings (gABI, "Dynamic
+#: Section", and glibc's elf.h for those of GNU and Sun).
+_NUMBERS = {1, 2, 8, 9, 10, 11, 14, 15, 16, 18, 19, 20, 22, 24, 27, 28, 29, 30, 33, 35, 37} | {
+    0x6FFFFFF9,
+    0x6FFFFFFA,
+    0x6FFFFFFB,
+    0x6FFFFFFD,
+    0x6FFFFFFF,
+    0x7FFFFFFD,
+    0x7FFFFFFF,
+}
+#: DT_VALRNGLO to DT_VALRNGHI: numbers, too
+_FIRST_NUMBER, _LAST_NUMBER = 0x6FFFFD00, 0x6FFFFDFF
+
+#: LIMIT: entries of a dynamic table that are read. Real ones have some dozen, and one for each library they need.
+_MOST = 1 << 16
+
+
+class DynamicTable:
+    """The entries of a file's dynamic table that hold addresses; none of a file without one."""
+
+    #: type of a section → tag by which the table leads to it, and nothing else does
+    TAGS = {  # noqa: RUF012  (nobody changes it)
+        5: 4,
+        0x6FFFFFF6: 0x6FFFFEF5,
+        layout.DYNSYM: 6,
+        layout.STRTAB: 5,
+        0x6FFFFFFF: 0x6FFFFFF0,
+        0x6FFFFFFD: 0x6FFFFFFC,
+        0x6FFFFFFE: 0x6FFFFFFE,
+    }
+
+    def __init__(self, elf: LinkedElfFile) -> None:
+        self._elf = elf
+        #: (address, tag, position of the address in the file), by address
+        self._entries: list[tuple[int, int, int]] = []
+        import struct
+
+        word, order = elf.layouts.word, "<" if elf.layouts.order == "little" else ">"
+        row = struct.Struct(order + ("QQ" if word == 8 else "II"))
+        table = next((each for each in elf.segments if each.type == layout.DYNAMIC), None)
+        self.is_present = table is not None
+        if table is None:
+            return
+        for number, (tag, value) in enumerate(
+            read_table_rows(elf.view, table.offset, min(table.file_size // row.size, _MOST), row)
+        ):
+            if not tag:
+                break
+            if tag not in _NUMBERS and not _FIRST_NUMBER <= tag <= _LAST_NUMBER:
+                self._entries.append((value, tag, table.offset + number * row.size + word))
+        self._entries.sort()
+
+    def leading(self, address: int, size: int) -> list[tuple[int, int]]:
+        """Return (address, tag) of the entries that lead to some bytes."""
+        return [(value, tag) for value, tag, _ in self._between(address, address + size)]
+
+    def patches(self, low: int, high: int, shift: int) -> dict[int, bytes]:
+        """Return position → bytes for the entries that lead to addresses between two, moved by a distance."""
+        word, order = self._elf.layouts.word, self._elf.layouts.order
+        return {at: (value + shift).to_bytes(word, order) for value, _, at in self._between(low, high)}
+
+    def _between(self, low: int, high: int) -> list[tuple[int, int, int]]:
+        return self._entries[bisect_left(self._entries, (low,)) : bisect_left(self._entries, (high,))]
+
 
 _SHT_NOTE = 7
 
 #: Segments that lead to what may move, and are changed with it.
-_LEADING = (constants.INTERPRETER, constants.NOTE, constants.PROPERTIES)
+_LEADING = (layout.INTERPRETER, layout.NOTE, layout.PROPERTIES)
 
 #: LIMIT: segments of notes of one file. Linkers make one for each alignment of notes, and one for their properties.
 _MOST_LEADING = 64
@@ -69,11 +139,11 @@ class ProgramHeaderSpace:
         self._start, self._end = elf.program_table()
         self._dynamic = DynamicTable(elf)
         self._leading = [each for each in elf.segments if each.type in _LEADING and each.file_size]
-        self._interpreters = {(each.offset, each.end) for each in self._leading if each.type == constants.INTERPRETER}
+        self._interpreters = {(each.offset, each.end) for each in self._leading if each.type == layout.INTERPRETER}
         self._rows = sorted(
             (row[SH_OFFSET], index)
             for index, row in enumerate(elf.section_rows)
-            if row[SH_SIZE] and row[SH_TYPE] not in (constants.NULL, constants.NOBITS) and row[SH_OFFSET] >= self._end
+            if row[SH_SIZE] and row[SH_TYPE] not in (layout.NULL, layout.NOBITS) and row[SH_OFFSET] >= self._end
         )
         self._spare = 1 if self._dynamic.is_present else 0
         self.obstacle = f"a run of more than {_MOST_LEADING} notes"
@@ -89,9 +159,9 @@ class ProgramHeaderSpace:
             fixed, self.obstacle = elf.header.section_offset, "the section table"
         for segment in elf.segments:
             at, stop, kind = segment.offset, segment.end, segment.type
-            if kind in (*_LEADING, constants.PROGRAM_HEADERS) or not segment.file_size or elf.is_by_address(segment):
+            if kind in (*_LEADING, layout.PROGRAM_HEADERS) or not segment.file_size or elf.is_by_address(segment):
                 continue
-            holds_table = kind == constants.LOAD and at <= start and end <= stop
+            holds_table = kind == layout.LOAD and at <= start and end <= stop
             at = self._end_of(segment) if holds_table else max(at, end) if stop > end else fixed
             if at < fixed:
                 fixed, self.obstacle = at, f"{'the end of ' if holds_table else ''}segment {segment.index}"
@@ -117,7 +187,7 @@ class ProgramHeaderSpace:
         return end if end <= len(self._elf.view) and self._elf.view.is_zero(load.end, end - load.end) else load.end
 
     def _is_movable(self, section: ElfSection) -> bool:
-        if not section.flags & constants.ALLOC or section.align & section.align - 1 or section.align > PAGE:
+        if not section.flags & layout.ALLOC or section.align & section.align - 1 or section.align > PAGE:
             return False
         found = self._dynamic.leading(section.address, section.size)
         if section.type == _SHT_NOTE:

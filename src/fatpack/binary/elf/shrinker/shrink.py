@@ -5,23 +5,170 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, pairwise
 
-from fatpack.binary.elf import constants
-from fatpack.binary.elf.editor.editing_editable import Patches, join_views, zero_pieces
+from fatpack.binary.elf import layout
+from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.editor.editable import EditableFile, Patches, join_views, total_size, zero_pieces
+from fatpack.binary.elf.editor.preconditions import EDITABLE_TYPES
+from fatpack.binary.elf.editor.rewrite import list_parts
 from fatpack.binary.elf.layout import SH_ADDR, SH_OFFSET, SH_SIZE, SH_TYPE
-from fatpack.binary.elf.shrinker.cuts import PAGE
+from fatpack.binary.elf.shrinker import cuts, pointers
+from fatpack.binary.elf.shrinker.cuts import MAX_SEGMENTS, PAGE, CannotShrinkElf
+from fatpack.binary.elf.shrinker.program_headers import ProgramHeaderSpace
+from fatpack.binary.shrink import AUTO, SHRINK, ZERO, ShrinkResult
+from fatpack.errors import HostError, UsageError, format_hex
 from fatpack.io.source import View
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from fatpack.binary.elf.file import ElfSection
     from fatpack.binary.elf.shrinker.cuts import ElfCut
-    from fatpack.binary.elf.shrinker.linked import ChangedElfSection, LinkedElfFile, ProgramHeader
+    from fatpack.binary.elf.shrinker.pointers import ContainerSymbol
     from fatpack.binary.elf.shrinker.program_headers import MovedRange
+    from fatpack.binary.shrink import NewSectionContent, ShrinkMode, ShrinkRequest
     from fatpack.io.source import Piece
 
     Replacement = tuple[int, int, Sequence[Piece]]
+
+
+# Linked files as this edit sees them: segments as records, the sections that change, and what forbids any change.
+#
+# What forbids only that the file gets smaller is in ``cuts``: zeros do for the rest.
+
+#: SHF_TLS: every thread has its own copy
+_TLS = 0x400
+
+#: What ends a file that the kernel's integrity measurement, or its loader of modules, has a signature of (Linux,
+#: include/linux/module_signature.h): any edit makes it invalid.
+_SIGNATURE = b"~Module signature appended~\n"
+
+
+class ProgramHeader(Record):
+    """A program header with its ``index`` in the table; sizes in bytes."""
+
+    index: int
+    type: int
+    offset: int
+    address: int
+    physical_address: int
+    file_size: int
+    memory_size: int
+    flags: int
+    align: int
+
+    @property
+    def end(self) -> int:
+        """The position behind the segment's bytes in the file."""
+        return self.offset + self.file_size
+
+
+class ChangedElfSection(Record):
+    """A section that gets other contents: ``pieces`` of together ``size`` bytes."""
+
+    section: ElfSection
+    pieces: Sequence[Piece]
+    size: int
+
+
+class LinkedElfFile(EditableFile):
+    """A program or library, checked so far that contents of its sections can be exchanged in place.
+
+    Making one raises HostError for files that must not be edited, FormatError for damaged ones.
+    """
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view, keep_trailing=True)
+        if not self.is_linked:
+            raise HostError(
+                "this is an object: nothing in it has an address yet",
+                hint="replace or remove its sections, or link it first",
+                chain=view.chain,
+            )
+        if view.head(len(view) - len(_SIGNATURE), len(_SIGNATURE)) == _SIGNATURE:
+            raise HostError(
+                f"a signature of the file's bytes is appended to it, before {format_hex(view.offset(len(view)))}: any "
+                "edit makes it invalid",
+                hint="edit the file without the signature, and sign the result",
+                chain=view.chain,
+            )
+        names = ("type", "offset", "address", "physical_address", "file_size", "memory_size", "flags", "align")
+        places = [self.layouts.program.position(name) for name in names]
+        self.segments = [
+            ProgramHeader(index, *(row[place] for place in places)) for index, row in enumerate(self.programs())
+        ]
+        #: the loaded segments, by address
+        self.loads = sorted(
+            (segment for segment in self.segments if segment.type == layout.LOAD), key=lambda load: load.address
+        )
+        self._addresses = [load.address for load in self.loads]
+
+    def refusal(self, problem: str, hint: str) -> HostError:
+        """Return the error for what cannot be done with this file."""
+        return HostError(problem, hint=hint, chain=self.view.chain)
+
+    def at(self, position: int) -> str:
+        """Return a position as errors print it."""
+        return format_hex(self.view.offset(position))
+
+    def position_of(self, address: int, size: int) -> int:
+        """Return where the file holds some bytes of memory, -1 if it does not hold them all."""
+        number = bisect_right(self._addresses, address) - 1
+        if number < 0:
+            return -1
+        load = self.loads[number]
+        inside = address - load.address
+        return load.offset + inside if inside + size <= load.file_size else -1
+
+    def is_by_address(self, segment: ProgramHeader) -> bool:
+        """Return whether a segment's address alone says what it is, and its offset leads to other bytes.
+
+        QUIRK(mold 1.10 and newer): PT_GNU_RELRO has the offset 0 where the section that it starts with has no bytes.
+        Loaders protect the pages of its addresses, and read nothing at its offset.
+        """
+        return segment.type == layout.RELRO and self.position_of(segment.address, 0) != segment.offset
+
+    def address_of(self, position: int) -> int:
+        """Return the address at which a byte of the file is loaded, 0 for one that is not."""
+        found = next((load for load in self.loads if load.offset <= position < load.end), None)
+        return found.address + position - found.offset if found else 0
+
+    def changed(self, contents: Iterable[NewSectionContent]) -> list[ChangedElfSection]:
+        """Return the sections that change in the order of their bytes. Raises UsageError, HostError."""
+        found: dict[int, ChangedElfSection] = {}
+        for content in contents:
+            index, size = content.index, total_size(content.pieces)
+            if not 0 < index < self.section_count:
+                raise UsageError(f"there is no section {index}", hint=f"the file has 1 to {self.section_count - 1}")
+            if index in found:
+                raise UsageError(f"section {index} is given twice", hint="give all new bytes of a section at once")
+            section = self.section(index)
+            self._check(section, size)
+            found[index] = ChangedElfSection(section, content.pieces, size)
+        # Raises HostError where parts of the file overlap: no byte would have one meaning.
+        list_parts(self, {index: change.pieces for index, change in found.items()})
+        return sorted(found.values(), key=lambda change: change.section.offset)
+
+    def _check(self, section: ElfSection, size: int) -> None:
+        title = f"{self.title(section)} at {self.at(section.offset)}"
+        if section.type not in EDITABLE_TYPES:
+            raise self.refusal(
+                f"{title} has type {layout.section_type_word(section.type)}: it is no section of device code",
+                f"sections of type {' or '.join(map(layout.section_type_word, EDITABLE_TYPES))} can be edited",
+            )
+        if section.flags & (layout.COMPRESSED | layout.MERGE | layout.STRINGS | _TLS):
+            flags = layout.section_flag_letters(section.flags)
+            raise self.refusal(
+                f"{title} has flags {flags}: its bytes are compressed, merged or one thread's own",
+                "device code does not belong into such a section; link the program again",
+            )
+        if size > section.size:
+            raise self.refusal(
+                f"{title} would get {size} bytes, and has room for {section.size}",
+                "what is behind it cannot move; put less in it, or link the program again",
+            )
+
 
 #: Views that are longer are worth copying inside the kernel, which takes whole pages.
 _LONG = 256 << 10
@@ -148,7 +295,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
             yield segment.replace(offset=offset, address=address, physical_address=physical)
         elif elf.is_by_address(segment):
             yield segment
-        elif segment.type == constants.PROGRAM_HEADERS:
+        elif segment.type == elf_layout.PROGRAM_HEADERS:
             size = segment.file_size + added
             yield segment.replace(offset=shift(segment.offset), file_size=size, memory_size=size)
         else:
@@ -158,7 +305,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
 
 def _reaching(segment: ProgramHeader, start: int, end: int) -> ProgramHeader:
     """Return a segment that loads all of the program headers if it loads some: they may have grown into its padding."""
-    if segment.type != constants.LOAD or not segment.offset <= start < segment.end or segment.end >= end:
+    if segment.type != elf_layout.LOAD or not segment.offset <= start < segment.end or segment.end >= end:
         return segment
     size = end - segment.offset
     return segment.replace(file_size=size, memory_size=size)
@@ -208,7 +355,7 @@ def _sections(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut]
     layout, moved = elf.layouts.section, plan.moved
     for index, row in enumerate(elf.section_rows):
         values = list(row)
-        if values[SH_TYPE] == constants.NULL:
+        if values[SH_TYPE] == elf_layout.NULL:
             pass
         elif moved is not None and index in moved.sections:
             values[SH_OFFSET] = shift(values[SH_OFFSET] - moved.start + moved.position)
@@ -229,3 +376,71 @@ def _paged(pieces: Sequence[Piece]) -> Iterator[Piece]:
             yield piece.slice(head, len(piece) - head)
         else:
             yield piece
+
+
+# Device code of a linked file laid down again: its bytes, the pointers to it, and what becomes of freed bytes.
+
+
+def shrink_elf(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> ShrinkResult:
+    """Return a linked file with new contents of loaded sections, as pieces; bulk data is neither read nor copied.
+
+    ``mode`` "shrink" takes freed bytes out of the file by whole pages and raises HostError where it cannot, "zero"
+    leaves them as zeros, "auto" shrinks what it can; ``why`` of the answer then says what it could not.
+
+    Raises HostError for a change that would break the file, FormatError for a damaged one, UsageError for an index
+    that is no section's.
+    """
+    elf = LinkedElfFile(view)
+    changed = elf.changed(change.contents)
+    found = pointers.symbols_on_sections(elf, {each.section.index for each in changed})
+    plan, why = (None, "") if mode == ZERO else _planned(elf, changed, found, is_strict=mode == SHRINK)
+    reduced = {cut.changed.section.index for cut in plan.cuts} if plan else set[int]()
+    patches = {
+        **(plan.moved.patches if plan and plan.moved else {}),
+        **pointers.symbol_patches(elf, changed, found, change.moves, reduced),
+        **pointers.pointer_patches(elf, changed, change.moves, change.pointers),
+    }
+    pieces = assemble(elf, changed, patches, plan)
+    gone = [(cut.start, cut.size) for cut in plan.cuts] if plan else []
+    return ShrinkResult(pieces, SHRINK if plan else ZERO, gone, why)
+
+
+def _planned(
+    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], named: Sequence[ContainerSymbol], *, is_strict: bool
+) -> tuple[ShrinkPlan | None, str]:
+    """Return what is cut, None if nothing, and why not more of it. Raises HostError for that if it is strict."""
+    plan, reasons = None, list[str]()
+    try:
+        align = cuts.cut_alignment(elf)
+        found, reasons = cuts.find_cuts(elf, changed, align, pointers.sections_with_end_symbol(elf, changed, named))
+        plan, left = _with_room(elf, found, align)
+        reasons += left
+    except CannotShrinkElf as reason:
+        reasons.append(str(reason))
+    if reasons and is_strict:
+        raise elf.refusal(f"the file cannot shrink: {reasons[0]}", "mode zero leaves zeros where the device code was")
+    if plan is None and not reasons:
+        return None, f"no section loses as much as a page of {align} bytes"
+    return plan, "; ".join(reasons)
+
+
+def _with_room(elf: LinkedElfFile, found: list[cuts.ElfCut], align: int) -> tuple[ShrinkPlan | None, list[str]]:
+    """Return the plan that makes as many cuts as there is room for program headers, and what stays for lack of it."""
+    splits, reasons = sum(cut.splits for cut in found), list[str]()
+    if not splits:
+        return (ShrinkPlan(found, None, align) if found else None), reasons
+    if elf.program_count + splits > MAX_SEGMENTS:
+        raise CannotShrinkElf(f"it would have more than {MAX_SEGMENTS} program headers")
+    room = ProgramHeaderSpace(elf)
+    if room.most < splits:
+        number = splits - room.most
+        reasons.append(
+            f"{room.obstacle} stands behind the program headers, where there is room for {room.most} more and not for "
+            f"{splits}, and cannot move"
+        )
+        found = cuts.best_cuts(found, splits - number)
+        splits = room.most
+    if not found:
+        raise CannotShrinkElf(reasons[0])
+    moved, found = room.made(splits, found, align)
+    return ShrinkPlan(found, moved, align), reasons

@@ -8,18 +8,17 @@ Descriptors have DPC++'s layout: records of SYCL's images are those of version 2
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.dpcpp import DPCPP_KINDS, FORMATS
+from fatpack.commands.wrap.inputs import DPCPP_KINDS, FORMATS
 from fatpack.commands.wrap.ir import functions
-from fatpack.commands.wrap.ir.ir_text import element_pointer, global_name, quote_bytes
-from fatpack.commands.wrap.ir.text import ModuleText
-from fatpack.commands.wrap.objects import naming
+from fatpack.commands.wrap.ir.text import ModuleText, element_pointer, global_name, quote_bytes
+from fatpack.commands.wrap.objects import contents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.commands.wrap.dpcpp import DpcppImage
-    from fatpack.commands.wrap.host import WrapHost
+    from fatpack.commands.wrap.inputs import DpcppImage
+    from fatpack.commands.wrap.run import WrapHost
     from fatpack.io.source import Piece, View
 
 _SYCL = "sycl"
@@ -153,7 +152,7 @@ class _Module:
         empty = f"[0 x {_ENTRY}] zeroinitializer"
         if self.text.host.file == "coff":
             # Linkers of COFF make no bounds: they sort sections by what stands behind the $.
-            for symbol, suffix in ((_START, naming.COFF_START), (_STOP, naming.COFF_STOP)):
+            for symbol, suffix in ((_START, contents.COFF_START), (_STOP, contents.COFF_STOP)):
                 self.text.line(f'{symbol} = weak_odr hidden constant {empty}, section "{_ENTRIES_SECTION}{suffix}"')
         else:
             self.text.line(f"{_START} = external hidden constant {_ENTRY}")

@@ -1,12 +1,12 @@
 """The functions that register images, as LLVM IR: instruction by instruction those of LLVM's wrappers.
 
-What they do stands in :mod:`fatpack.commands.wrap.code.program`; names of values and blocks are kept, so that the text
+What they do stands in :mod:`fatpack.commands.wrap.code.template`; names of values and blocks are kept, so that the text
 is what ``llvm-dis`` prints of a wrapper made by LLVM.
 """
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.ir.ir_text import ENTRY_TYPE
+from fatpack.commands.wrap.ir.text import ENTRY_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from fatpack import magic_numbers
 from fatpack.commands.wrap.ir import functions
-from fatpack.commands.wrap.ir.ir_text import ENTRY_TYPE, element_pointer, global_name
-from fatpack.commands.wrap.ir.text import ModuleText
-from fatpack.commands.wrap.objects import naming
+from fatpack.commands.wrap.ir.text import ENTRY_TYPE, ModuleText, element_pointer, global_name
+from fatpack.commands.wrap.objects import contents
 from fatpack.commands.wrap.registration import KINDS, FatbinRegistration, OpenmpDescriptor, SyclBinary, entry_layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.commands.wrap.host import WrapHost
     from fatpack.commands.wrap.registration import EntryLayout, Registration, SyclDescriptor
+    from fatpack.commands.wrap.run import WrapHost
     from fatpack.io.source import Piece
 
 _ENTRY_TYPE = f"{ENTRY_TYPE} = type {{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }}"
@@ -48,7 +47,7 @@ def registration_module(registration: Registration, host: WrapHost, llvm: int) -
     elif isinstance(registration, SyclBinary):
         content = registration.content
         made.data(
-            ".sycl_offloading.binary", content.pieces, content.size, f'section "{naming.OFFLOADING}"', "unnamed_addr "
+            ".sycl_offloading.binary", content.pieces, content.size, f'section "{contents.OFFLOADING}"', "unnamed_addr "
         )
         argument = f"ptr @.sycl_offloading.binary, i64 {content.size}"
         _sycl_run(made, argument, "ptr, i64")
@@ -59,7 +58,7 @@ def registration_module(registration: Registration, host: WrapHost, llvm: int) -
 
 def _fatbin(registration: FatbinRegistration, made: ModuleText, llvm: int) -> None:
     runtime, content = registration.runtime, registration.content
-    image, wrapper = naming.FATBIN_NAMES[runtime].image, naming.FATBIN_NAMES[runtime].wrapper
+    image, wrapper = contents.FATBIN_NAMES[runtime].image, contents.FATBIN_NAMES[runtime].wrapper
     if made.host.file == "mach-o":
         image, wrapper = _MACH_O_FATBINS[runtime]
     magic = int.from_bytes(magic_numbers.CUDA_WRAPPER if runtime == "cuda" else magic_numbers.HIP_WRAPPER, "little")
@@ -82,7 +81,7 @@ def _entry_type(entries: EntryLayout) -> str:
 
 
 def _openmp(registration: OpenmpDescriptor, made: ModuleText) -> None:
-    section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
+    section = contents.RELOCATABLE_OFFLOADING if registration.is_relocatable else contents.OFFLOADING
     made.types(_entry_type(registration.entries), *_OPENMP_TYPES)
     start, stop = made.bounds(registration.entries)
     bounds = f"ptr {start}, ptr {stop}"
@@ -120,7 +119,7 @@ def _sycl_images(registration: SyclDescriptor, made: ModuleText) -> None:
             f".sycl_offloading.{number}.data",
             content.pieces,
             content.size,
-            f'section "{naming.OFFLOADING}"',
+            f'section "{contents.OFFLOADING}"',
             "unnamed_addr ",
         )
         entries = []
@@ -157,10 +156,10 @@ def _sycl_images(registration: SyclDescriptor, made: ModuleText) -> None:
 
 def _sycl_entry(made: ModuleText, symbol: str, kernel: str) -> str:
     """Add the name of a kernel and its entry; return the entry's value."""
-    made.text(symbol, kernel, f', section "{naming.ENTRY_NAMES}", align 1')
+    made.text(symbol, kernel, f', section "{contents.ENTRY_NAMES}", align 1')
     value = f"{{ i64 0, i16 1, i16 {KINDS['sycl']}, i32 0, ptr null, ptr @{symbol}, i64 0, i64 0, ptr null }}"
     entry = made.fresh(f".offloading.entry.{kernel}")
-    section = entry_layout("sycl", 22).section + (naming.COFF_ENTRIES if made.host.file == "coff" else "")
+    section = entry_layout("sycl", 22).section + (contents.COFF_ENTRIES if made.host.file == "coff" else "")
     made.line(f'{global_name(entry)} = weak constant {ENTRY_TYPE} {value}, section "{section}", align 8')
     return f"{ENTRY_TYPE} {value}"
 

@@ -10,17 +10,16 @@ sections, of which a linker keeps one of each; LLVM's wrappers have them as weak
 
 from __future__ import annotations
 
-from fatpack.binary.coff.coff_layout import HEADER, RELOCATION, SECTION, SECTION_DEFINITION, SYMBOL
-from fatpack.binary.coff.layout import OVERFLOWED_RELOCATIONS
+from fatpack.binary.coff.layout import HEADER, OVERFLOWED_RELOCATIONS, RELOCATION, SECTION, SECTION_DEFINITION, SYMBOL
 from fatpack.errors import UsageError
-from fatpack.io.pieces import PiecesSource
+from fatpack.io.source import PiecesSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.commands.wrap.code.template import LinkerFixup
-    from fatpack.commands.wrap.objects.parts import ObjectParts, ObjectSection, ObjectSymbol
+    from fatpack.commands.wrap.objects.contents import ObjectParts, ObjectSection, ObjectSymbol
     from fatpack.io.source import Piece
 
 _X86_64 = 0x8664

@@ -5,12 +5,8 @@ Records and names are those of clang-linker-wrapper; ``llvm-dis`` shows them in 
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.code.program import binary_program, descriptor_program, fatbin_program
-from fatpack.commands.wrap.code.template import LinkerFixup
-from fatpack.commands.wrap.code.unwinding import eh_frame
-from fatpack.commands.wrap.code.windows_unwind import windows_unwind
-from fatpack.commands.wrap.objects import naming
-from fatpack.commands.wrap.objects.parts import ObjectParts, ObjectSection, ObjectSymbol
+from fatpack.commands.wrap.code.template import LinkerFixup, binary_program, descriptor_program, fatbin_program
+from fatpack.commands.wrap.code.unwinding import eh_frame, windows_unwind
 from fatpack.commands.wrap.registration import (
     KINDS,
     FatbinRegistration,
@@ -20,14 +16,15 @@ from fatpack.commands.wrap.registration import (
     entry_layout,
 )
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.registration import hip, records
+from fatpack.record import Record
+from fatpack.registration import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Literal, TypeAlias
 
-    from fatpack.commands.wrap.code.program import RegistrationCode
-    from fatpack.commands.wrap.host import WrapHost
+    from fatpack.commands.wrap.code.template import RegistrationCode
     from fatpack.commands.wrap.registration import (
         EntryLayout,
         RegisteredContent,
@@ -35,7 +32,113 @@ if TYPE_CHECKING:
         SyclDescriptor,
         SyclImage,
     )
+    from fatpack.commands.wrap.run import WrapHost
     from fatpack.io.source import Piece
+
+    SectionRole: TypeAlias = Literal[
+        "code", "tables", "image", "offloading", "wrapper", "zeros", "run", "frames", "group"
+    ]
+
+
+# What sections are called in the objects of each kind of host, as LLVM 22 and 23 name them.
+
+#: What stands behind the name of the entries' section on COFF hosts, by which linkers sort: the start of all entries,
+#: the entries of an object, and their end.
+COFF_START, COFF_ENTRIES, COFF_STOP = "$OA", "$OE", "$OZ"
+
+CODE_SECTIONS = ".text.startup"
+OFFLOADING, RELOCATABLE_OFFLOADING = ".llvm.offloading", ".llvm.offloading.relocatable"
+ENTRY_NAMES = ".llvm.rodata.offloading"
+
+
+class FatbinNames(Record):
+    """The sections of a fat binary and of its wrapper, and the alignment of the former.
+
+    clang aligns bundles to pages where it embeds them itself, so that a runtime can map code objects out of the file.
+    """
+
+    image: str
+    wrapper: str
+    align: int
+
+
+FATBIN_NAMES = {
+    "cuda": FatbinNames(".nv_fatbin", ".nvFatBinSegment", 16),
+    "hip": FatbinNames(".hip_fatbin", ".hipFatBinSegment", 4096),
+}
+
+
+def table_section(host: WrapHost) -> str:
+    """Return the section of records with pointers that a program does not write."""
+    return ".rdata" if host.file == "coff" else ".data.rel.ro"
+
+
+def run_section(host: WrapHost, priority: int, *, at_end: bool) -> str:
+    """Return the section of functions that run at the start or end of a program, by priority: low ones come first.
+
+    MinGW's linkers sort names of ``.ctors`` downwards, and those of ``.CRT$XC`` are sorted as text.
+    """
+    if host.file == "elf":
+        return f".{'fini' if at_end else 'init'}_array.{priority}"
+    if host.is_gnu:
+        return f".{'dtors' if at_end else 'ctors'}.{65535 - priority:05}"
+    return f".CRT$X{'T' if at_end else 'C'}A{priority:05}"
+
+
+# The parts of a relocatable object, before anyone says how a file stores them.
+
+
+class ObjectSection(Record):
+    """A section: its name, what it is for, its alignment, its bytes, and the places that the linker fills in.
+
+    ======== =================================================================================
+    role      what it holds
+    ======== =================================================================================
+    code      instructions
+    tables    records with pointers, which nobody writes once they are relocated
+    image     bytes that nobody writes
+    offloading the same, in a section that LLVM's tools look for
+    wrapper   records that lead to the image
+    zeros     ``reserved`` bytes of 0 that programs write
+    run       addresses of functions that run at start or end
+    frames    how functions unwind
+    group     bytes of which a linker keeps one copy, by the name of the symbol that stands in them
+    ======== =================================================================================
+    """
+
+    name: str
+    role: SectionRole
+    align: int
+    pieces: tuple[Piece, ...] = ()
+    fixups: tuple[LinkerFixup, ...] = ()
+    reserved: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of bytes, in memory."""
+        return self.reserved + sum(map(len, self.pieces))
+
+
+class ObjectSymbol(Record):
+    """A name: ``section`` is where it stands, "" if it is defined elsewhere.
+
+    ``scope`` is local, global (seen by other objects), hidden (of the same program), or weak (others may have it too).
+    """
+
+    name: str
+    section: str = ""
+    offset: int = 0
+    size: int = 0
+    is_function: bool = False
+    scope: Literal["local", "global", "hidden", "weak"] = "local"
+
+
+class ObjectParts(Record):
+    """An object: sections in their order, and symbols, those that other objects define included."""
+
+    sections: tuple[ObjectSection, ...]
+    symbols: tuple[ObjectSymbol, ...]
+
 
 _POINTER = 8
 #: Constructors run by priority: this one before those of the program's own, that of SYCL before all others.
@@ -66,9 +169,9 @@ def build_object(registration: Registration, host: WrapHost) -> ObjectParts:
 
 def _fatbin(registration: FatbinRegistration, parts: _ObjectBuilder) -> None:
     runtime = registration.runtime
-    names = naming.FATBIN_NAMES[runtime]
+    names = FATBIN_NAMES[runtime]
     entries = registration.entries
-    magic = records.CUDA_MAGIC if runtime == "cuda" else hip.HIP_MAGIC
+    magic = records.CUDA_MAGIC if runtime == "cuda" else records.HIP_MAGIC
     parts.bounds(entries)
     parts.image(".fatbin_image", names.image, "image", names.align, registration.content)
     wrapper = _RecordBuilder().number(magic, 4).number(1, 4).pointer(".fatbin_image").number(0, _POINTER)
@@ -85,7 +188,7 @@ _FATBIN_FUNCTIONS = {"register": "fatbin_reg", "unregister": "fatbin_unreg", "gl
 
 
 def _openmp(registration: OpenmpDescriptor, parts: _ObjectBuilder) -> None:
-    section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
+    section = RELOCATABLE_OFFLOADING if registration.is_relocatable else OFFLOADING
     entries = registration.entries
     parts.bounds(entries)
     images = _RecordBuilder()
@@ -94,11 +197,11 @@ def _openmp(registration: OpenmpDescriptor, parts: _ObjectBuilder) -> None:
         parts.image(name, section, "offloading", _BINARY_ALIGN, content)
         for begin, end in content.images:
             images.pointer(name, begin).pointer(name, end).pointer(entries.start).pointer(entries.stop)
-    parts.record(".omp_offloading.device_images", naming.table_section(parts.host), "tables", images)
+    parts.record(".omp_offloading.device_images", table_section(parts.host), "tables", images)
     count = sum(len(content.images) for content in registration.contents)
     descriptor = _RecordBuilder().number(count, 4).number(0, 4).pointer(".omp_offloading.device_images")
     descriptor.pointer(entries.start).pointer(entries.stop)
-    parts.record(".omp_offloading.descriptor", naming.table_section(parts.host), "tables", descriptor)
+    parts.record(".omp_offloading.descriptor", table_section(parts.host), "tables", descriptor)
     functions = {role: f".omp_offloading.descriptor_{role[:-5]}" for role in ("register", "unregister")}
     program = descriptor_program(parts.host.calling, "__tgt", at_exit=True)
     parts.code(program, functions, {"descriptor": ".omp_offloading.descriptor"})
@@ -110,12 +213,12 @@ def _sycl_binary(registration: SyclBinary, parts: _ObjectBuilder) -> None:
     if content.size > _LARGEST:
         hint = f"wrap some of the images, or as LLVM 22 has it: {cli_or_api('--as=22', 'llvm=22')}"
         raise UsageError(f"an offload binary of {content.size} bytes, whose size the code states in 32 bits", hint=hint)
-    parts.image(".sycl_offloading.binary", naming.OFFLOADING, "offloading", _ARRAY_ALIGN, content)
+    parts.image(".sycl_offloading.binary", OFFLOADING, "offloading", _ARRAY_ALIGN, content)
     _sycl_code(binary_program(parts.host.calling, "__sycl", content.size), "binary", ".sycl_offloading.binary", parts)
 
 
 def _sycl_images(registration: SyclDescriptor, parts: _ObjectBuilder) -> None:
-    where = naming.table_section(parts.host)
+    where = table_section(parts.host)
     records = _RecordBuilder()
     for number, image in enumerate(registration.images):
         strings = ((f"target.{number}", image.triple), (f"opts.compile.{number}", ""), (f"opts.link.{number}", ""))
@@ -127,7 +230,7 @@ def _sycl_images(registration: SyclDescriptor, parts: _ObjectBuilder) -> None:
             )
             records.pointer(name)
         data = f".sycl_offloading.{number}.data"
-        parts.image(data, naming.OFFLOADING, "offloading", _ARRAY_ALIGN, image.content)
+        parts.image(data, OFFLOADING, "offloading", _ARRAY_ALIGN, image.content)
         records.pointer(data).pointer(data, image.content.size)
         entries, size = _sycl_entries(image, parts)
         records.pointer(entries).pointer(entries, size).number(0, 2 * _POINTER)
@@ -144,11 +247,11 @@ def _sycl_entries(image: SyclImage, parts: _ObjectBuilder) -> tuple[str, int]:
     entries = _RecordBuilder()
     for kernel in image.kernels:
         text = parts.fresh(".offloading.entry_name")
-        parts.record(text, naming.ENTRY_NAMES, "image", _RecordBuilder().text(kernel))
+        parts.record(text, ENTRY_NAMES, "image", _RecordBuilder().text(kernel))
         _add_entry(entries, text)
         parts.entry(kernel, _add_entry(_RecordBuilder(), text))
     name = parts.fresh(".sycl_offloading.entries_arr")
-    parts.record(name, naming.table_section(parts.host), "tables", entries)
+    parts.record(name, table_section(parts.host), "tables", entries)
     return name, entries.size
 
 
@@ -250,7 +353,7 @@ class _ObjectBuilder:
 
     def entry(self, kernel: str, record: _RecordBuilder) -> None:
         """Add an offload entry of a kernel; where several objects have the same one, its symbol means the first."""
-        section = _SYCL_ENTRIES.section + (naming.COFF_ENTRIES if self.host.file == "coff" else "")
+        section = _SYCL_ENTRIES.section + (COFF_ENTRIES if self.host.file == "coff" else "")
         symbol = ObjectSymbol(self.fresh(f".offloading.entry.{kernel}"), section, 0, record.size, scope="weak")
         self.add(ObjectSection(section, "image", _POINTER, (record.data,), tuple(record.fixups)), symbol)
 
@@ -267,8 +370,8 @@ class _ObjectBuilder:
         # drops them and leaves bounds that point past the program, which crashes. LLVM's main has an entry of zeros in
         # each (llvm#215390). So have ours, outside of the bounds: nothing sees them.
         for name, suffix, at in (
-            (entries.start, naming.COFF_START, entries.pitch),
-            (entries.stop, naming.COFF_STOP, 0),
+            (entries.start, COFF_START, entries.pitch),
+            (entries.stop, COFF_STOP, 0),
         ):
             section = ObjectSection(entries.section + suffix, "group", _POINTER, (bytes(entries.pitch),))
             self.add(section, ObjectSymbol(name, section.name, at, scope="weak"))
@@ -281,12 +384,10 @@ class _ObjectBuilder:
         code = program.code(self.host.calling)
         names = {**functions, **places}
         fixups = tuple(fixup.replace(symbol=names.get(fixup.symbol, fixup.symbol)) for fixup in code.fixups)
-        self.add(ObjectSection(naming.CODE_SECTIONS, "code", 16, (code.data,), fixups))
+        self.add(ObjectSection(CODE_SECTIONS, "code", 16, (code.data,), fixups))
         for function in code.functions:
             name = functions[function.name]
-            self._symbols[name] = ObjectSymbol(
-                name, naming.CODE_SECTIONS, function.offset, function.size, is_function=True
-            )
+            self._symbols[name] = ObjectSymbol(name, CODE_SECTIONS, function.offset, function.size, is_function=True)
         if self.host.file == "coff":
             table, table_fixups, records = windows_unwind(code)
             self.add(
@@ -295,19 +396,17 @@ class _ObjectBuilder:
                     "frames",
                     4,
                     (table,),
-                    _in(table_fixups, {"code": naming.CODE_SECTIONS, "unwind": ".xdata"}),
+                    _in(table_fixups, {"code": CODE_SECTIONS, "unwind": ".xdata"}),
                 )
             )
             self.add(ObjectSection(".xdata", "frames", 4, (records,)))
         else:
             frames, frame_fixups = eh_frame(code, self.host.processor)
-            self.add(
-                ObjectSection(".eh_frame", "frames", 8, (frames,), _in(frame_fixups, {"code": naming.CODE_SECTIONS}))
-            )
+            self.add(ObjectSection(".eh_frame", "frames", 8, (frames,), _in(frame_fixups, {"code": CODE_SECTIONS})))
 
     def run(self, function: str, priority: int, *, at_end: bool = False) -> None:
         """Let a function run when the program starts, or at its end."""
-        name = naming.run_section(self.host, priority, at_end=at_end)
+        name = run_section(self.host, priority, at_end=at_end)
         address = _RecordBuilder().pointer(function)
         self.add(ObjectSection(name, "run", _POINTER, (address.data,), tuple(address.fixups)))
 

@@ -10,8 +10,7 @@ check where branches go (``.note.gnu.property``). Relocations are those that pro
 
 from __future__ import annotations
 
-from fatpack.binary.elf.constants import MAGIC
-from fatpack.binary.elf.layout import elf_layouts
+from fatpack.binary.elf.layout import MAGIC, elf_layouts
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.commands.wrap.code.template import LinkerFixup
-    from fatpack.commands.wrap.objects.parts import ObjectParts, ObjectSection, ObjectSymbol
+    from fatpack.commands.wrap.objects.contents import ObjectParts, ObjectSection, ObjectSymbol
     from fatpack.io.source import Piece
 
 _RECORDS = elf_layouts(64, "little")

@@ -17,25 +17,169 @@ from __future__ import annotations
 from fatpack import limits
 from fatpack.errors import UsageError
 from fatpack.findings import finding
-from fatpack.formats.cir.agreement import CHECK_IDS, container_contradictions, role_contradictions
+from fatpack.formats.cir import bundle_id
 from fatpack.formats.cir.bundle_id import parse_id
-from fatpack.formats.cir.combine.parts import InputModule
-from fatpack.formats.cir.combine.rename import Interner, plan_record_renames, record_definitions
+from fatpack.formats.cir.combine.rename import (
+    Interner,
+    Renames,
+    plan_record_renames,
+    record_definitions,
+    rewrite_layouts,
+    rewrite_text,
+    rewrite_value,
+)
 from fatpack.formats.cir.files import identifiers
-from fatpack.formats.cir.files.aliases import LONGEST, AliasTable, find_needs
-from fatpack.formats.cir.modules.facts import read_module_facts
-from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.vocabulary import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP, ROLES
+from fatpack.formats.cir.files.identifiers import LONGEST, AliasTable, find_needs
+from fatpack.formats.cir.modules.attributes import read_module_facts
+from fatpack.formats.cir.text.lexer import Lexer
+from fatpack.formats.cir.text.strings import escape_string, unescape
+from fatpack.formats.cir.verify import CHECK_IDS, container_contradictions, role_contradictions
+from fatpack.formats.cir.vocabulary import (
+    BUNDLE_ID,
+    CONTAINER,
+    FORMS,
+    KIND,
+    PROTOTYPE,
+    PROTOTYPE_KIND,
+    PROTOTYPE_MAP,
+    RECORD_LAYOUTS,
+    ROLES,
+)
 from fatpack.io.source import Span
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from fatpack.formats.cir.combine.rename import Key
+    from fatpack.formats.cir.files.identifiers import ModuleNeeds
+    from fatpack.formats.cir.modules.model import FileOutline, TextModule
+    from fatpack.formats.cir.text.header import TextAttribute
+    from fatpack.formats.cir.vocabulary import CirContainerForm
     from fatpack.io.source import Piece
-    from fatpack.model import Finding
+    from fatpack.model import Container, Finding, Image
+
+    _Item: TypeAlias = tuple[bytes, bytes, Iterator[Piece] | None]
+    """An attribute: its name, how the name is spelled, and the pieces of its value."""
+
+
+# A module on its way into a container: where it comes from, its new header, and what is renamed in it.
+
+#: Attributes that combining sets, or that belong to a form that is not written.
+_REPLACED = frozenset((KIND, BUNDLE_ID, PROTOTYPE_KIND))
+
+
+class InputModule:
+    """One module to combine: ``module`` of a file, or the whole file (None), which MLIR wraps in a module."""
+
+    table: AliasTable
+    needs: ModuleNeeds
+
+    def __init__(self, outline: FileOutline, module: TextModule | None, name: str, bundle_id: str | None) -> None:
+        self.outline = outline
+        self.module = module
+        self.name = name
+        self.id = bundle_id
+        self.renames = Renames()
+        #: attributes of what was around the modules of a container that is written anew: kept there
+        self.around: tuple[TextAttribute, ...] = ()
+        self.alias_names: list[bytes] = []
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where the module's text stands: in one piece, or in several between alias definitions."""
+        if self.module is not None:
+            return [(self.module.start, self.module.end), *(attr.value for attr in self.around if attr.value)]
+        modules = [(module.start, module.end) for module in self.outline.modules]
+        return sorted([*modules, *self.outline.others])
+
+    def take(self, table: AliasTable, needed: ModuleNeeds) -> None:
+        """Note the definitions of the file and what the module needs of them."""
+        self.table, self.needs = table, needed
+        self.alias_names = list(table.numbers)
+
+    def final_value(self, number: int) -> bytes:
+        """Return the value of a definition after renaming."""
+        start, end = self.table.value(number)
+        view = self.table.view
+        if end - start < LONGEST:
+            value = view.read(start, end - start)
+            return rewrite_value(value, self.renames) if self.renames else value
+        return b"".join(map(_as_bytes, rewrite_text(view, start, end, self.renames)))
+
+    def long_value(self, number: int) -> Iterator[Piece]:
+        """Yield the value of a definition after renaming, in pieces."""
+        return rewrite_text(self.table.view, *self.table.value(number), self.renames)
+
+    def pieces(self, form: CirContainerForm, role: str) -> Iterator[Piece]:
+        """Yield the module as it stands in a container."""
+        indent = b"    " if form.is_op or form.is_nested else b"  "
+        keyword = b"builtin.module" if form.is_op else b"module"
+        yield b"%s%s @%s attributes {" % (indent, keyword, self.name.encode())
+        yield from self._attributes(form, role)
+        yield b"} {"
+        yield from self._body()
+        yield b"\n%s}" % indent
+        place = self.module.location if self.module else None
+        if place:
+            yield b" "
+            yield from rewrite_text(self.outline.text, *place, self.renames)
+        yield b"\n"
+
+    def _attributes(self, form: CirContainerForm, role: str) -> Iterator[Piece]:
+        """Yield the attributes in alphabetical order, as the printer has them."""
+        items: list[_Item] = [(form.key, form.key, iter((form.kind.format(role).encode(),)))]
+        if self.id is not None:
+            items.append((BUNDLE_ID, BUNDLE_ID, iter((escape_string(self.id.encode("utf-8", "surrogateescape")),))))
+        for attr in self.module.attrs if self.module else ():
+            if attr.name not in _REPLACED:
+                items.append(self._kept(attr))
+        yield from attributes_in_order(items)
+
+    def around_pieces(self, markers: Mapping[bytes, bytes | None]) -> Iterator[Piece]:
+        """Yield the attributes of the module around all others, among them those that mark a container."""
+        items = [self._kept(attr) for attr in self.around]
+        items += [(key, key, None if value is None else iter((value,))) for key, value in markers.items()]
+        if items:
+            yield b" attributes {"
+            yield from attributes_in_order(items)
+            yield b"}"
+
+    def _kept(self, attr: TextAttribute) -> _Item:
+        view = self.outline.text
+        key = view.read(attr.key[0], attr.key[1] - attr.key[0])
+        if attr.value is None:
+            return attr.name, key, None
+        if attr.name == RECORD_LAYOUTS:
+            return attr.name, key, rewrite_layouts(view, attr.value, self.renames)
+        return attr.name, key, rewrite_text(view, *attr.value, self.renames)
+
+    def _body(self) -> Iterator[Piece]:
+        view, text = self.outline.text, Lexer(self.outline.text)
+        if self.module is not None:
+            start, end = self.module.body
+            end = text.trimmed(end, start)
+            if end > start:
+                yield from rewrite_text(view, start, end, self.renames)
+                yield view.read(end, 1).strip(b" \t\n\0}")  # of lines that end in CR LF the CR stays
+            return
+        for start, end in self.spans:
+            yield b"\n"
+            yield from rewrite_text(view, start, end, self.renames)
+
+
+def attributes_in_order(items: Iterable[_Item]) -> Iterator[Piece]:
+    """Yield attributes in alphabetical order, as the printer has them."""
+    for number, (_, key, value) in enumerate(sorted(items, key=lambda item: item[0])):
+        yield b"%s%s%s" % (b", " if number else b"", key, b"" if value is None else b" = ")
+        if value is not None:
+            yield from value
+
+
+def _as_bytes(piece: Piece) -> bytes:
+    return bytes(piece) if isinstance(piece, (bytes, bytearray, memoryview)) else piece.tobytes()
 
 
 #: form → the attributes that mark the outermost module as a container
@@ -251,3 +395,77 @@ def _conflict(part: InputModule, why: Sequence[RecordRename]) -> UsageError:
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
+
+
+# Which module goes to which requested target, with everything checked before anything is written.
+#
+# The rules and sentences are those of ``cir-offload-merge -split``
+# (clang/tools/cir-offload-merge/cir-offload-merge.cpp), which writes while it looks, so that a failure leaves files
+# behind.
+
+
+def assign_targets(
+    container: Container,
+    targets: Sequence[str],
+    *,
+    problem: Callable[[str], str] = bundle_id.refusal_reason,
+    exact_first: bool = True,
+) -> tuple[Image, ...]:
+    """Return the image for each requested target. Modules that nobody asks for are passed over.
+
+    ``problem(id)`` says what is wrong with an ID. With ``exact_first`` an ID that is spelled as requested beats all
+    that merely fit; cir-offload-merge takes that for ambiguous. Raises UsageError in the tool's words.
+    """
+    _check(targets, problem)
+    chosen: dict[str, Image] = {}
+    seen: set[str] = set()
+    stored = {image.attrs.get("id", "") for image in container.images}
+    for image in container.images:
+        spelling = image.attrs.get("id")
+        if spelling is None:
+            raise _problem(
+                "nested module is missing 'cir.offload.bundle_id'", image, "select it by its position instead"
+            )
+        if spelling in seen:
+            raise _problem(f"duplicate module bundle ID '{spelling}'", image)
+        seen.add(spelling)
+        if problem(spelling):
+            raise _problem(f"invalid module bundle ID '{spelling}'", image, problem(spelling))
+        if exact_first and spelling in targets:
+            matching = [spelling]
+        else:
+            matching = [
+                target
+                for target in targets
+                if not (exact_first and target in stored) and bundle_id.fits(spelling, target)
+            ]
+        if len(matching) > 1:
+            raise _problem(f"module bundle ID '{spelling}' matches multiple requested targets", image)
+        for target in matching:
+            if target in chosen:
+                raise _problem(f"multiple modules match target '{target}'", image)
+            chosen[target] = image
+    for target in targets:
+        if target not in chosen:
+            stored_as = ", ".join(sorted(seen)) or "none"
+            raise UsageError(
+                f"can't find module for target '{target}'",
+                hint=f"the file has {stored_as}",
+                chain=container.span.source,
+            )
+    return tuple(chosen[target] for target in targets)
+
+
+def _check(targets: Sequence[str], problem: Callable[[str], str]) -> None:
+    seen: set[str] = set()
+    for target in targets:
+        if target in seen:
+            raise UsageError(f"duplicate target '{target}'")
+        seen.add(target)
+        wrong = problem(target)
+        if wrong:
+            raise UsageError(f"invalid target '{target}'", hint=wrong)
+
+
+def _problem(text: str, image: Image, hint: str = "") -> UsageError:
+    return UsageError(text, hint=hint, chain=image.span.source)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.cir import bundle_id
-from fatpack.formats.cir.bytecode.stream import is_bytecode
-from fatpack.formats.cir.combine.combination import Combination
-from fatpack.formats.cir.combine.parts import InputModule
+from fatpack.formats.cir.bytecode.sections import is_bytecode
+from fatpack.formats.cir.combine.combination import Combination, InputModule
 from fatpack.formats.cir.files.split import is_as_read
 from fatpack.formats.cir.modules.attributes import find_containers
 from fatpack.formats.cir.modules.model import (
@@ -17,7 +16,7 @@ from fatpack.formats.cir.modules.model import (
     TextModuleRecord,
 )
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.strings import syntax_error
 from fatpack.formats.cir.vocabulary import CONTAINER, CURRENT, FORMS, PROTOTYPE, PROTOTYPE_MAP
 
 TYPE_CHECKING = False

@@ -15,19 +15,29 @@ Keys are shared by the whole file. Where two blocks define one, MLIR takes the l
 
 from __future__ import annotations
 
+from array import array
+
 from fatpack import limits
-from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.definitions import read_definitions
 from fatpack.formats.cir.text.header import expect, find_item_end
-from fatpack.formats.cir.text.lexer import BARE_ID, Lexer
-from fatpack.formats.cir.text.strings import escape_string, unescape
+from fatpack.formats.cir.text.lexer import BARE_ID, MARGIN, Comments, Lexer
+from fatpack.formats.cir.text.strings import escape_string, line_and_column, syntax_error, unescape
+from fatpack.formats.cir.vocabulary import LazyExpression
+from fatpack.io.source import BytesSource
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
+    from fatpack.errors import FormatError
     from fatpack.formats.cir.modules.model import FileOutline
     from fatpack.io.source import Piece, View
+
+    IdentifierUse: TypeAlias = tuple[str, int, int, bytes, bytes]
+    """Of what, where the name stands and ends, the name as spelled, the kind of a record. Files have millions."""
+
 
 DIALECT_RESOURCES = b"dialect_resources"
 #: The group whose keys are used as ``dense_resource<key>``; how other dialects use theirs is their own syntax.
@@ -142,3 +152,215 @@ def _block_of(sections: dict[bytes, dict[bytes, list[ResourceEntry]]], line: byt
         yield line + 2 * indent + b"}" + line + indent + b"}"
         before = b","
     yield line + b"#-}"
+
+
+# What a stretch of text uses: aliases, named records, resources. The one expression that finds and renames them.
+#
+# ``%0#1`` is the second result of ``%0`` and uses no alias, ``#cir`` of ``#cir<…>`` and anything with a dot name a
+# dialect; strings and comments use nothing. A record is named by the first string behind ``!cir.struct<`` (``union``,
+# ``class``, ``record``), with words such as ``struct`` before it; where a brace comes first it has no name.
+
+#: A named record, and what ends one that is only referred to.
+RECORD = LazyExpression(
+    rb"!cir\.(struct|union|class|record)<[ \t\r\n]*((?:[a-z]\w*[ \t\r\n]+)*)"
+    rb'("[^"\\\n]*(?:\\.[^"\\\n]*)*")(?=([ \t\r\n]*>)?)'
+)
+_USE = LazyExpression(
+    rb'"[^"\\\n\v\f]*"|"|//|([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))(?![\w$.<-])'
+    rb"|" + RECORD.pattern + rb'|\bdense_resource<[ \t\r\n]*([\w$.]+|"[^"\\\n]*")'
+)
+_RESOURCE_GROUP = 6
+_RESULT = LazyExpression(rb"%[\w$.-]+\Z")
+_KINDS = (b"struct", b"union", b"class")
+
+#: What stands for an alias, a record with its body, one that is only referred to, a resource.
+ALIAS, RECORD_BODY, RECORD_NAME, RESOURCE = "alias", "record body", "record name", "resource"
+
+
+def find_uses(view: View, start: int, end: int) -> Iterator[IdentifierUse]:
+    """Yield every use of an alias, a named record or a resource between two positions, in order."""
+    text = Lexer(view.slice(0, end))
+    comments = Comments(text, start)
+    at = start
+    while at < end:
+        index = text.seek(at, 2 * MARGIN)
+        window, base = text.window, text.base
+        limit = len(window) if text.is_last else len(window) - MARGIN
+        at = base + limit
+        for found in _USE.finditer(window, index):
+            begin = found.start()
+            if begin >= limit:
+                at = base + begin
+                break
+            group = found.lastindex
+            if group is None:
+                token = found[0]
+                if token == b'"':
+                    at = text.string_end(base + begin)
+                    break
+                if token == b"//":
+                    at = comments.end(base + begin)
+                    break
+            elif group == 1:
+                name = found[1]
+                if name[0] == 35 and 47 < name[1] < 58 and is_result(window, begin):
+                    continue
+                yield ALIAS, base + begin, base + found.end(), name, b""
+            elif group == _RESOURCE_GROUP:
+                yield RESOURCE, base + found.start(group), base + found.end(group), found[group], b""
+            else:
+                what = RECORD_BODY if found[5] is None else RECORD_NAME
+                kind = record_kind(found[2], found[3])
+                yield what, base + found.start(4), base + found.end(4), spell_literal(found[4]), kind
+
+
+def find_uses_in_value(value: bytes) -> Iterator[IdentifierUse]:
+    """Yield every use in a short text, such as the value of a definition."""
+    if b"!" not in value and b"#" not in value and b"dense_resource" not in value:
+        return
+    if b"//" in value or b"\\" in value:
+        yield from find_uses(BytesSource(value).view(), 0, len(value))
+        return
+    for found in _USE.finditer(value):
+        group = found.lastindex
+        if group == 1:
+            name = found[1]
+            if not (name[0] == 35 and 47 < name[1] < 58 and is_result(value, found.start())):
+                yield ALIAS, found.start(), found.end(), name, b""
+        elif group == _RESOURCE_GROUP:
+            yield RESOURCE, found.start(group), found.end(group), found[group], b""
+        elif group is not None:
+            what = RECORD_BODY if found[5] is None else RECORD_NAME
+            yield what, found.start(4), found.end(4), found[4], record_kind(found[2], found[3])
+
+
+def is_result(window: bytes, at: int) -> bool:
+    """Return whether a ``#1`` belongs to the value before it: ``%0#1``."""
+    before = window[max(at - 256, 0) : at]
+    return _RESULT.search(before) is not None
+
+
+def spell_literal(literal: bytes) -> bytes:
+    """Return a string literal as the printer spells it: ``"a\\22b"`` and ``"a\\"b"`` are one."""
+    return escape_string(unescape(literal[1:-1])) if b"\\" in literal else literal
+
+
+def record_kind(mnemonic: bytes, words: bytes) -> bytes:
+    """Return the kind of a record: the word before its name, or the name of its type."""
+    return next((word for word in reversed(words.split()) if word in _KINDS), mnemonic) if words else mnemonic
+
+
+# The alias definitions of a file by name, what they use in turn, and which of them a module needs.
+#
+# An alias is just a name for a value: only its name and, after renaming, its value decide whether two modules can share
+# one. Definitions are looked up by number in the order of the file, in which each may use only what stands before it.
+
+#: Values up to this size are looked at as a whole.
+LONGEST = 1 << 16
+
+
+class AliasTable:
+    """The definitions of one file. Arrays, since files have hundreds of thousands of locations.
+
+    Raises BadValue for an alias that is defined twice.
+    """
+
+    def __init__(self, outline: FileOutline) -> None:
+        self.view = outline.text
+        self.numbers: dict[bytes, int] = {}
+        self._starts, self._values, self._ends = array("Q"), array("Q"), array("Q")
+        text = Lexer(self.view)
+        for start, end in outline.definitions:
+            for definition in read_definitions(text, start, end):
+                number = self.numbers.setdefault(definition.name, len(self._starts))
+                if number != len(self._starts):
+                    first = line_and_column(self.view, self._starts[number])
+                    name = definition.name.decode()
+                    raise syntax_error(self.view, definition.start, f"alias {name} is defined twice, first at {first}")
+                self._starts.append(definition.start)
+                self._values.append(definition.value)
+                self._ends.append(definition.end)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return where a definition stands, its name included."""
+        return self._starts[number], self._ends[number]
+
+    def value(self, number: int) -> tuple[int, int]:
+        """Return where the value of a definition stands."""
+        return self._values[number], self._ends[number]
+
+
+class ModuleNeeds(Record):
+    """What a module uses: definitions by number, records with where they stand, resources.
+
+    A record is a kind with a name as printed, and stands where it is defined if it is; a resource is a key without
+    quotes.
+    """
+
+    aliases: array[int]
+    records: dict[tuple[bytes, bytes], int]
+    resources: frozenset[bytes]
+
+
+def find_needs(table: AliasTable, spans: Iterable[tuple[int, int]]) -> ModuleNeeds:
+    """Return what the text in some spans uses, and what the definitions used there use in turn.
+
+    Raises BadValue for an alias that is not defined, or used by a definition before its own.
+    """
+    found = _NeedsCollector(table)
+    for start, end in spans:
+        found.add(find_uses(table.view, start, end), start, 0, len(table))
+    for number in range(len(table) - 1, -1, -1):
+        if found.wanted[number]:
+            start, end = table.value(number)
+            if end - start < LONGEST:
+                found.add(find_uses_in_value(table.view.read(start, end - start)), start, start, number)
+            else:
+                found.add(find_uses(table.view, start, end), start, 0, number)
+    aliases = array("Q", (number for number, flag in enumerate(found.wanted) if flag))
+    return ModuleNeeds(aliases, found.records, frozenset(found.resources))
+
+
+class _NeedsCollector:
+    """What was found so far; ``wanted`` has a byte for every definition."""
+
+    def __init__(self, table: AliasTable) -> None:
+        self.wanted = bytearray(len(table))
+        self.records: dict[tuple[bytes, bytes], int] = {}
+        self.resources: set[bytes] = set()
+        self._defined: set[tuple[bytes, bytes]] = set()
+        self._table = table
+
+    def add(self, found: Iterable[IdentifierUse], start: int, base: int, before: int) -> None:
+        """Take note of uses that are legal for definitions before a number; positions count from ``base``."""
+        table = self._table
+        numbers, wanted = table.numbers, self.wanted
+        for what, at, _, name, kind in found:
+            if what == ALIAS:
+                number = numbers.get(name, -1)
+                if 0 <= number < before:
+                    wanted[number] = 1
+                elif _is_certain(table, start, base + at):
+                    raise _undefined(table, base + at, name, number)
+            elif what == RESOURCE:
+                self.resources.add(name.strip(b'"'))
+            elif what == RECORD_BODY and (kind, name) not in self._defined:
+                self._defined.add((kind, name))
+                self.records[kind, name] = base + at
+            else:
+                self.records.setdefault((kind, name), base + at)
+
+
+def _undefined(table: AliasTable, at: int, name: bytes, number: int) -> FormatError:
+    if number < 0:
+        return syntax_error(table.view, at, f"alias {name.decode()} is used but not defined")
+    where = line_and_column(table.view, table.span(number)[0])
+    return syntax_error(table.view, at, f"alias {name.decode()} is used before its definition at {where}")
+
+
+def _is_certain(table: AliasTable, start: int, at: int) -> bool:
+    """Return whether a use is one for MLIR too: text in the body of a dialect that it does not know means nothing."""
+    return Comments(Lexer(table.view), start).is_outside(at)

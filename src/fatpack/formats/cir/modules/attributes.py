@@ -4,17 +4,42 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from fatpack.formats.cir.expressions import LazyExpression
+from fatpack.errors import FormatError
+from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.bytecode.sections import is_bytecode
+from fatpack.formats.cir.modules.contents import list_functions as functions_of
+from fatpack.formats.cir.modules.contents import sorted_op_counts
+from fatpack.formats.cir.modules.model import BytecodeModuleRecord, LaunchedKernels, TextModuleRecord
+from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.header import LONGEST, read_short_text
 from fatpack.formats.cir.text.lexer import SIGIL_ID, Lexer
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.vocabulary import CONTAINER, KIND, PROTOTYPE, PROTOTYPE_KIND, ROLES
+from fatpack.formats.cir.vocabulary import (
+    BUNDLE_ID,
+    CONTAINER,
+    KIND,
+    LANGUAGE_OPTIONS,
+    PROTOTYPE,
+    PROTOTYPE_KIND,
+    ROLES,
+    TRIPLE,
+    LazyExpression,
+)
+from fatpack.io.inflated import PicklableCall
+from fatpack.model import Target
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fatpack.formats.cir.bundle_id import CirBundleId
+    from fatpack.formats.cir.bytecode.operations import ModuleFunctions, OperationNode
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
     from fatpack.formats.cir.modules.model import FileOutline, TextModule
     from fatpack.formats.cir.text.header import TextAttribute
+    from fatpack.io.source import View
+
 
 _KIND = LazyExpression(
     rb'#cir\.offload<[ \t\r\n]*(\w+)[ \t\r\n]*>|#cir\.offload_kind<[ \t\r\n]*(\w+)[ \t\r\n]*>|"(\w*)"'
@@ -93,3 +118,166 @@ def resolve_aliases(module: TextModule, attr: TextAttribute, outline: FileOutlin
         return value
     found = outline.aliases.value(value)
     return value if found is None else found
+
+
+# What modules state of themselves in their attributes, the same of text and of bytecode.
+
+_NO_FLAGS: Mapping[str, bool] = {}
+_FLAG = LazyExpression(rb"\b(\w+) = (true|false)\b")
+
+
+class ModuleFacts(Record):
+    """A module: where it starts, its name, its role as spelled and in which style (see ``roles``), its bundle ID and
+    triple, the flags of the language options that it was compiled with, and the parts of its ID.
+    """
+
+    start: int
+    name: bytes | None
+    kind: str
+    style: str
+    id: str | None
+    triple: str
+    options: Mapping[str, bool]
+    parts: CirBundleId | None = None
+
+    @property
+    def model(self) -> str:
+        """The programming model that the language options name; "none" for none."""
+        return next((name for name in ("hip", "cuda", "openmp") if self.options.get(name)), "none")
+
+
+def read_module_facts(module: TextModule, outline: FileOutline) -> ModuleFacts:
+    """Return what a module of a text states of itself."""
+    found = read_role(module, outline)
+    attr = module.attr(LANGUAGE_OPTIONS)
+    options = resolve_aliases(module, attr, outline) if attr else b""
+    id, triple = string_attribute(module, BUNDLE_ID, outline), string_attribute(module, TRIPLE, outline)
+    parts = None if id is None else parse_id(id)
+    flags = _flags(options) if options else _NO_FLAGS
+    return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", flags, parts)
+
+
+def read_bytecode_facts(file: BytecodeFile, node: OperationNode) -> ModuleFacts:
+    """Return what a module in bytecode states of itself. Raises BadValue for damage."""
+    attrs = node.attrs(file)
+    key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
+    symbol = node.symbol(file)
+    if key is not None:
+        attribute = file.attribute(attrs[key])
+        text, plain = attribute.text(), attribute.string()
+        found = parse_kind(text if text is not None else b'"%s"' % plain if plain is not None else b"")
+    else:
+        found = parse_kind(None, (symbol or b"").decode("utf-8", "backslashreplace"))
+    options = file.attribute(attrs[LANGUAGE_OPTIONS]).text() if LANGUAGE_OPTIONS in attrs else None
+    id, triple = _string(file, attrs, BUNDLE_ID), _string(file, attrs, TRIPLE)
+    parts, flags = None if id is None else parse_id(id), _flags(options or b"")
+    return ModuleFacts(node.start, symbol, found.kind, found.style, id, triple or "", flags, parts)
+
+
+def module_target(facts: ModuleFacts) -> Target:
+    """Return what a module was made for: its bundle ID says, else its triple and its language options."""
+    if facts.parts is not None:
+        return facts.parts.target
+    return Target(facts.triple, "", "host" if facts.kind == ROLES[0] else facts.model)
+
+
+def _string(file: BytecodeFile, attrs: Mapping[bytes, int], key: bytes) -> str | None:
+    value = file.attribute(attrs[key]).string() if key in attrs else None
+    return None if value is None else value.decode("utf-8", "surrogateescape")
+
+
+def _flags(options: bytes) -> dict[str, bool]:
+    return {name.decode(): value == b"true" for name, value in _FLAG.findall(options)}
+
+
+# The kernels of modules, by name: functions with a body and the calling convention of a kernel, and those that a stub
+# of the same file launches. Files of 2025 and hand-written ones do not always give the convention.
+
+
+def kernels_launched_in_text(modules: Sequence[TextModule]) -> LaunchedKernels:
+    """Return the kernels that modules of a text launch."""
+    return LaunchedKernels(PicklableCall(_in_texts, modules))
+
+
+def _in_texts(modules: Sequence[TextModule]) -> Iterator[str]:
+    return (stub.kernel for module in modules for stub in module.contents.stubs)
+
+
+def kernels_launched_in_bytecode(file: BytecodeFile, nodes: Sequence[OperationNode]) -> LaunchedKernels:
+    """Return the kernels that modules in bytecode launch."""
+    return LaunchedKernels(PicklableCall(_launches_in_bytecode, file, nodes))
+
+
+def _launches_in_bytecode(file: BytecodeFile, nodes: Sequence[OperationNode]) -> Iterator[str]:
+    from fatpack.formats.cir.bytecode.operations import read_functions
+
+    for node in nodes:
+        yield from (kernel for _, kernel in read_functions(file, node).launches)
+
+
+def module_kernels(record: TextModuleRecord | BytecodeModuleRecord) -> tuple[str, ...] | None:
+    """Return the kernels of a module, each once; None where they cannot be decoded."""
+    if isinstance(record, BytecodeModuleRecord):
+        from fatpack.formats.cir.bytecode.operations import read_functions
+
+        return bytecode_kernels(record, read_functions(record.file, record.node))
+    named = record.module.contents.kernels
+    missing = () if record.role == "host" else record.launched.names.difference(named)
+    if not missing:
+        return named
+    try:
+        defined = functions_of(record.module)
+    except FormatError:  # a body that does not end is damage, which the container's findings name
+        return named
+    return (*named, *(name for name in defined if name in missing))
+
+
+def bytecode_kernels(record: BytecodeModuleRecord, read: ModuleFunctions) -> tuple[str, ...] | None:
+    """Return what :func:`kernels` does for a module in bytecode whose functions were read.
+
+    Where functions are registered operations, only their dialect could tell: that is None and not "no kernels".
+    """
+    if not read.has_all:
+        return None
+    missing = () if record.role == "host" else record.launched.names.difference(read.kernels)
+    return (*read.kernels, *(name for name in read.defined if name in missing))
+
+
+# The modules at file level, of a file that need not be a container, each as one of a container is read.
+
+
+def plain_modules(view: View) -> tuple[tuple[TextModuleRecord | BytecodeModuleRecord, ModuleFacts], ...]:
+    """Return the modules at file level, with what they state. Raises FormatError for damaged bytecode.
+
+    Of damaged text the modules up to the damage are returned; the outline of each has it.
+    """
+    return tuple(_modules_in_bytecode(view) if is_bytecode(view) else modules_in_text(Outliner(view).outline()))
+
+
+def modules_in_text(outline: FileOutline) -> Iterator[tuple[TextModuleRecord, ModuleFacts]]:
+    """Yield the modules at file level of a text, with what they state."""
+    modules = [module for module in outline.modules if not module.is_op]
+    launched = kernels_launched_in_text(modules)
+    for module in modules:
+        facts = read_module_facts(module, outline)
+        yield TextModuleRecord(outline, module, facts.kind, launched), facts
+
+
+def _modules_in_bytecode(view: View) -> Iterator[tuple[BytecodeModuleRecord, ModuleFacts]]:
+    from fatpack.formats.cir.bytecode.operations import IrWalker
+    from fatpack.formats.cir.bytecode.sections import BytecodeFile
+
+    file = BytecodeFile(view)
+    nodes = [node for node in IrWalker(file).walk().modules if not node.is_op]
+    launched = kernels_launched_in_bytecode(file, nodes)
+    for node in nodes:
+        facts = read_bytecode_facts(file, node)
+        yield make_bytecode_module(file, node, facts, launched), facts
+
+
+def make_bytecode_module(
+    file: BytecodeFile, node: OperationNode, facts: ModuleFacts, launched: LaunchedKernels
+) -> BytecodeModuleRecord:
+    """Return the record of a module in bytecode."""
+    counts = sorted_op_counts({file.names[number]: count for number, count in node.counts.items()})
+    return BytecodeModuleRecord(file, node, facts.name, facts.kind, counts, launched)

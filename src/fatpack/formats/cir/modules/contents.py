@@ -7,18 +7,26 @@ quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on b
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import LazyExpression
 from fatpack.formats.cir.modules.model import LaunchStub, ModuleContents, OffloadModule
-from fatpack.formats.cir.text import patterns
+from fatpack.formats.cir.text import region
 from fatpack.formats.cir.text.lexer import MARGIN, Lexer
-from fatpack.formats.cir.text.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
-from fatpack.formats.cir.text.region import find_region_end
+from fatpack.formats.cir.text.region import (
+    ALL,
+    FUNCTION_MATTERS,
+    FUNCTIONS,
+    GLOBAL_MATTERS,
+    MODULES,
+    NOTHING,
+    find_region_end,
+)
 from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.vocabulary import BINARIES, GPU_MODULE, OFFLOAD_MODULE, OFFLOAD_SYMBOL
+from fatpack.formats.cir.vocabulary import BINARIES, GPU_MODULE, OFFLOAD_MODULE, OFFLOAD_SYMBOL, LazyExpression
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from re import Match
+
+    from fatpack.formats.cir.modules.model import TextModule
 
 
 #: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
@@ -88,7 +96,7 @@ class ContentsTracker:
             if line is None:
                 return start
             self.finish(base + line.end())
-        match = (patterns.NEXT_FUNCTION if self._wants_symbols else patterns.FUNCTION).match
+        match = (region.NEXT_FUNCTION if self._wants_symbols else region.FUNCTION).match
         while found := match(window, start, end):
             start = found.end()
             head, symbol, body = found.groups()
@@ -267,3 +275,23 @@ def _kernel(stub: Match[bytes]) -> str:
 
 def _decoded(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
+
+
+# The symbols that a module defines itself: a second look at it, for those who want all of them.
+
+
+def list_symbols(module: TextModule) -> tuple[str, ...]:
+    """Return the symbols of the operations directly in a module, in order."""
+    return _contents(module).symbols
+
+
+def list_functions(module: TextModule) -> tuple[str, ...]:
+    """Return the symbols of the functions with a body directly in a module, in order."""
+    return _contents(module).functions
+
+
+def _contents(module: TextModule) -> ModuleContents:
+    text = Lexer(module.text)
+    tracker = ContentsTracker(text, symbols=True)
+    tracker.finish(find_region_end(text, module.body[0], tracker))
+    return tracker.contents()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.errors import FormatError
     from fatpack.formats.cir.bytecode.operations import OperationNode
     from fatpack.formats.cir.bytecode.sections import BytecodeFile
-    from fatpack.formats.cir.modules.aliases import AliasDefinitions
+    from fatpack.formats.cir.modules.outline import AliasDefinitions
     from fatpack.formats.cir.text.header import TextAttribute
     from fatpack.io.source import View
     from fatpack.model import Image

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.errors import FormatError, LimitExceeded, pluralize
-from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.modules.aliases import AliasDefinitions
 from fatpack.formats.cir.modules.contents import ContentsTracker
 from fatpack.formats.cir.modules.model import FileOutline, TextModule
-from fatpack.formats.cir.text.definitions import run_end
-from fatpack.formats.cir.text.faults import syntax_error
+from fatpack.formats.cir.text.definitions import read_definitions, run_end
 from fatpack.formats.cir.text.header import (
+    LONGEST,
     OperationHeader,
     read_custom_header,
     read_generic_header,
@@ -22,13 +20,48 @@ from fatpack.formats.cir.text.header import (
     read_location,
 )
 from fatpack.formats.cir.text.lexer import Lexer
-from fatpack.formats.cir.text.patterns import ALL, NOTHING, OPERATION
-from fatpack.formats.cir.text.region import find_region_end
-from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, MODULE_NAMES
+from fatpack.formats.cir.text.region import ALL, NOTHING, OPERATION, find_region_end
+from fatpack.formats.cir.text.strings import syntax_error
+from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, MODULE_NAMES, LazyExpression
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fatpack.io.source import View
+
+
+# What aliases of attributes stand for, for the few attributes of modules that are read.
+
+
+class AliasDefinitions:
+    """The alias definitions of a file; gone through once, when the first is asked for."""
+
+    def __init__(self, view: View, runs: Sequence[tuple[int, int]]) -> None:
+        self._view = view
+        self._runs = runs
+        self._values: dict[bytes, tuple[int, int]] | None = None
+
+    def value(self, name: bytes) -> bytes | None:
+        """Return what an alias stands for, through aliases of aliases; None for one that is not defined."""
+        seen = set()
+        found: bytes | None = None
+        while name not in seen and name in self._spans():
+            seen.add(name)
+            start, end = self._spans()[name]
+            name = found = self._view.read(start, min(end - start, LONGEST))
+        return found
+
+    def _spans(self) -> dict[bytes, tuple[int, int]]:
+        if self._values is None:
+            text = Lexer(self._view)
+            self._values = {}
+            for start, end in self._runs:
+                for definition in read_definitions(text, start, end):
+                    if definition.name.startswith(b"#"):
+                        self._values.setdefault(definition.name, (definition.value, definition.end))
+        return self._values
+
 
 #: Levels of modules that are listed: a module, the container in it, and what the container holds.
 _LEVELS = 3

@@ -6,9 +6,9 @@ types, which one expression steps over; the others, and all of small files, go b
 
 from __future__ import annotations
 
-from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.text.faults import syntax_error
 from fatpack.formats.cir.text.lexer import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Lexer
+from fatpack.formats.cir.text.strings import syntax_error
+from fatpack.formats.cir.vocabulary import LazyExpression
 from fatpack.record import Record
 
 TYPE_CHECKING = False

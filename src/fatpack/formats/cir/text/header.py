@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.errors import LimitExceeded, pluralize
-from fatpack.formats.cir.expressions import LazyExpression
-from fatpack.formats.cir.text.faults import syntax_error
 from fatpack.formats.cir.text.lexer import BARE_ID, BLANK_EXPRESSION, Lexer
-from fatpack.formats.cir.text.strings import unescape
-from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, PROTOTYPE
+from fatpack.formats.cir.text.strings import syntax_error, unescape
+from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, PROTOTYPE, LazyExpression
 from fatpack.record import Record
 
 #: LIMIT: bytes of a name, a key or a value that is looked at as a whole.

@@ -21,7 +21,7 @@ import os
 import sys
 
 from fatpack.tools.llvm import command_line
-from fatpack.tools.llvm.clang_offload_bundler.options import OPTIONS
+from fatpack.tools.llvm.clang_offload_bundler.arguments import OPTIONS
 from fatpack.tools.versions import version_text
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
         if given.switch == "version":
             sys.stdout.write(f"{version_text('clang-offload-bundler', f'LLVM {version}')}\n")
         else:
-            from fatpack.tools.llvm.clang_offload_bundler.options import print_help
+            from fatpack.tools.llvm.clang_offload_bundler.arguments import print_help
 
             print_help(given.switch, program)
         return 0
@@ -49,7 +49,7 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
 
 
 def _run(program: str, version: str, given: command_line.ClArguments) -> int:
-    from fatpack.tools.llvm.clang_offload_bundler.settings import ArgumentError, check_settings
+    from fatpack.tools.llvm.clang_offload_bundler.arguments import ArgumentError, check_settings
 
     try:
         settings = check_settings(given, program, version, os.environ)
@@ -58,7 +58,7 @@ def _run(program: str, version: str, given: command_line.ClArguments) -> int:
         elif settings.mode == "bundle":
             from fatpack.tools.llvm.clang_offload_bundler.bundle import bundle as work
         elif settings.type == "a":
-            from fatpack.tools.llvm.clang_offload_bundler.archive import unbundle_archive as work
+            from fatpack.tools.llvm.clang_offload_bundler.unbundle import unbundle_archive as work
         else:
             from fatpack.tools.llvm.clang_offload_bundler.unbundle import unbundle as work
         work(settings)
@@ -69,7 +69,7 @@ def _run(program: str, version: str, given: command_line.ClArguments) -> int:
         problem = f"{name}{error.strerror or error}"
     else:
         return 0
-    from fatpack.words_printable import printable
+    from fatpack.printable import printable
 
     sys.stderr.write(printable(f"{program}: error: {problem}") + "\n")
     return 1

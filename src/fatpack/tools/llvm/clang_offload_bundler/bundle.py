@@ -9,19 +9,17 @@ from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, COMPRESSED_HEADER
 from fatpack.formats.clang_bundle.writer import write
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.tools.llvm.clang_offload_bundler import objects
-from fatpack.tools.llvm.clang_offload_bundler.arguments import are_all_hip, is_host, stored_ids
+from fatpack.tools.llvm.clang_offload_bundler import entries
+from fatpack.tools.llvm.clang_offload_bundler.arguments import ArgumentError, are_all_hip, is_host, stored_ids
 from fatpack.tools.llvm.clang_offload_bundler.entries import OBJECT, TEXT, is_known_type
-from fatpack.tools.llvm.clang_offload_bundler.settings import ArgumentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.io.source import Piece, Source, View
-    from fatpack.literals import BundleType
-    from fatpack.options import BundleOptions
-    from fatpack.tools.llvm.clang_offload_bundler.settings import BundlerSettings
+    from fatpack.options import BundleOptions, BundleType
+    from fatpack.tools.llvm.clang_offload_bundler.arguments import BundlerSettings
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
 _LEVELS = (-131072, 22)
@@ -43,7 +41,7 @@ def bundle(settings: BundlerSettings) -> None:
             if not is_known_type(type):
                 raise ArgumentError(f"'{type}': invalid file type specified")
             host = _host_number(settings)
-            carrier = objects.object_format(views[host]) if host is not None and type in OBJECT else ""
+            carrier = entries.object_format(views[host]) if host is not None and type in OBJECT else ""
             if host is not None and carrier:
                 pieces = _fat_object(settings, ids, views, host, carrier)
                 # llvm-objcopy gives the output the permissions of the host, and -### does not run it.
@@ -121,15 +119,14 @@ def _compressed(settings: BundlerSettings, type: BundleType, images: Sequence[Im
 
 
 def _report(settings: BundlerSettings, pieces: Sequence[Piece], seconds: float) -> None:
-    from fatpack.tools.llvm.clang_offload_bundler import verbose
 
     front, stream = pieces
     header = front if isinstance(front, bytes | bytearray | memoryview) else front.tobytes()
     *_, size, inflated_size, content_hash = COMPRESSED_HEADERS[settings.version].struct.unpack(header)
-    measures = verbose.CompressionMeasures(
+    measures = entries.CompressionMeasures(
         settings.version, "zstd", size, len(stream), inflated_size, content_hash, seconds
     )
-    verbose.print_compressed(measures, settings.level)
+    entries.print_compressed(measures, settings.level)
 
 
 def _fat_object(
@@ -143,19 +140,19 @@ def _fat_object(
         _print_command(settings, ids, host)
         return messages
     additions: list[tuple[str, Sequence[Piece]]] = [
-        (objects.PREFIX + spelling, [_HOST_MARKER if number == host else view])
+        (entries.PREFIX + spelling, [_HOST_MARKER if number == host else view])
         for number, (spelling, view) in enumerate(zip(ids, views, strict=True))
     ]
-    return objects.with_sections(views[host], carrier, additions)
+    return entries.with_sections(views[host], carrier, additions)
 
 
 def _print_command(settings: BundlerSettings, ids: Sequence[str], host: int) -> None:
     """Print the command that the original would run; its temporary file has no name here."""
-    from fatpack.tools.llvm.clang_offload_bundler.settings import TEMPORARY_DIRECTORY, find_objcopy
+    from fatpack.tools.llvm.clang_offload_bundler.arguments import TEMPORARY_DIRECTORY, find_objcopy
 
     words = [find_objcopy(settings.program)]
     for number, (spelling, name) in enumerate(zip(ids, settings.inputs, strict=True)):
-        section = objects.PREFIX + spelling
+        section = entries.PREFIX + spelling
         words.append(f"--add-section={section}={TEMPORARY_DIRECTORY if number == host else name}")
         words.append(f"--set-section-flags={section}=readonly,exclude")
     words += ["--", settings.inputs[host], settings.outputs[0]]

@@ -7,23 +7,168 @@ Bundles that follow each other, as ``cat`` leaves them, are walked one after the
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, LimitExceeded, Unsupported
+import sys
+
+from fatpack import magic_numbers
+from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported
 from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS, COMPRESSED_MAGIC, MAGIC, METHODS
 from fatpack.record import Record
-from fatpack.tools.llvm.clang_offload_bundler import objects
-from fatpack.tools.llvm.clang_offload_bundler.settings import ArgumentError
+from fatpack.tools.llvm.clang_offload_bundler.arguments import ArgumentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from typing_extensions import TypeIs
 
+    from fatpack.binary.coff.reader import CoffObject
     from fatpack.formats.clang_bundle.compressed import InflatedBundle
-    from fatpack.io.source import View
-    from fatpack.literals import BundleType
+    from fatpack.formats.clang_bundle.fat_object import FatObjectImage
+    from fatpack.io.source import Piece, View
     from fatpack.model import Finding
-    from fatpack.tools.llvm.clang_offload_bundler.settings import BundlerSettings
+    from fatpack.options import BundleType
+    from fatpack.tools.llvm.clang_offload_bundler.arguments import BundlerSettings
+
+
+# Object files as bundles: which files take part, their sections of bundles, and the host's object without them.
+
+#: What precedes the bundle ID in the name of a section.
+PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
+
+#: First bytes of object files that LLVM reads and its objcopy cannot add bundles to → the word for them.
+_OTHERS = {
+    magic_numbers.MACH_O_32: "Mach-O",
+    magic_numbers.MACH_O_64: "Mach-O",
+    magic_numbers.BIG_MACH_O_32: "Mach-O",
+    magic_numbers.BIG_MACH_O_64: "Mach-O",
+    magic_numbers.WASM: "WebAssembly",
+    magic_numbers.XCOFF_32 + b"\0": "XCOFF",
+    magic_numbers.XCOFF_64 + b"\0": "XCOFF",
+    magic_numbers.DXIL: "DXContainer",
+}
+
+
+def object_format(view: View) -> str:
+    """Return ``elf``, ``coff``, ``pe`` or the word for another object file; "" for what is none, or is damaged."""
+    head = view.head(0, 4)
+    if head == magic_numbers.ELF:
+        return "elf" if _is_elf(view) else ""
+    if head[:2] == magic_numbers.DOS:
+        return "pe" if _is_image(view) else ""
+    if head[1:2] in _COFF_MACHINES or head == magic_numbers.ANONYMOUS_COFF:
+        from fatpack.binary.coff.reader import coff_kind
+
+        if coff_kind(view) in ("classic", "big"):
+            return "coff"
+    return next((word for magic, word in _OTHERS.items() if head.startswith(magic)), "")
+
+
+def _is_elf(view: View) -> bool:
+    from fatpack.binary.elf.file import ElfFile
+
+    try:
+        ElfFile(view)
+    except FormatError:
+        return False
+    return True
+
+
+def _is_image(view: View) -> bool:
+    from fatpack.binary.coff.objcopy.writer import PeImage
+
+    try:
+        return PeImage(view).table_end <= len(view)
+    except FormatError:
+        return False
+
+
+#: Carriers that :mod:`fatpack.binary.coff.objcopy` takes: objects, and linked images of Windows.
+_COFF = ("coff", "pe")
+
+#: High bytes of the machine numbers of COFF objects: most files that are none need no further look.
+_COFF_MACHINES = (b"\x86", b"\xaa", b"\xa6", b"\x01", b"\x02", b"\x0e", b"\x50", b"\x51", b"\x62", b"\x90")
+
+
+def bundle_sections(view: View, carrier: str) -> tuple[list[FatObjectImage], list[Finding]]:
+    """Return the sections of bundles in the order of the section table, and what is wrong with the object.
+
+    Raises FormatError for a damaged object.
+    """
+    if carrier == "elf":
+        return _in_elf(view)
+    return (_in_coff(view, carrier), []) if carrier in _COFF else ([], [])
+
+
+def _in_elf(view: View) -> tuple[list[FatObjectImage], list[Finding]]:
+    from fatpack.binary import CodeSection
+    from fatpack.binary.elf import locate
+    from fatpack.formats.clang_bundle.fat_object import FatObjectImage
+
+    found, findings = [], []
+    for site in locate(view):
+        if not isinstance(site, CodeSection):
+            findings.append(site)
+        elif site.section and site.section.startswith(PREFIX):
+            found.append(FatObjectImage(site.section.removeprefix(PREFIX), site.data, site.index or 0))
+    return sorted(found, key=lambda part: part.section), findings
+
+
+def _in_coff(view: View, carrier: str) -> list[FatObjectImage]:
+    from fatpack.formats.clang_bundle.fat_object import FatObjectImage
+
+    coff: CoffObject
+    if carrier == "pe":
+        from fatpack.binary.coff.objcopy.writer import PeImage
+
+        coff = PeImage(view)
+    else:
+        from fatpack.binary.coff.reader import CoffObject
+
+        coff = CoffObject(view)
+    strings = coff.strings()
+    found = []
+    for section in coff.sections():
+        name = coff.name(section.stored_name, strings) if section.stored_name.startswith(b"/") else b""
+        if name.startswith(PREFIX.encode()):
+            # Of images, what lies behind the size in memory is padding.
+            size = min(section.raw_size, section.virtual_size) if carrier == "pe" else section.raw_size
+            data = view.slice(section.raw_offset if size else 0, size)
+            spelling = name.decode("utf-8", "surrogateescape").removeprefix(PREFIX)
+            found.append(FatObjectImage(spelling, data, section.number))
+    return found
+
+
+def with_sections(host: View, carrier: str, additions: Sequence[tuple[str, Sequence[Piece]]]) -> Iterable[Piece]:
+    """Return a host object with sections added, as llvm-objcopy makes it. Raises Refusal where that cannot be done."""
+    try:
+        if carrier == "elf":
+            from fatpack.binary.elf.objcopy import add_sections as add_to_elf
+
+            return add_to_elf(host, additions)
+        if carrier in _COFF:
+            from fatpack.binary.coff.objcopy import add_sections as add_to_coff
+
+            return add_to_coff(host, additions)
+    except FatpackError as error:
+        raise ArgumentError(f"cannot add sections to the host object: {error}") from error
+    raise ArgumentError(
+        f"cannot add sections to the host object: llvm-objcopy adds none to {carrier} files; use -type=bc"
+    )
+
+
+def without_sections(host: View, carrier: str) -> Iterable[Piece]:
+    """Return a fat object without its sections of bundles, as llvm-objcopy makes it. Raises Refusal."""
+    try:
+        if carrier == "elf":
+            from fatpack.binary.elf.objcopy import remove_sections as remove_from_elf
+
+            return remove_from_elf(host, PREFIX)
+        from fatpack.binary.coff.objcopy import remove_sections as remove_from_coff
+
+        return remove_from_coff(host, PREFIX)
+    except FatpackError as error:
+        raise ArgumentError(f"cannot take the sections of bundles out of the object: {error}") from error
+
 
 #: type → comment token of its text bundles
 TEXT = {type: comment for comment, types in COMMENTS.items() for type in types}
@@ -99,7 +244,7 @@ def _end(view: View, reached: int | None) -> int:
         return reached
     if view.head(0, len(MAGIC)) != MAGIC:
         return 0
-    from fatpack.formats.clang_bundle.binary import binary_extent
+    from fatpack.formats.clang_bundle.reader import binary_extent
 
     try:
         return binary_extent(view, 0)
@@ -133,7 +278,7 @@ def read_bundler_entries(view: View, settings: BundlerSettings) -> BundlerEntrie
     try:
         if type in TEXT:
             return _text(view, TEXT[type])
-        carrier = objects.object_format(view) if type in OBJECT else ""
+        carrier = object_format(view) if type in OBJECT else ""
         return _sections(view, carrier) if carrier else _binary(view, settings.llvm)
     except FormatError as error:
         raise ArgumentError(str(error)) from error
@@ -154,8 +299,8 @@ def _text(view: View, comment: str) -> BundlerEntries:
 def _binary(view: View, llvm: str) -> BundlerEntries:
     if view.head(0, len(MAGIC)) != MAGIC:
         return BundlerEntries(())
-    from fatpack.formats.clang_bundle.binary import parse_binary
-    from fatpack.formats.clang_bundle.hash_order import positions_in_llvm_order
+    from fatpack.formats.clang_bundle.reader import parse_binary
+    from fatpack.formats.clang_bundle.text_reader import positions_in_llvm_order
     from fatpack.formats.diagnostics import FindingCollector
 
     container = parse_binary(view, 0, FindingCollector(), is_inflated=view.source.is_streamed)
@@ -165,7 +310,7 @@ def _binary(view: View, llvm: str) -> BundlerEntries:
 
 
 def _sections(view: View, carrier: str) -> BundlerEntries:
-    parts, findings = objects.bundle_sections(view, carrier)
+    parts, findings = bundle_sections(view, carrier)
     entries = tuple(BundlerEntry(part.id, part.data, part.merged_count) for part in parts)
     return BundlerEntries(entries, _damage(findings), carrier)
 
@@ -188,9 +333,7 @@ def _inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, i
         return view, None
     if not head.startswith(COMPRESSED_MAGIC):
         if settings.is_verbose:
-            from fatpack.tools.llvm.clang_offload_bundler import verbose
-
-            verbose.print_not_compressed(settings.llvm)
+            print_not_compressed(settings.llvm)
         return view, None
     version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
     if version not in COMPRESSED_HEADERS or len(view) < COMPRESSED_HEADERS[version].size:
@@ -227,14 +370,82 @@ def _inflate(view: View, settings: BundlerSettings) -> InflatedBundle:
     found = inflate_bundle(view, FindingCollector())
     seconds = perf_counter() - start
     if settings.is_verbose:
-        from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
-        from fatpack.tools.llvm.clang_offload_bundler import verbose
+        from fatpack.formats.clang_bundle.compressed import HASH_SIZE, new_digest
 
         digest = new_digest(len(found.body))
         for piece in found.body.pieces():
             digest.update(piece)
-        measures = verbose.CompressionMeasures(
+        measures = CompressionMeasures(
             found.version, found.method, found.size, len(found.stream), found.inflated_size, found.hash, seconds
         )
-        verbose.print_inflated(measures, digest.digest()[:HASH_SIZE])
+        print_inflated(measures, digest.digest()[:HASH_SIZE])
     return found
+
+
+# What ``-verbose`` says about compression, on stderr. Only the speed differs from run to run.
+
+
+class CompressionMeasures(Record):
+    """Numbers of one compression or decompression; ``stream_size`` are the compressed bytes without the header."""
+
+    version: int
+    method: str
+    size: int | None
+    stream_size: int
+    inflated_size: int
+    hash: bytes
+    seconds: float
+
+
+def print_compressed(measures: CompressionMeasures, level: int) -> None:
+    """Say what was compressed."""
+    _write(
+        [
+            f"Compressed bundle format version: {measures.version}",
+            f"Total file size (including headers): {measures.size:,} bytes",
+            f"Compression method used: {measures.method}",
+            f"Compression level: {level}",
+            f"Binary size before compression: {measures.inflated_size:,} bytes",
+            f"Binary size after compression: {measures.stream_size:,} bytes",
+            *_rates(measures, "Compression"),
+            f"Truncated MD5 hash: {_hash(measures.hash)}",
+        ]
+    )
+
+
+def print_inflated(measures: CompressionMeasures, recalculated: bytes) -> None:
+    """Say what was inflated; ``recalculated`` is the hash of what came out."""
+    total = [] if measures.size is None else [f"Total file size (from header): {measures.size:,} bytes"]
+    _write(
+        [
+            f"Compressed bundle format version: {measures.version}",
+            *total,
+            f"Decompression method: {measures.method}",
+            f"Size before decompression: {measures.stream_size:,} bytes",
+            f"Size after decompression: {measures.inflated_size:,} bytes",
+            *_rates(measures, "Decompression"),
+            f"Stored hash: {_hash(measures.hash)}",
+            f"Recalculated hash: {_hash(recalculated)}",
+            f"Hashes match: {'Yes' if measures.hash == recalculated else 'No'}",
+        ]
+    )
+
+
+def print_not_compressed(llvm: str) -> None:
+    """Say that the input was no compressed bundle."""
+    _write(["Uncompressed bundle." if llvm == "22" else "Uncompressed bundle"])
+
+
+def _rates(measures: CompressionMeasures, what: str) -> list[str]:
+    rate = measures.inflated_size / measures.stream_size if measures.stream_size else float("inf")
+    ratio = 100 / rate if rate else float("inf")
+    speed = measures.inflated_size / (1 << 20) / max(measures.seconds, 1e-9)
+    return [f"Compression rate: {rate:.2f}", f"Compression ratio: {ratio:.2f}%", f"{what} speed: {speed:.2f} MB/s"]
+
+
+def _hash(stored: bytes) -> str:
+    return f"0x{int.from_bytes(stored, 'little'):014x}"
+
+
+def _write(lines: Sequence[str]) -> None:
+    sys.stderr.write("".join(f"{line}\n" for line in lines))

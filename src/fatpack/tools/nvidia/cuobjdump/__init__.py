@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.tools.nvidia.cuobjdump.dump import EntryDump
     from fatpack.tools.nvidia.cuobjdump.listing import EntryListing
-    from fatpack.tools.nvidia.cuobjdump.options import CuobjdumpRequest
-    from fatpack.tools.nvidia.cuobjdump.output import ToolOutput
+    from fatpack.tools.nvidia.cuobjdump.options import CuobjdumpRequest, ToolOutput
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
@@ -45,7 +44,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     try:
         given = command_line.parse_nvidia_options(arguments, OPTIONS, warn)
         if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
-            from fatpack.tools.nvidia.help_page import help_page
+            from fatpack.tools.nvidia.command_line import help_page
 
             sys.stdout.write(help_page("cuobjdump [options] <file>", OPTIONS, HELP_WIDTH))
             return 0
@@ -64,7 +63,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def _run(name: str, request: CuobjdumpRequest, beside: str) -> int:
     from fatpack.errors import UsageError
     from fatpack.io.open import open_source
-    from fatpack.tools.nvidia.cuobjdump.output import ExitTool, ToolOutput
+    from fatpack.tools.nvidia.cuobjdump.options import ExitTool, ToolOutput
 
     output = ToolOutput(name, request.path)
     try:

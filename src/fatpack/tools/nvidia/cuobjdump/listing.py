@@ -2,22 +2,143 @@
 
 from __future__ import annotations
 
-from fatpack.errors import BadValue, FormatError, Unsupported
-from fatpack.tools.nvidia.cuobjdump import arch
-from fatpack.tools.nvidia.cuobjdump.entries import is_elf, is_ptx
-from fatpack.tools.nvidia.cuobjdump.headings import arch_variant, decode_text, has_options
-from fatpack.tools.nvidia.cuobjdump.names import NO_IDENTIFIER, function_stem, identifier_stem, matches_name
+import os
+
+from fatpack.binary.elf.device_elf import DeviceElfSections
+from fatpack.binary.elf.quick_header import SYMTAB
+from fatpack.binary.elf.symbols import ElfSymbolTable
+from fatpack.errors import BadValue, FormatError, Unsupported, UsageError
+from fatpack.images.cubin_kernels import UNKNOWN_STACK, function_resources
+from fatpack.limits import output_budget
+from fatpack.record import Record
+from fatpack.tools.nvidia.cuobjdump import entries
+from fatpack.tools.nvidia.cuobjdump.entries import arch_variant, decode_text, has_options, is_elf, is_ptx
+from fatpack.tools.nvidia.cuobjdump.options import ExitTool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from fatpack.formats.cuda_fatbin.stored import CudaEntry, CudaGroup
+    from fatpack.binary.elf.device_elf import DeviceElfSection
+    from fatpack.formats.cuda_fatbin.layout import CudaEntry, CudaGroup
     from fatpack.io.source import View
     from fatpack.tools.nvidia.cuobjdump.entries import CubinFile
-    from fatpack.tools.nvidia.cuobjdump.extracting import ExtractedFile
-    from fatpack.tools.nvidia.cuobjdump.options import CuobjdumpRequest
-    from fatpack.tools.nvidia.cuobjdump.output import ToolOutput
+    from fatpack.tools.nvidia.cuobjdump.options import CuobjdumpRequest, ToolOutput
+
+
+# Extraction: files in the current directory, under the names of the lists.
+#
+# An older file of the name is replaced, as the original does. QUIRK(cuobjdump 13): of two images with one name, which
+# identifiers easily give, it leaves the last one only. Here the second gets a number: ``k1.2.sm_80.cubin``.
+
+
+class ExtractedFile(Record):
+    """A file to write, and the line that says so, before and behind its name; or only a line (no ``data``)."""
+
+    name: str
+    data: View | None
+    before: str
+    behind: str = ""
+
+
+def write_extractions(
+    extractions: Sequence[ExtractedFile], file: View, used: dict[str, int], output: ToolOutput
+) -> None:
+    """Write everything, and print what was written.
+
+    ``used`` holds the names of files that were written before, with how many of them share each.
+    Raises Ended for the first file that cannot be written.
+    """
+    from fatpack.io.atomic_write import NewFile, write_files
+    from fatpack.io.write import written_size
+
+    given = {extraction.name for extraction in extractions}
+    new = [(_free(each.name, given, used), each.data) for each in extractions if each.data is not None]
+    files = [NewFile(_path(name), (data,)) for name, data in new]
+    names = (name for name, _ in new)
+    output_budget().check_output(written_size(data for _, data in new))
+    with write_files(files, force=True, inputs=[file]) as sizes:
+        for extraction in extractions:
+            if extraction.data is None:
+                output.line(extraction.before)
+                continue
+            name = next(names)
+            try:
+                next(iter(sizes))
+            except (OSError, UsageError):
+                output.fatal(f"File '{name}' could not be opened")
+                raise ExitTool from None
+            except Unsupported:
+                output.obfuscated()
+            except FormatError as error:
+                output.damage(str(error), "Uncompress failed")
+            else:
+                output.line(f"{extraction.before}{name}{extraction.behind}")
+
+
+def _path(name: str) -> str:
+    """Return a name, which is bytes read as UTF-8, as the path of a file with these bytes in any locale."""
+    return os.fsdecode(name.encode("utf-8", "surrogateescape"))
+
+
+def _free(name: str, given: set[str], used: dict[str, int]) -> str:
+    """Return a name, with a number ahead of its architecture if it is used already; that is nobody else's either."""
+    if name not in used:
+        used[name] = 1
+        return name
+    start, marker, end = name.rpartition(".sm_")
+    numbered = name
+    while numbered in used or numbered in given:
+        used[name] += 1
+        numbered = f"{start}.{used[name]}{marker}{end}"
+    used[numbered] = 1
+    return numbered
+
+
+# The names that cuobjdump gives to what it lists and extracts: from an identifier, or the path of the file.
+#
+# A text is split at blanks; every word loses its folders and what follows its last dot; what is left is joined by
+# dashes. So no name chooses a folder.
+#
+# QUIRK(cuobjdump 13): after its first use, a path with blanks in it is cut at the first of them: ``my dir/x.so`` gives
+# ``my-x.1.sm_80.cubin`` and ``my.2.sm_90.cubin``. Here all names start like the first.
+
+#: QUIRK(cuobjdump 13): path and function together may have this many bytes before both are cut.
+_LONGEST, _CUT = 240, 8
+
+#: What stands for the path in names of functions where an entry has no identifier.
+NO_IDENTIFIER = "x"
+
+
+def identifier_stem(text: str) -> str:
+    """Return what a name starts with: ``p-r-s`` of ``p q/r s.cu``."""
+    name = ""
+    for word in filter(None, text.split(" ")):
+        name = f"{name}-" if name else ""
+        name += _without_extension(word.rpartition("/")[2])
+    return name
+
+
+def _without_extension(word: str) -> str:
+    start, dot, _ = word.rpartition(".")
+    return start if dot else word
+
+
+def function_stem(text: str, function: str, number: int) -> str:
+    """Return what the name of a function's code starts with; ``number`` counts them.
+
+    ``text`` is the identifier, the path of a cubin, or NO_IDENTIFIER. C++ has long names: they are cut, and numbered.
+    """
+    first, second = text.encode("utf-8", "surrogateescape"), function.encode("utf-8", "surrogateescape")
+    if len(first) + len(second) <= _LONGEST:
+        return identifier_stem(f"{text} {function}")
+    first, second = first[:_CUT], second[:_CUT]
+    return identifier_stem(f"{(first + b' ' + second).decode('utf-8', 'surrogateescape')}-{number}")
+
+
+def matches_name(name: str, wanted: tuple[str, ...] | None) -> bool:
+    """Return whether a name is asked for: one of the words is in it, or ``all`` is the only word."""
+    return wanted is not None and (wanted == ("all",) or any(word in name for word in wanted))
 
 
 #: LIMIT: entries that are held until their architectures are known, and files until they are written.
@@ -75,7 +196,7 @@ class EntryListing:
 
     def cubin(self, cubin: CubinFile) -> None:
         """List or extract a cubin that is a file of its own, or a member of an archive."""
-        target = arch.cubin_arch(cubin.data)
+        target = entries.cubin_arch(cubin.data)
         if not self._request.takes(target):
             return
         self._elf_count += 1
@@ -103,13 +224,11 @@ class EntryListing:
             self._work()
 
     def _work(self) -> None:
-        targets = arch.entry_archs([entry for entry, _ in self._waiting])
+        targets = entries.entry_archs([entry for entry, _ in self._waiting])
         for (_, then), target in zip(self._waiting, targets, strict=True):
             then(target)
         self._waiting.clear()
         if self._extractions:
-            from fatpack.tools.nvidia.cuobjdump.extracting import write_extractions
-
             write_extractions(self._extractions, self._file, self._used, self._output)
             self._extractions.clear()
 
@@ -120,7 +239,6 @@ class EntryListing:
             self._output.line(line)
 
     def _extract(self, name: str, data: View | None, before: str, behind: str = "") -> None:
-        from fatpack.tools.nvidia.cuobjdump.extracting import ExtractedFile
 
         self._extractions.append(ExtractedFile(name, data, before, behind))
 
@@ -163,7 +281,6 @@ def function_code(data: View) -> Iterator[tuple[int, str, View]]:
     Code that overlaps is damage, too: a small file could be made to fill a disk.
     """
     from fatpack.binary.elf.device_elf import DeviceElfSections
-    from fatpack.tools.nvidia.cuobjdump.resources import function_names
 
     sections = DeviceElfSections(data)
     left = len(data)
@@ -173,3 +290,102 @@ def function_code(data: View) -> Iterator[tuple[int, str, View]]:
         if left < 0:
             raise BadValue("overlaps that of other functions", format="elf", offset=code.offset(0), field=name)
         yield number, name, code
+
+
+# What ``-res-usage`` prints of a cubin: memory it has in common, and what every function of it needs.
+#
+# By the sections, as they are named: ``.text.NAME`` is a function; ``.nv.shared.…``, ``.nv.local.…`` and
+# ``.nv.constantN.…`` belong to the function that their ``sh_info`` names; ``.nv.global…`` and ``.nv.constantN`` to all.
+# Registers and stack of a kernel are in ``.nv.info``; code before sm_90 has registers in its row of the table, too.
+#
+# Textures, surfaces and samplers are always 0: the original counts none in code since sm_90, and fails on older code
+# that has some.
+
+_CODE, _GLOBAL, _SHARED, _LOCAL, _CONSTANT = ".text.", ".nv.global", ".nv.shared.", ".nv.local.", ".nv.constant"
+
+_FUNC, _ENTRY = 2, 0x10
+
+
+class _FunctionResources:
+    """A function: the lines of its needs are made once all sections are known."""
+
+    def __init__(self, name: str, registers: int) -> None:
+        self.name = name
+        self.registers = registers
+        self.stack = 0
+        self.shared = self.local = 0
+        self.constants: dict[str, int] = {}
+
+    def line(self) -> str:
+        stack = "UNKNOWN" if self.stack == UNKNOWN_STACK else self.stack
+        constants = "".join(f"CONSTANT[{bank}]:{size} " for bank, size in self.constants.items())
+        return (
+            f"  REG:{self.registers} STACK:{stack} SHARED:{self.shared} LOCAL:{self.local} {constants}"
+            "TEXTURE:0 SURFACE:0 SAMPLER:0"
+        )
+
+
+def function_names(sections: DeviceElfSections) -> dict[int, str]:
+    """Return the names of all functions by the numbers of their sections, in the order of these."""
+    return {row.index: row.name[len(_CODE) :] for row in sections.rows if row.name.startswith(_CODE)}
+
+
+def resource_lines(view: View, is_wanted: Callable[[int, str], bool], *, is_sorted: bool) -> Iterator[str]:
+    """Yield the lines for a cubin; functions are asked for by the numbers of their sections and their names.
+
+    Raises FormatError when a table of it is damaged.
+    """
+    sections = DeviceElfSections(view)
+    found = {
+        number: _FunctionResources(name, sections.rows[number].info >> 24)
+        for number, name in function_names(sections).items()
+    }
+    common: dict[str, int] = {}
+    global_size = 0
+    for row in sections.rows:
+        if row.name.startswith(_GLOBAL):
+            global_size += row.size
+        elif row.name.startswith(_CONSTANT):
+            bank, dot, _ = row.name[len(_CONSTANT) :].partition(".")
+            if not dot:
+                common[bank] = row.size
+            elif row.info in found:
+                found[row.info].constants[bank] = row.size
+        elif row.info in found:
+            _take(found[row.info], row)
+    _add_kernels(sections, found)
+    yield "Resource usage:"
+    yield " Common:"
+    yield "".join([f"  GLOBAL:{global_size}", *(f" CONSTANT[{bank}]:{size}" for bank, size in common.items())])
+    rows = sorted(found.items(), key=lambda item: item[1].name) if is_sorted else found.items()
+    for number, function in rows:
+        if is_wanted(number, function.name):
+            yield f" Function {function.name}:"
+            yield function.line()
+
+
+def _take(function: _FunctionResources, row: DeviceElfSection) -> None:
+    if row.name.startswith(_SHARED):
+        function.shared = row.size
+    elif row.name.startswith(_LOCAL):
+        function.local = row.size
+
+
+def _add_kernels(sections: DeviceElfSections, found: dict[int, _FunctionResources]) -> None:
+    """Add what the attributes of kernels say; other functions have attributes, too, which the original leaves out."""
+    registers, stacks = function_resources(sections)
+    for index, (_, _, other, number) in enumerate(ElfSymbolTable(sections.view, (SYMTAB,))):
+        if other & _ENTRY and number in found:
+            found[number].registers = registers.get(index, found[number].registers)
+            found[number].stack = stacks.get(index, 0)
+
+
+def section_of_function(view: View, index: int) -> int | None:
+    """Return the number of the section of the function that a symbol is; None if it is no function.
+
+    Raises IndexError for a symbol that is not there, FormatError when the table is damaged.
+    """
+    for number, (_, info, _, section) in enumerate(ElfSymbolTable(view, (SYMTAB,))):
+        if number == index:
+            return section if info & 15 == _FUNC else None
+    raise IndexError(index)

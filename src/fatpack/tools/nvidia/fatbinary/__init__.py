@@ -12,7 +12,7 @@ import errno
 import sys
 
 from fatpack.tools.nvidia import command_line
-from fatpack.tools.nvidia.fatbinary.fatbinary_options import HELP_WIDTH, LATER, OPTIONS, REFUSED
+from fatpack.tools.nvidia.fatbinary.options import HELP_WIDTH, LATER, OPTIONS, REFUSED
 from fatpack.tools.versions import version_text
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from fatpack.io.source import Piece, Source
-    from fatpack.literals import CompressMode
+    from fatpack.options import CompressMode
     from fatpack.tools.nvidia.command_line import NvidiaArguments
 
 _MODES = ("default", "size", "speed", "balance", "none")
@@ -56,7 +56,7 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
             followed = version or "13.0"
             sys.stdout.write(f"{name}: {version_text('fatbinary', f'CUDA {followed}')}\n")
         else:
-            from fatpack.tools.nvidia.help_page import help_page
+            from fatpack.tools.nvidia.command_line import help_page
 
             sys.stdout.write(help_page(f"{name} [options]", options, HELP_WIDTH))
         return 0

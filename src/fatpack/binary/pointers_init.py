@@ -1,1 +1,0 @@
-"""Pointers in programs and objects, followed as their host stores them: ELF, COFF, PE."""

@@ -1,1 +1,0 @@
-"""Encodings that formats of others use inside: LLVM's bitstream and MessagePack."""

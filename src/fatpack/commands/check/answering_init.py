@@ -1,1 +1,0 @@
-"""What the commands that answer questions share with none of the others."""

@@ -1,1 +1,0 @@
-"""What differs between two releases: libraries, images, kernels and their sizes."""

@@ -1,1 +1,0 @@
-"""What host files launch and register, as records and as text: ``inspect --runtime``."""

@@ -1,1 +1,0 @@
-"""Which files are linked for which target, as records and as text: `link-inputs`."""

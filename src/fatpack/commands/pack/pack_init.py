@@ -1,1 +1,0 @@
-"""Device images to containers, a packer per format."""

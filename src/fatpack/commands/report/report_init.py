@@ -1,1 +1,0 @@
-"""Results as records of plain data, and the texts made from them."""

@@ -1,1 +1,0 @@
-"""Finished device binaries that host modules embed, and the kernels they register."""

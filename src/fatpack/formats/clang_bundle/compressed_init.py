@@ -1,1 +1,0 @@
-"""Compressed bundles (CCOB): header, content, digest, and where the compressed data ends."""

@@ -1,1 +1,0 @@
-"""The names of bundle entries: bundle IDs, LLVM triples and their vocabulary, names of archive members."""

@@ -1,1 +1,0 @@
-"""Model to bytes: entries and groups of a fat binary as fatbinary makes them."""

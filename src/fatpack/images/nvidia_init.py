@@ -1,1 +1,0 @@
-"""Cubins and PTX: what they are for and their kernels."""

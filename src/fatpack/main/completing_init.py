@@ -1,1 +1,0 @@
-"""Completion on TAB: what shells ask, what the grammar and the file that was typed answer."""

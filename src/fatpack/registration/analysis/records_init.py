@@ -1,1 +1,0 @@
-"""The records by which programs register device code, field by field: their layouts, and what each byte is."""

@@ -1,1 +1,0 @@
-"""Images that linked SYCL and OpenMP programs describe in tables."""

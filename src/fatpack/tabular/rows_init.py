@@ -1,1 +1,0 @@
-"""Rows as text and as Parquet, for data frames, spreadsheets and databases."""
