@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # The words that arguments of the library take, as types for checkers and for ``help``.
 #
-# Each is held against the table that decides at run time by ``tests/api/test_literals.py``. Nothing here is imported
+# Each is held against the table that decides at run time by ``tests/library/test_literals.py``. Nothing here is imported
 # when fatpack runs: ``typing`` alone takes as long as a whole command without click.
 
 Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin", "kpack", "syclbin"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import zstandard
-from tests.formats.clang_bundle.compressed.test_read import ALL, V3, edited, many, plain, wrapped
+from tests.formats.clang_bundle.test_read import ALL, V3, edited, many, plain, wrapped
 
 from fatpack import limits
 from fatpack.errors import BadValue, FormatError, LimitExceeded

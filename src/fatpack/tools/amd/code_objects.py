@@ -76,7 +76,7 @@ def parse_number(text: str) -> int:
 # Option parsing as Perl's Getopt::Std does it: letters behind one dash, several at once, a value behind its letter.
 #
 # The first word that is no option ends them, as ``--`` does. An unknown letter is told, and passed over. How we know:
-# Perl 5.36 beside this (``tests/cli/tools/amd/test_roc_obj_reference.py``).
+# Perl 5.36 beside this (``tests/tools/amd/test_roc_obj_reference.py``).
 
 
 def parse_options(arguments: Sequence[str], letters: str) -> tuple[dict[str, str], list[str]]:

@@ -3,7 +3,7 @@
 Descriptors have DPC++'s layout: records of SYCL's images are those of version 2, with pointers to a manifest. Source:
 ``clang/tools/clang-offload-wrapper/ClangOffloadWrapper.cpp`` of intel/llvm at 02bb9ec032e1; its test,
 ``clang/test/Driver/clang-offload-wrapper.c`` at 09c32095f881, is held by
-``tests/cli/tools/llvm/test_clang_offload_wrapper_dpcpp.py``.
+``tests/tools/llvm/test_clang_offload_wrapper_dpcpp.py``.
 """
 
 from __future__ import annotations
