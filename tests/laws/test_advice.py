@@ -29,7 +29,6 @@ _NO_MESSAGES = {"Doc", "startswith"}
 #: in both.
 _TYPED = {
     "commands/pack/formats.py",
-    "commands/pack/formats.py",
     "commands/link_inputs/link_line.py",
     "formats/offload_binary/image_option.py",
 }

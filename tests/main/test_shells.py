@@ -74,7 +74,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "fatpack"
     program.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom fatpack.main import main\nsys.exit(main())\n"
+        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom "
+        "fatpack.main import main\nsys.exit(main())\n"
     )
     program.chmod(0o755)
     (tmp_path / "one.o").write_bytes(b"")

@@ -1,4 +1,5 @@
-"""Which images one device link takes, as a rule; ``tests/commands/link_inputs`` compares it with clang-linker-wrapper."""
+"""Which images one device link takes, as a rule; ``tests/commands/link_inputs`` "
+"compares it with clang-linker-wrapper."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def warn_stale_temp_files(folder: str, *, quiet: bool = False) -> None:
         total = format_size(sum(size for _, size in found))
         names = " ".join(quote(path if path.startswith("/") else f"./{path}") for path, _ in found[:_NAMED])
         print_stderr(
-            f"fatpack: note: {folder or 'this folder'} has {pluralize(len(found), 'unfinished file')} of runs that were "
+            f"fatpack: note: {folder or 'this folder'} has "
+            f"{pluralize(len(found), 'unfinished file')} of runs that were "
             f"killed ({total}); no command uses {'it' if len(found) == 1 else 'them'} any more: rm {names}"
         )
 

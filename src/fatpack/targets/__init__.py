@@ -79,10 +79,12 @@ __all__ = [
 _HOMES = {
     name: module
     for module, names in {
-        "compatibility": "Conflict Compatibility is_compatible_llvm22 find_conflicts effective_processor is_same_target can_serve target_identity",
+        "compatibility": "Conflict Compatibility is_compatible_llvm22 find_conflicts "
+        "effective_processor is_same_target can_serve target_identity",
         "devices": "Coverage run_coverage",
         "nvidia": "NvidiaArch can_load parse_nvidia",
-        "vocabulary": "TargetId canonical_target_id parse_target_id feature_signs check_target_id default_triple nearest_names resolve_target",
+        "vocabulary": "TargetId canonical_target_id parse_target_id feature_signs "
+        "check_target_id default_triple nearest_names resolve_target",
         "triple": "Triple is_amdgpu is_nvptx same_triple split_triple sub_architecture triple_processor",
     }.items()
     for name in names.split()

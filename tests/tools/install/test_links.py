@@ -26,7 +26,8 @@ def program(tmp_path: Path) -> Path:
     path = tmp_path / "a venv" / "fatpack"
     path.parent.mkdir()
     path.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom fatpack.main import main\nsys.exit(main())\n"
+        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\nfrom "
+        "fatpack.main import main\nsys.exit(main())\n"
     )
     path.chmod(0o755)
     return path

@@ -28,11 +28,11 @@ def label_elf(view: View) -> Iterator[Label]:
     elf = ElfFile(view)
     contents = _contents(elf)
     at = 0
-    for start, end, name, layout in [*_tables(elf), (len(view), len(view), "", None)]:
+    for start, end, name, table in [*_tables(elf), (len(view), len(view), "", None)]:
         between = view.slice(at, start - at)
         yield from fill_gaps(between, [part for part in contents if part.span.end > between.start])
-        if layout is not None:
-            yield from _table_labels(elf, start, end, name, layout)
+        if table is not None:
+            yield from _table_labels(elf, start, end, name, table)
         at = end
 
 

@@ -138,7 +138,10 @@ def dangerous_workaround(unit: ImageSet, choice: DeviceSelection, device: Device
     for image in unit.images:
         other = image.candidate.arch.partition(":")[0]
         if other != processor and family and choice.image is None and _generic(other) == family:
-            return f"HSA_OVERRIDE_GFX_VERSION={hsa_override_version(other)} makes the runtime load the image for {other}; {_DANGER}"
+            return (
+                f"HSA_OVERRIDE_GFX_VERSION={hsa_override_version(other)} makes the "
+                f"runtime load the image for {other}; {_DANGER}"
+            )
     return ""
 
 

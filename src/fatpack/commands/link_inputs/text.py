@@ -99,7 +99,8 @@ def render_link_inputs(document: Mapping[str, Any], *, verbose: int = 0) -> Iter
     if document["left"]:
         targets = dict.fromkeys(" ".join(filter(None, (each["triple"], each["arch"]))) for each in document["left"])
         yield printable(
-            f"{pluralize(len(document['left']), 'image')} in archives not linked, for targets that nothing else is for: "
+            f"{pluralize(len(document['left']), 'image')} in archives not linked, "
+            "for targets that nothing else is for: "
             f"{', '.join(targets)}; --whole-archive in front of an archive takes all of its images"
         )
     for item in document["inputs"] if verbose else ():

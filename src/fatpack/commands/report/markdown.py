@@ -141,8 +141,11 @@ def _totals(overview: ReportResult) -> str:
     stored = "" if overview.bytes.stored is None else f"{format_size(overview.bytes.stored)} stored, "
     findings = sum(item.count for item in overview.findings)
     return (
-        f"**{stored}{format_size(overview.bytes.inflated)} inflated** in {format_count(overview.image_count, 'image')} for "
-        f"{format_count(len(overview.arch_names), 'architecture')}; {format_count(overview.kernel_names, 'kernel')} by name, "
+        f"**{stored}{format_size(overview.bytes.inflated)} inflated** in "
+        f"{format_count(overview.image_count, 'image')} "
+        "for "
+        f"{format_count(len(overview.arch_names), 'architecture')}; "
+        f"{format_count(overview.kernel_names, 'kernel')} by name, "
         f"{format_count(findings, 'finding')}.\n"
     )
 
@@ -195,7 +198,9 @@ def _holes(overview: ReportResult) -> Iterator[str]:
     if overview.links:
         links = sum(item.relocatable for item in overview.coverage)
         names = ", ".join(map(markdown_code, overview.links[:6]))
-        yield f"{format_count(links, 'kernel')} for {names} for the device link alone: no device gets them as they are.\n"
+        yield (
+            f"{format_count(links, 'kernel')} for {names} for the device link alone: no device gets them as they are.\n"
+        )
     if not lacking:
         return
     parts = ["#### Kernels with holes\n"]

@@ -111,7 +111,10 @@ def byte_map_section(map: FileRegions | None) -> Markup | None:
     if map.level == "fields":
         lead += f"each of its {format_count(map.labels, 'field')}. "
     else:
-        lead += f"{format_count(map.labels, 'field')} in {len(map.regions):,} rows. fatpack inspect --bytes lists every field. "
+        lead += (
+            f"{format_count(map.labels, 'field')} in {len(map.regions):,} rows. "
+            "fatpack inspect --bytes lists every field. "
+        )
     heads = [("offset", True), ("bytes", True), ("name", False), ("value", False), ("meaning", False)]
     rows = [_region_row(region) for region in map.regions]
     made = table_element("t-bytes", heads, rows, finds="Filter fields")
@@ -159,12 +162,14 @@ def treemap_section(overview: ReportResult) -> Markup | None:
     )
     if unknown and "stored" in drawn:
         lead += (
-            f" The stored bytes of {format_count(unknown, 'library')} are not known, which are in the picture of inflated "
+            f" The stored bytes of {format_count(unknown, 'library')} are not "
+            "known, which are in the picture of inflated "
             "bytes only."
         )
     if shared and "stored" in drawn:
         lead += (
-            f" {format_count(shared, 'library')} {'has' if shared == 1 else 'have'} bundles that are compressed as one: such a "
+            f" {format_count(shared, 'library')} {'has' if shared == 1 else 'have'} "
+            "bundles that are compressed as one: such a "
             "library's stored bytes are divided as its inflated ones are."
         )
     box = element("div", *choices, *boxes, class_="switch")
@@ -454,8 +459,8 @@ def page_summary(overview: ReportResult) -> list[str]:
         said.append("Every kernel runs on every architecture that its library has machine code for. ")
     if links:
         said.append(
-            f"{format_count(links, 'kernel')} for {', '.join(overview.links[:6])}: relocatable, so they count only through the "
-            "device link, and no device gets them as they are. "
+            f"{format_count(links, 'kernel')} for {', '.join(overview.links[:6])}: relocatable, so they count only "
+            "through the device link, and no device gets them as they are. "
         )
     if len(overview.coverage) == 1:
         said.append(f"{format_runs_on(overview.coverage[0])}.")

@@ -163,7 +163,10 @@ def _library(file: FileOverview, place: Rectangle, is_stored: bool, *, is_only: 
 def _arch(arch: ArchBytes, place: Rectangle, is_stored: bool, is_shared: bool) -> Markup:
     has_strip = place.height > 2.5 * _STRIP and place.width > 44
     size = "" if is_shared else format_size(_size(arch.bytes, is_stored=is_stored))
-    title = f"{arch.label}\n{format_count(arch.bytes.count, 'image')} · {format_sizes(arch.bytes)}{_SHARED if is_shared else ''}"
+    title = (
+        f"{arch.label}\n{format_count(arch.bytes.count, 'image')} · "
+        f"{format_sizes(arch.bytes)}{_SHARED if is_shared else ''}"
+    )
     head = _boxed(place, "arch", title, f"{arch.label}  {size}".rstrip() if has_strip else "")
     inner = place.inside(1, _STRIP if has_strip else 0)
     parts, more = _drawable(arch.parts, inner, is_stored)

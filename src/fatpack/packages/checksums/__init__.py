@@ -37,7 +37,7 @@ class ChecksumResult(Record):
     why: str = ""
 
 
-#: JSON name of the package → modules that compare what such packages state, each with ``is_stated`` and ``verify``
+#: JSON name of the package → modules that compare what such packages state, each with ``has_checksums`` and ``verify``
 CHECKSUM_MODULES: dict[str, tuple[str, ...]] = {
     "deb": ("fatpack.packages.checksums.deb",),
     "rpm": ("fatpack.packages.checksums.rpm",),
@@ -55,7 +55,7 @@ def checksum_verifier(kind: str, view: View) -> ChecksumVerifier | None:
     for name in CHECKSUM_MODULES.get(kind, ()):
         module = __import__(name, fromlist=["verify"])
         try:
-            if module.is_stated(view):
+            if module.has_checksums(view):
                 found: ChecksumVerifier = module.verify
                 return found
         except (FatpackError, OSError):

@@ -24,7 +24,7 @@ _PATHS, _PATHS_JSON = "info/paths.json", "paths.json"
 _ENDING = ".tar.bz2"
 
 
-def is_conda_package(view: View) -> bool:
+def has_checksums(view: View) -> bool:
     """Say whether this is a conda package: a zip archive of its two parts, or by its name a tar archive."""
     if get_package("zip").detect(view):
         names = [item.name for item in get_package("zip").members(view) if isinstance(item, PackageMember)]
@@ -40,7 +40,7 @@ def _is_content(name: str) -> bool:
     return name.startswith("pkg-") and name.endswith(".tar.zst")
 
 
-def verify_conda(view: View) -> Iterator[ChecksumResult | Finding]:
+def verify(view: View) -> Iterator[ChecksumResult | Finding]:
     """Yield what is wrong with the files, and how many were compared."""
     if not get_package("zip").detect(view):
         yield from _of_one(view)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _MD5SUMS = "md5sums"
 
 
-def is_deb_package(view: View) -> bool:
+def has_checksums(view: View) -> bool:
     """Say whether this may be stated: of any Debian package."""
     return True
 
 
-def verify_deb(view: View) -> Iterator[ChecksumResult | Finding]:
+def verify(view: View) -> Iterator[ChecksumResult | Finding]:
     """Yield what is wrong with the files, and how many were compared."""
     parts = {
         item.name.partition(".")[0]: item

@@ -29,12 +29,12 @@ _NAMES = {1: "md5", 2: "sha1", 8: "sha256", 9: "sha384", 10: "sha512", 11: "sha2
 _RPM_HEADER = "the header"
 
 
-def is_rpm_package(view: View) -> bool:
+def has_checksums(view: View) -> bool:
     """Say whether this may be stated: of any RPM package."""
     return True
 
 
-def verify_rpm(view: View) -> Iterator[ChecksumResult | Finding]:
+def verify(view: View) -> Iterator[ChecksumResult | Finding]:
     """Yield what is wrong with headers, payload and files, and how many of these were compared. Raises FormatError."""
     signature = RpmHeader(view, LEAD.size)
     start = -(-signature.end // 8) * 8

@@ -197,7 +197,10 @@ def _constructors(
     lost = [each for each in kernels if each.caller not in reached]
     if lost and mine:
         callers = {function_title(evidence, each.caller) for each in lost}
-        text = f"{pluralize(len(lost), 'kernel')} would be registered by {name_list(callers)}, which no constructor leads to"
+        text = (
+            f"{pluralize(len(lost), 'kernel')} would be registered by "
+            f"{name_list(callers)}, which no constructor leads to"
+        )
         hint = f"{HOST_STEP}: the call of {name_list(callers)} is gone; compile it again"
         yield make_finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
     register = _function(analysis_model.REGISTER_FUNCTION, model)
@@ -455,7 +458,10 @@ def _absent_somewhere(evidence: RegistrationEvidence, kernels: KernelsByArch, na
     if found:
         archs = sorted({arch for lacking in found.values() for arch in lacking})
         more = f" and {len(archs) - _MAX_ARCHS_SHOWN} more" if len(archs) > _MAX_ARCHS_SHOWN else ""
-        text = f"{pluralize(len(found), 'kernel')} registered here that images for {', '.join(archs[:_MAX_ARCHS_SHOWN])}{more} lack"
+        text = (
+            f"{pluralize(len(found), 'kernel')} registered here that images for "
+            f"{', '.join(archs[:_MAX_ARCHS_SHOWN])}{more} lack"
+        )
         text += f", though others have them: {name_list(found)}"
         hint = "likely step: the compilation of the device code for that architecture, or the choice of images to pack"
         yield make_finding(evidence, "FP3054", _at(evidence, found.keys()), text, CERTAIN, hint)
@@ -470,7 +476,10 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
         calls = [each for each in evidence.registered if each.model == model and each.is_kernel]
         register = next(name for name, its in analysis_model.REGISTER_FUNCTION.items() if its == model)
         if entries and calls and evidence.called.get(register, 0) == len(calls):
-            text = f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]} beside {pluralize(len(calls), 'kernel')}"
+            text = (
+                f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]} "
+                f"beside {pluralize(len(calls), 'kernel')}"
+            )
             text += (
                 f" registered by calls: every call of {register} has a name of its own, none goes through the entries"
             )

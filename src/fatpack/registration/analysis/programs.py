@@ -32,18 +32,18 @@ def identify_functions(program: LinkedProgram) -> bool:
     """Name what the calls of a program show; return whether there is any such name."""
     known = {each for each in program.imports.values() if each in analysis_model.REGISTER_BINARY}
     found = False
-    for model in analysis_model.MODELS:
-        registers = next(each for each, its in analysis_model.REGISTER_BINARY.items() if its == model)
-        places = {each.at for each in analysis_model.find_wrappers(program) if each.model == model}
+    for runtime in analysis_model.MODELS:
+        registers = next(each for each, its in analysis_model.REGISTER_BINARY.items() if its == runtime)
+        places = {each.at for each in analysis_model.find_wrappers(program) if each.model == runtime}
         if places and not known:
-            shapes = _FunctionShapes(program, model)
+            shapes = _FunctionShapes(program, runtime)
             found = (shapes.can_follow() and shapes.named(places, registers)) or found
     return found
 
 
 class _FunctionShapes:
-    def __init__(self, program: LinkedProgram, model: str) -> None:
-        self._program, self._model = program, model
+    def __init__(self, program: LinkedProgram, runtime: str) -> None:
+        self._program, self._model = program, runtime
         self._calls = ProgramCalls(program)
         self.can_follow = self._calls.can_follow
         self._followed: dict[int, list[FollowedCall]] = {}

@@ -90,7 +90,10 @@ def _openmp(registration: OpenmpDescriptor, made: ModuleText) -> None:
         symbol = made.fresh(".omp_offloading.device_image")
         made.data(symbol, content.pieces, content.size, f'section "{section}", align 8', "unnamed_addr ")
         for begin, end in content.images:
-            places = f"{element_pointer(content.size, f'@{symbol}', begin)}, {element_pointer(content.size, f'@{symbol}', end)}"
+            places = (
+                f"{element_pointer(content.size, f'@{symbol}', begin)}, "
+                f"{element_pointer(content.size, f'@{symbol}', end)}"
+            )
             records.append(f"%__tgt_device_image {{ {places}, {bounds} }}")
     made.line(
         f"@.omp_offloading.device_images = internal unnamed_addr constant [{len(records)} x %__tgt_device_image] "
