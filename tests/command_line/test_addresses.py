@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.builders import archive as build_archive
 from tests.builders import sycl
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from tests.builders import bitcode
 from tests.builders.archive import THIN, header, member
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 from tests.reference import run
 

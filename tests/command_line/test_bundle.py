@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 import fatpack as library
 from fatpack.errors import UsageError

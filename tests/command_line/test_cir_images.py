@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders.cir import HOST, SM_80, SM_90, combined
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 from tests.builders import conda, fatbin
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 Fatpack = Callable[..., Ran]
 ID = "hip-amdgcn-amd-amdhsa--gfx90a"

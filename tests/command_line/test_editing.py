@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from tests.builders.fatbin import PTX, cubin, entry, fatbin
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.formats.cuda_fatbin.test_parse import TEXT
 from tests.laws.rooms import FIXTURES
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.reference import run, tool
 
 Fatpack = Callable[..., Ran]

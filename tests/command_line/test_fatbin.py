@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.formats.cuda_fatbin.test_reference import version
 from tests.laws.rooms import FIXTURES
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 from fatpack.command_line.command import ELSEWHERE, SharedOption
 from fatpack.command_line.examples import EXAMPLES

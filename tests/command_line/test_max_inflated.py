@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 import fatpack as library
 from fatpack import limits
@@ -194,4 +194,4 @@ def test_an_error_carries_the_limit(zeros: Path) -> None:
     from fatpack.io.open import open_source
 
     with open_source(zeros) as source, pytest.raises(LimitExceeded, match="at most "):
-        fast_path(source.view())
+        parse(source.view())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import elf
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import limits

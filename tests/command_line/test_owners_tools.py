@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders.cir import HOST, SM_80, combined
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 

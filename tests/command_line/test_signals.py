@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 from fatpack.concurrency import signals
 from fatpack.io import temporary

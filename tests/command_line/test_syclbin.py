@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.builders.spirv import KERNEL, module
 from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, of_runtime, sets, v1, v2
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 import fatpack as library
 from fatpack.formats import syclbin

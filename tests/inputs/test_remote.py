@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.builders import packages as build
 from tests.builders.http_server import Served, Server, serving
-from tests.command_line.conftest import Ran, fatpack, folder
+from tests.conftest import Ran, fatpack, folder
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.command_line.conftest import Ran, fatpack, folder
+from tests.conftest import Ran, fatpack, folder
 
 from fatpack.commands import COMMANDS, load_command
 from fatpack.text.schemas import schema_text

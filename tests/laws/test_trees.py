@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from tests.builders import packages as build
 from tests.builders.archive import member as archive_member
-from tests.command_line.conftest import Ran, fatpack, folder
+from tests.conftest import Ran, fatpack, folder
 from tests.laws.rooms import FIXTURES
 
 from fatpack import magic_numbers

@@ -15,7 +15,7 @@ import pytest
 from tests.builders.packages import zipped
 from tests.builders.policy_files import library
 from tests.builders.wheels import files_of, packed
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack.findings import CODES

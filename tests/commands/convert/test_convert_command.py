@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import elf as build
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library

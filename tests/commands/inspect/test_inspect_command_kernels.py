@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import images

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import copyfile
 
 import pytest
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack.formats.cuda_fatbin.writer import DEFAULT_PRODUCER

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders.policy_files import container
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 Command = Callable[..., Ran]

@@ -6,7 +6,7 @@ import pytest
 import zstandard
 from tests.builders.fatbin import PTX, cubin, entry, fatbin, ptx
 
-from fatpack.formats.cuda_fatbin import labels, reader, write
+from fatpack.formats.cuda_fatbin import labels, parse, write
 from fatpack.model import Container
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.helpers import join_pieces, make_view
@@ -57,7 +57,7 @@ def test_an_entry_with_one_wrong_size_keeps_its_image(name: str, by: int, field:
     others = [entry(FIRST, sm=75), entry(LAST, sm=90)]
     at = 16 if place == "first" else 16 + sum(map(len, others))
     data = fatbin(wrong, *others) if place == "first" else fatbin(*others, wrong)
-    container = reader(make_view(data))
+    container = parse(make_view(data))
     assert sorted(images(container)) == sorted([image, FIRST, LAST])
     check(data, container, field, at + {"header_size": 4, "padded_size": 8}[field])
 
@@ -75,7 +75,7 @@ def test_a_fat_binary_whose_size_is_too_small_keeps_its_entries(size: int) -> No
 
 def test_a_size_that_ends_behind_the_first_entry_keeps_the_second() -> None:
     first = entry(FIRST, sm=75)
-    container = reader(make_view(fatbin(first, entry(LAST, sm=90), size=len(first))))
+    container = parse(make_view(fatbin(first, entry(LAST, sm=90), size=len(first))))
     assert images(container) == [FIRST, LAST]
 
 
@@ -88,20 +88,20 @@ def test_an_entry_does_not_reach_into_the_next_fat_binary() -> None:
 @pytest.mark.parametrize("size", [0, 24, 64])
 def test_a_wrong_header_size_keeps_all_entries(size: int) -> None:
     data = fatbin(entry(FIRST, sm=75), entry(LAST, sm=90), header_size=size)
-    container = reader(make_view(data))
+    container = parse(make_view(data))
     assert images(container) == [FIRST, LAST]
     check(data, container, "header_size", 6)
 
 
 def test_an_entry_that_was_mended_gets_a_right_header_in_another_fat_binary() -> None:
     first = entry(FIRST, sm=75)
-    container = reader(make_view(fatbin(entry(FIRST, sm=75, padded_size=sizes(first)[1] + 8), entry(LAST, sm=90))))
+    container = parse(make_view(fatbin(entry(FIRST, sm=75, padded_size=sizes(first)[1] + 8), entry(LAST, sm=90))))
     written = join_pieces(write(container.replace(images=container.images[:1])))
-    again = reader(make_view(written))
+    again = parse(make_view(written))
     assert (images(again), again.findings) == ([FIRST], ())
 
 
 def test_an_image_that_is_cut_short_is_not_called_whole() -> None:
-    container = reader(make_view(fatbin(entry(FIRST[:-8], sm=75, padded_size=len(FIRST)), entry(LAST, sm=90))))
+    container = parse(make_view(fatbin(entry(FIRST[:-8], sm=75, padded_size=len(FIRST)), entry(LAST, sm=90))))
     assert images(container) == [LAST]
     assert not any("whole" in finding.hint for finding in container.findings)

@@ -27,7 +27,7 @@ from tests.builders.fatbin import (
 
 from fatpack import limits
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
-from fatpack.formats.cuda_fatbin import describe, detect, extent, labels, reader, write
+from fatpack.formats.cuda_fatbin import describe, detect, extent, labels, parse, write
 from fatpack.io.source import View
 from fatpack.model import Container
 from fatpack.scanner import FoundContainer, scan
@@ -39,7 +39,7 @@ GOOD = entry(cubin(90), sm=90, identifier=b"intact")
 
 
 def parsed(*entries: bytes, **header: int) -> Container:
-    return reader(make_view(fatbin(*entries, **header)))
+    return parse(make_view(fatbin(*entries, **header)))
 
 
 def codes(container: Container) -> list[str]:
@@ -85,7 +85,7 @@ def test_a_fat_binary_without_entries_is_one() -> None:
 )
 def test_what_has_no_header_is_refused(data: bytes, error: type[FormatError]) -> None:
     with pytest.raises(error) as raised:
-        reader(make_view(data))
+        parse(make_view(data))
     assert raised.value.format == "cuda-fatbin"
 
 
@@ -174,7 +174,7 @@ def test_a_compressed_text_without_nul_is_damaged() -> None:
 
 def test_unknown_kinds_and_versions_are_listed_and_kept() -> None:
     data = fatbin(entry(b"whatever", 0x200), entry(CUBIN, version=0x0102), entry(b"index..", INDEX, sm=0), version=2)
-    container = reader(make_view(data))
+    container = parse(make_view(data))
     assert [image.form for image in container.images] == ["", "cubin", ""]
     assert [image.attrs.get("kind") for image in container.images] == ["0x200", None, "index"]
     assert container.images[2].target.arch == ""
@@ -208,12 +208,12 @@ def test_obfuscated_images_are_named_and_never_read() -> None:
 
 def test_what_was_cut_off_is_named_by_the_header_that_is_left() -> None:
     whole = fatbin(entry(CUBIN), entry(cubin(90), sm=90))
-    cut = list(reader(make_view(whole[:-8])).findings)
+    cut = list(parse(make_view(whole[:-8])).findings)
     assert [(item.code, item.hint) for item in cut] == [
         ("FP1402", "the file looks cut short"),
         ("FP1401", "the cubin for sm_90 is cut short"),
     ]
-    (wrong,) = reader(make_view(fatbin(entry(CUBIN[:-8], padded_size=1 << 20)))).findings
+    (wrong,) = parse(make_view(fatbin(entry(CUBIN[:-8], padded_size=1 << 20)))).findings
     assert (wrong.code, wrong.hint) == ("FP1401", "")
 
 
@@ -254,7 +254,7 @@ def test_damage_to_one_entry_costs_no_other(name: str) -> None:
     damaged, expected = DAMAGED[name]
     first = entry(cubin(75), sm=75)
     data = fatbin(first, damaged, GOOD)
-    container = reader(make_view(data))
+    container = parse(make_view(data))
     assert codes(container) == expected
     whole = intact(container)
     assert whole[0] == cubin(75)
@@ -266,7 +266,7 @@ def test_damage_to_one_entry_costs_no_other(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, found) in DAMAGED.items() if set(found) - {"FP1404", "FP1405"}])
 def test_strict_reading_raises_for_the_first_damage(name: str) -> None:
     with pytest.raises(FormatError) as raised:
-        reader(make_view(fatbin(DAMAGED[name][0], GOOD)), strict=True)
+        parse(make_view(fatbin(DAMAGED[name][0], GOOD)), strict=True)
     assert raised.value.offset is not None
     assert raised.value.format == "cuda-fatbin"
 
@@ -291,7 +291,7 @@ def test_an_lz4_block_never_costs_more_memory_than_it_can_fill() -> None:
 
 def test_a_bomb_is_named_with_its_limit() -> None:
     with pytest.raises(LimitExceeded, match="claim to inflate to 1152921504606846976"):
-        reader(make_view(fatbin(DAMAGED["bomb"][0])), strict=True)
+        parse(make_view(fatbin(DAMAGED["bomb"][0])), strict=True)
 
 
 @pytest.mark.parametrize("size", [1 << 60, (1 << 64) - 1])
@@ -305,7 +305,7 @@ def test_what_a_limit_keeps_from_being_inflated_has_its_stated_size(size: int) -
 @pytest.mark.parametrize("size", [1, 40, 63, 64, 100])
 def test_a_cut_file_lists_what_is_whole(size: int) -> None:
     data = fatbin(entry(CUBIN), GOOD)
-    container = reader(make_view(data[: len(data) - len(GOOD) + size]))
+    container = parse(make_view(data[: len(data) - len(GOOD) + size]))
     assert codes(container) == ["FP1402", "FP1401"]
     assert intact(container) == [CUBIN]
     assert container.span.size == len(data) - len(GOOD) + size
@@ -408,7 +408,7 @@ GROUPS = {
 def test_damage_to_a_group_costs_no_more_than_it_must(name: str) -> None:
     damaged, count, expected = GROUPS[name]
     data = fatbin(damaged, GOOD)
-    container = reader(make_view(data))
+    container = parse(make_view(data))
     assert sorted(set(codes(container))) == sorted(set(expected))
     assert len(intact(container)) == count + 1
     assert container.images[-1].attrs == {"identifier": "intact"}

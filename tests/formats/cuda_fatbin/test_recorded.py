@@ -11,7 +11,7 @@ import pytest
 
 import fatpack
 from fatpack.errors import Unsupported
-from fatpack.formats.cuda_fatbin import CudaEntry, CudaGroup, Fatbin, describe, labels, reader
+from fatpack.formats.cuda_fatbin import CudaEntry, CudaGroup, Fatbin, describe, labels, parse
 from fatpack.model import Container, Image
 from fatpack.scanner import FoundContainer
 from fatpack.testing.helpers import make_view
@@ -89,7 +89,7 @@ def _check_entry(image: Image, expected: dict[str, Any], group: dict[str, Any] |
 def test_every_field_and_image_of_a_fat_binary_is_as_recorded(name: str) -> None:
     view = make_view((FIXTURES / name).read_bytes(), name)
     for expected in EXPECTED[name]["raw"]:
-        container = reader(view, expected["offset"])
+        container = parse(view, expected["offset"])
         _check(container, expected)
         assert len(describe(container)["entries"]) == len(container.images)  # type: ignore[arg-type]
         assert [label for label in labels(view, container) if label.kind == "unknown"] == []
@@ -115,7 +115,7 @@ def test_two_fat_binaries_of_one_file_are_two_containers() -> None:
 
 
 def test_a_group_comes_before_its_members_and_shares_one_inflation() -> None:
-    container = reader(make_view((FIXTURES / "v135_concat_tiny.fatbin").read_bytes()))
+    container = parse(make_view((FIXTURES / "v135_concat_tiny.fatbin").read_bytes()))
     record = container.record
     assert isinstance(record, Fatbin)
     assert [type(part) for part in record.parts] == [CudaGroup, CudaEntry, CudaEntry, CudaGroup, CudaEntry, CudaEntry]

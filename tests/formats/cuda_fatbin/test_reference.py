@@ -14,7 +14,7 @@ import pytest
 from tests import cuobjdump, reference
 
 from fatpack.errors import UsageError
-from fatpack.formats.cuda_fatbin import reader, write
+from fatpack.formats.cuda_fatbin import parse, write
 from fatpack.formats.cuda_fatbin.new_entry import minify_ptx
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
@@ -51,7 +51,7 @@ def ptx(arch: str, text: bytes | None = None) -> Image:
 
 
 def ltoir() -> Image:
-    (found,) = reader(make_view((RECORDED / "recorded" / "v130_ltoir_uncompressed.fatbin").read_bytes())).images
+    (found,) = parse(make_view((RECORDED / "recorded" / "v130_ltoir_uncompressed.fatbin").read_bytes())).images
     data = found.data.tobytes()
     return make_image(data, form="ltoir", target=found.target, attrs=found.attrs)
 
@@ -122,7 +122,7 @@ def test_what_is_written_equals_fatbinary_to_the_byte(name: str, mode: str, tmp_
 
 
 def _contents(data: bytes) -> list[tuple[Target, dict[str, str], bytes]]:
-    return [(item.target, dict(item.attrs), item.data.tobytes()) for item in reader(make_view(data)).images]
+    return [(item.target, dict(item.attrs), item.data.tobytes()) for item in parse(make_view(data)).images]
 
 
 @pytest.mark.parametrize("mode", [mode for mode, attrs in MODES.items() if attrs.get("compress_mode") != "none"])
@@ -200,9 +200,9 @@ def test_cuobjdump_reads_groups_and_labels(tmp_path: Path) -> None:
 
 def test_cuobjdump_reads_what_was_copied_from_many_fat_binaries(tmp_path: Path) -> None:
     paths = [*RECORDED.glob("*.fatbin"), *RECORDED.glob("recorded/*.fatbin")]
-    images = [item for path in sorted(paths) for item in reader(make_view(path.read_bytes())).images]
+    images = [item for path in sorted(paths) for item in parse(make_view(path.read_bytes())).images]
     data = written(images)
-    again = reader(make_view(data)).images
+    again = parse(make_view(data)).images
     assert [item.target for item in again] == [item.target for item in images]
     _agrees(tmp_path, data)
 

@@ -11,7 +11,7 @@ import zstandard
 from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, group, member, padded, ptx
 
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats.cuda_fatbin import CudaEntry, reader, write
+from fatpack.formats.cuda_fatbin import CudaEntry, parse, write
 from fatpack.formats.cuda_fatbin.new_entry import minify_ptx, ptx_version
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
@@ -36,7 +36,7 @@ def written(images: Sequence[Image], **options: Any) -> bytes:
 
 
 def read(data: bytes) -> Container:
-    return reader(make_view(data))
+    return parse(make_view(data))
 
 
 def test_new_images_make_the_entries_that_the_builder_makes() -> None:

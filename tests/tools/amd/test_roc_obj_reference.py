@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 from tests.builders.elf import ALLOC, Elf
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 pytestmark = pytest.mark.reference
 

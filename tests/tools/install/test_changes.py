@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.command_line.conftest import Ran, fatpack
+from tests.conftest import Ran, fatpack
 
 from fatpack.errors import UsageError
 from fatpack.tools import TOOLS

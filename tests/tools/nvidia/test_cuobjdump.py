@@ -17,7 +17,7 @@ import pytest
 from tests.builders import archive
 from tests.builders.elf import ALLOC, Elf
 from tests.builders.fatbin import PTX, entry, fatbin, ptx
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.formats.cuda_fatbin.test_parse import DAMAGED, GROUPS
 from tests.laws.rooms import FIXTURES
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.builders import archive
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 Fatpack = Callable[..., Ran]

@@ -11,7 +11,7 @@ import pytest
 from tests.builders import archive
 from tests.builders.elf import ALLOC, Elf
 from tests.builders.fatbin import LTOIR, PTX, TILE_IR, cubin, entry, fatbin, ptx
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__

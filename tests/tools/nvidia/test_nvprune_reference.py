@@ -14,7 +14,7 @@ import pytest
 from tests import reference
 from tests.builders import archive, fatbin
 from tests.builders.elf import ALLOC, Elf
-from tests.command_line.conftest import Ran
+from tests.conftest import Ran
 
 pytestmark = pytest.mark.reference
 
