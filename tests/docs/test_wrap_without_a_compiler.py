@@ -17,7 +17,7 @@ from fatpack.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "wrap-without-a-compiler.md"
-RUNTIME = ROOT / "tests" / "ops" / "wrap" / "runtime.c"
+RUNTIME = ROOT / "tests" / "commands" / "wrap" / "runtime.c"
 
 
 def steps(section: str) -> list[list[str]]:

@@ -364,10 +364,10 @@ def _into(both: ProgramPair, low: int, high: int) -> dict[int, int]:
         found |= dict(find_words_between(memory, loaded, low + memory.base, high + 1 + memory.base))
     if len(found) > 4 * _MAX_DESCRIBED_IMAGES:
         raise LimitExceeded(
-            f"more than {4 * _MAX_DESCRIBED_IMAGES} words lead to device images", "
-            f"expected=f"at most {4 * _MAX_DESCRIBED_IMAGES}",
+            f"more than {4 * _MAX_DESCRIBED_IMAGES} words lead to device images",
+            expected=f"at most {4 * _MAX_DESCRIBED_IMAGES}",
             chain=memory.view.chain,
-        )  # fmt: skip
+        )
     known = {place: pointer.value for place, pointer in both.resolve(memory, found.keys()).items()}
     return {place: value for place, value in known.items() if value is not None and low <= value <= high}
 

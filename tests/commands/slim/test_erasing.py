@@ -19,7 +19,7 @@ from fatpack.io.source import BytesSource, View
 from fatpack.testing.helpers import join_pieces
 
 KERNELS = FIXTURES / "kernels"
-RUNTIME = Path(__file__).parents[2] / "wrap" / "runtime.c"
+RUNTIME = Path(__file__).parents[1] / "wrap" / "runtime.c"
 OLD, NEW = KERNELS / "needs.v5.gfx1100.hsaco", KERNELS / "needs.v6.gfx90a.hsaco"
 SPIRV = KERNELS / "add_one.llvm22.spv"
 

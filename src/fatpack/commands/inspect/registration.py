@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fatpack.registration.analysis.model import RegistrationEvidence
 
 
-SCHEMA = "fatpack.registration.analysis/1"
+SCHEMA = "fatpack.runtime/1"
 
 
 def registration_record(view: View) -> dict[str, Any]:

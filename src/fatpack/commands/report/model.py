@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 #: The version of the record as plain data.
-SCHEMA = "fatpack.commands.report/1"
+SCHEMA = "fatpack.report/1"
 
 
 class ByteCounts(Record):
