@@ -112,7 +112,7 @@ def test_the_argument_of_the_library(zeros: Path) -> None:
         thread.start()
         thread.join()
     assert sizes == [SIZE - 4096]
-    assert [type(item).__name__ for item in library.scan(zeros, max_inflated=SIZE)] == ["Found"]
+    assert [type(item).__name__ for item in library.scan(zeros, max_inflated=SIZE)] == ["FoundContainer"]
 
 
 def test_what_one_thread_allows_its_file_does_not_hold_for_that_of_another(

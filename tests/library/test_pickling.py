@@ -14,7 +14,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack import Found, FoundImage
+from fatpack import FoundContainer, FoundImage
 
 FILES = sorted(
     path
@@ -38,7 +38,7 @@ def content(image: FoundImage) -> Content:
 def images_of(items: tuple[object, ...]) -> Iterator[FoundImage]:
     """Yield the images of containers, those inside images too."""
     for item in items:
-        if isinstance(item, Found):
+        if isinstance(item, FoundContainer):
             for image in item.images:
                 yield image
                 yield from images_of(image.inside)
@@ -66,7 +66,7 @@ def test_everything_that_is_found_can_be_pickled(path: Path) -> None:
         with fatpack.open(data) as file:
             again = pickle.loads(pickle.dumps(file.items))
             assert facts(again) == facts(file.items)
-            assert [item for item in again if not isinstance(item, Found)] == list(file.findings)
+            assert [item for item in again if not isinstance(item, FoundContainer)] == list(file.findings)
 
 
 def test_results_go_to_other_processes_and_come_back_from_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,10 +89,10 @@ def test_what_is_let_go_while_it_is_read_is_read_again() -> None:
 
 
 def test_asyncio_goes_on_while_threads_read() -> None:
-    async def read(path: Path) -> fatpack.Diagnosis:
+    async def read(path: Path) -> fatpack.DoctorResult:
         return await asyncio.to_thread(fatpack.doctor, path)
 
-    async def all_of_them() -> list[fatpack.Diagnosis]:
+    async def all_of_them() -> list[fatpack.DoctorResult]:
         return list(await asyncio.gather(*map(read, FILES)))
 
     assert [bool(found) for found in asyncio.run(all_of_them())] == [bool(fatpack.doctor(path)) for path in FILES]

@@ -76,7 +76,7 @@ def test_what_cannot_be_read_is_told_and_hides_nothing(tree: Path) -> None:
 @pytest.mark.parametrize("name", ["tree", "x.whl", "x.tar.xz", "tree/**/*.o"])
 def test_scan_and_rows_go_through_all_files(name: str, tree: Path) -> None:
     items = list(fatpack.scan(name))
-    found = [item for item in items if isinstance(item, fatpack.Found)]
+    found = [item for item in items if isinstance(item, fatpack.FoundContainer)]
     assert [item.view.chain[0].replace("!", "/").rpartition("/")[2] for item in found] == ["a.o", "single.o"]
     assert [item.code for item in items if isinstance(item, fatpack.Finding)] == ["FP1001"]
     rows = list(fatpack.rows(name, digests=True))

@@ -280,7 +280,7 @@ def test_results_can_be_pickled_and_compared() -> None:
 
     found = fatpack.diff(CUBIN, OTHER, kernels=True)
     assert pickle.loads(pickle.dumps(found)) == found
-    assert isinstance(found, fatpack.Diff)
+    assert isinstance(found, fatpack.DiffResult)
 
 
 def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

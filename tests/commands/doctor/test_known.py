@@ -113,7 +113,7 @@ FOLDERS: dict[str, Callable[[Site], object]] = {
 ELSEWHERE = {"folded-stubs", "relocations-truncated"}
 
 
-def names(found: fatpack.Diagnosis) -> list[str]:
+def names(found: fatpack.DoctorResult) -> list[str]:
     return [bug.name for bug in found.known_bugs]
 
 
