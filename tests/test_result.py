@@ -139,7 +139,13 @@ def test_answers_take_a_path_or_several(tmp_path: Path) -> None:
 
 
 def test_what_the_answers_return_is_a_result() -> None:
-    for kind in (fatpack.CheckResult, fatpack.DoctorResult, fatpack.DiffResult, fatpack.ExplainResult, fatpack.ReportResult):
+    for kind in (
+        fatpack.CheckResult,
+        fatpack.DoctorResult,
+        fatpack.DiffResult,
+        fatpack.ExplainResult,
+        fatpack.ReportResult,
+    ):
         assert issubclass(kind, Result), f"{kind.__name__}: let it derive from fatpack.result.Result"
 
 

@@ -147,8 +147,7 @@ class _CubinDigests:
         )
         variables = (
             (
-                f"{self._meant(index)} {decode_name(names[number])} "
-                f"{0 if names[number] == _UNSET else value} {size}"
+                f"{self._meant(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}"
             ).encode()
             for index, ((_, info, _, number), (value, size)) in enumerate(zip(self._symbols, self._places, strict=True))
             if info & 15 == _OBJECT and 0 < number < len(names)

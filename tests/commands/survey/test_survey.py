@@ -86,7 +86,7 @@ def test_a_survey_that_is_stopped_keeps_what_it_read(many: Path, tmp_path: Path,
     program = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-from fatpack.commands.survey.engines import Local
+from fatpack.commands.survey.engines import LocalEngine
 results = Local.results
 def stopped(self, tasks):
     for number, result in enumerate(results(self, tasks)):
