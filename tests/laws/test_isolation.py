@@ -116,7 +116,8 @@ def _pe(units: Sequence[bytes]) -> bytes:
 
 def _bitcode(units: Sequence[bytes]) -> bytes:
     globals = [bitcode.Global(1, number) for number in range(len(units))]
-    return bitcode.module(globals, [(bitcode.STRING, unit) for unit in units]).bytes()
+    # LLVM's own section takes offload binaries alone (FP1010).
+    return bitcode.module(globals, [(bitcode.STRING, unit) for unit in units], sections=(b".hip_fatbin",)).bytes()
 
 
 def _archive(units: Sequence[bytes]) -> bytes:
