@@ -181,7 +181,7 @@ def test_every_lock_is_taken_by_a_block() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("oldest.rest()", "oldest.rest"),
+        ("oldest.release_buffers()", "oldest.release_buffers"),
         ("thread.join()", "thread.join"),
         ("yield 1", "yield"),
         ("import x", "import"),

@@ -118,13 +118,13 @@ def inflate_pieces(data: View, method: str, expected: int | None, *, format: str
 
 def _refuse_too_much(data: View, size: int, format: str) -> None:
     """Raise LimitExceeded if data claims to inflate to more than is left for it."""
-    if not data.source.is_drawable(data.start, size):
+    if not data.source.can_charge(data.start, size):
         raise inflation_limit_error(data, size, format=format)
 
 
 def _draw(data: View, size: int, format: str) -> None:
     """Draw the first ``size`` bytes that data inflates to from the budget. Raises LimitExceeded."""
-    if not data.source.draw(data.start, size):
+    if not data.source.charge(data.start, size):
         raise inflation_limit_error(data, None, format=format)
 
 

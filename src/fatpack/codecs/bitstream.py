@@ -119,7 +119,7 @@ class BitReader:
             if not group & more:
                 return value
             shift += width - 1
-        raise self.bad("a number takes more than 64 bits")
+        raise self.error("a number takes more than 64 bits")
 
     def align(self) -> None:
         """Go on to the next multiple of 32 bits."""
@@ -143,7 +143,7 @@ class BitReader:
             ends = (~(int.from_bytes(block, "little") >> (self.at & 7)) & mask).bit_count()
             self._advance(max(size, width))
             if not ends and groups > _MOST_GROUPS:
-                raise self.bad("a number takes more than 64 bits")
+                raise self.error("a number takes more than 64 bits")
             count -= ends
         for _ in range(count):
             self.vbr(width)
@@ -154,7 +154,7 @@ class BitReader:
         self.align()
         end = 32 * self.fixed(32) + self.at
         if end > self.end or not 2 <= width <= 32:
-            raise self.bad(f"block {block} does not fit into what holds it")
+            raise self.error(f"block {block} does not fit into what holds it")
         return block, width, end
 
     def abbreviation(self) -> Abbreviation:
@@ -174,13 +174,13 @@ class BitReader:
         if len(operands) > 2 and kinds[-2] == ARRAY:
             element = operands[-1]
             if element[0] not in (FIXED, VBR, CHAR6):
-                raise self.bad("an array of what has no size")
+                raise self.error("an array of what has no size")
             del operands[-2:]
         elif len(operands) > 1 and kinds[-1] == BLOB:
             is_blob = True
             del operands[-1:]
         if not operands or any(kind in (ARRAY, BLOB) for kind, _ in operands):
-            raise self.bad("an abbreviation in a form that is none")
+            raise self.error("an abbreviation in a form that is none")
         code, *values = operands
         decoded, rest = values[:DECODED_VALUES], values[DECODED_VALUES:]
         return Abbreviation(code, tuple(decoded), tuple(_steps(values)), tuple(_steps(rest)), element, is_blob)
@@ -192,14 +192,14 @@ class BitReader:
         if kind in (FIXED, VBR):
             width = self.vbr(5)
             if width > 64 or (kind == VBR and width == 1):
-                raise self.bad(f"a number of {width} bits")
+                raise self.error(f"a number of {width} bits")
             # QUIRK(LLVM): width 0 stands for the value 0.
             return (kind, width) if width else (LITERAL, 0)
         if kind == CHAR6:
             return CHAR6, 6
         if kind in (ARRAY, BLOB):
             return kind, 0
-        raise self.bad(f"encoding {kind}")
+        raise self.error(f"encoding {kind}")
 
     def records(
         self, width: int, known: Iterable[Abbreviation] = (), enter: Callable[[], None] | None = None
@@ -227,7 +227,7 @@ class BitReader:
             elif number - FIRST_OWN < len(own):
                 yield own[number - FIRST_OWN]
             else:
-                raise self.bad(f"abbreviation {number} is not defined")
+                raise self.error(f"abbreviation {number} is not defined")
 
     def code(self, abbreviation: Abbreviation | None) -> int:
         """Return the code of a record, which tells what it is; None means an unabbreviated one."""
@@ -293,7 +293,7 @@ class BitReader:
         for _ in range(run.count):
             yield self._value((run.encoding, run.width))
 
-    def bad(self, problem: str) -> FormatError:
+    def error(self, problem: str) -> FormatError:
         """Return the error for something at the current position."""
         return BadValue(
             problem, format=FORMAT, offset=self.view.offset(min(self.at, self.end) >> 3), chain=self.view.chain

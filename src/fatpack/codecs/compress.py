@@ -115,7 +115,7 @@ def compress_stream(pieces: Iterable[Piece], method: str, size: int, level: int 
 def _parts(pieces: Iterable[Piece]) -> Iterator[memoryview]:
     for piece in pieces:
         if isinstance(piece, View):
-            yield from piece.once()
+            yield from piece.read_once()
         else:
             yield memoryview(piece)
 

@@ -269,7 +269,7 @@ class _RelocationText:
         from bisect import bisect_left
 
         if section not in self._of:
-            rows = sorted(self._relocations.of(section))
+            rows = sorted(self._relocations.for_section(section))
             self._of[section] = [row[0] for row in rows], [self._text(*row) for row in rows]
         offsets, texts = self._of[section]
         first, last = bisect_left(offsets, start), bisect_left(offsets, end)

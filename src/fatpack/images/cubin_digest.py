@@ -138,7 +138,7 @@ class _CubinDigests:
         for index in sorted(self._shared, key=lambda number: names[number]):
             parts += names[index], self._sections.bytes_of(index)
             parts += (
-                f"{at} {self._meant(symbol)} {more}".encode() for at, _, symbol, more in self._relocations.of(index)
+                f"{at} {self._meant(symbol)} {more}".encode() for at, _, symbol, more in self._relocations.for_section(index)
             )
         parts += sorted(
             name + b" %d" % row[5]
@@ -162,7 +162,7 @@ class _CubinDigests:
         for index in (number, *banks):
             bank = b"" if index == number else self._sections.names[index].split(b".")[2]
             parts += bank, self._sections.bytes_of(index)
-            for offset, kind, symbol, addend in self._relocations.of(index):
+            for offset, kind, symbol, addend in self._relocations.for_section(index):
                 parts.append(f"{offset} {kind} {self._meant(symbol)} {addend}".encode())
                 if symbol < len(self._symbols) and self._symbols[symbol][1] & 15 == FUNC:
                     calls.append(self._name(symbol))

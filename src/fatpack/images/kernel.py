@@ -22,7 +22,7 @@ parameters =============
 Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels and
 of sections, and the second form of the code in cubins since sm_100, which holds numbers of lines.
 Names that compilers make of a unit's path or contents go in without that part (:func:`without_unit`). Code objects that
-were linked hold distances to data in their code: there a kernel counts as changed too when the data of its neighbours
+were linked hold distances to data in their code: there a kernel counts as changed too when the data of its siblings
 moved. SPIR-V, LLVM bitcode, LTO-IR and Tile IR have no digests.
 """
 

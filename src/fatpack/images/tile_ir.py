@@ -122,14 +122,14 @@ def _sections(view: View) -> Iterator[tuple[int, int, int]]:
             return
         if kind == _END or kind >= len(_NAMES) or kind in seen:
             problem = f"a second section of {_NAMES[kind]}" if kind in seen else f"kind {stored:#x} is none we know"
-            raise cursor.bad(problem, at)
+            raise cursor.error(problem, at)
         seen.add(kind)
         cursor.field = f"section of {_NAMES[kind]}"
         size = cursor.varint()
         if stored & _ALIGNED:
             alignment = cursor.varint()
             if not alignment or alignment & (alignment - 1):
-                raise cursor.bad(f"alignment {alignment} is no power of two", at)
+                raise cursor.error(f"alignment {alignment} is no power of two", at)
             cursor.skip(-cursor.at % alignment)
         start = cursor.at
         cursor.skip(size)
@@ -160,7 +160,7 @@ def _pass_attribute(cursor: _Cursor, depth: int) -> None:
     at, kind = cursor.at, cursor.byte()
     if kind in (_ARRAY, _DICTIONARY, _OPTIMIZATION):
         if not depth:
-            raise cursor.bad(f"attributes are inside each other {_NESTING} times", at)
+            raise cursor.error(f"attributes are inside each other {_NESTING} times", at)
         for _ in range(cursor.count(1)):
             if kind != _ARRAY:
                 cursor.varint()
@@ -178,7 +178,7 @@ def _pass_attribute(cursor: _Cursor, depth: int) -> None:
         for _ in range((cursor.byte() & 3).bit_count()):
             cursor.varint()
     else:
-        raise cursor.bad(f"an attribute of kind {kind} among the hints is not understood", at)
+        raise cursor.error(f"an attribute of kind {kind} among the hints is not understood", at)
 
 
 class _Strings:
@@ -196,14 +196,14 @@ class _Strings:
     def at(self, number: int) -> str:
         """Return a string by its number. Raises BadValue, LimitExceeded."""
         if number >= self._count:
-            raise self._cursor.bad(f"number {number} is asked for, and there are {self._count}", self._table)
+            raise self._cursor.error(f"number {number} is asked for, and there are {self._count}", self._table)
         view, place = self._cursor.view, self._table + 4 * number
         is_last = number + 1 == self._count
         row = view.read(place, 4 if is_last else 8)
         start = self._data + int.from_bytes(row[:4], "little")
         end = self._end if is_last else self._data + int.from_bytes(row[4:], "little")
         if not start <= end <= self._end:
-            raise self._cursor.bad(f"string {number} lies outside", place)
+            raise self._cursor.error(f"string {number} lies outside", place)
         self._budget -= end - start
         if self._budget < 0:
             raise LimitExceeded(
@@ -243,16 +243,16 @@ class _Cursor:
             number |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
                 if number >> 64:
-                    raise self.bad("a number of more than 64 bits", at)
+                    raise self.error("a number of more than 64 bits", at)
                 return number
-        raise self.bad("a number does not end", at)
+        raise self.error("a number does not end", at)
 
     def count(self, least: int) -> int:
         """Return how many things of so many bytes or more follow. Raises BadValue if they cannot all be there."""
         at = self.at
         count = self.varint()
         if count * least > self._end - self.at:
-            raise self.bad(f"there is no room for {pluralize(count, 'row')}", at)
+            raise self.error(f"there is no room for {pluralize(count, 'row')}", at)
         return count
 
     def skip(self, size: int) -> None:
@@ -261,7 +261,7 @@ class _Cursor:
             raise self._truncated(size)
         self.at += size
 
-    def bad(self, problem: str, at: int) -> BadValue:
+    def error(self, problem: str, at: int) -> BadValue:
         """Return the error for what is wrong at a position of the view."""
         view = self.view
         return BadValue(problem, format=FORMAT, offset=view.offset(at), field=self.field, chain=view.chain)

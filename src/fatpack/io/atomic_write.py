@@ -388,7 +388,7 @@ def write_files(
 def _needs(file: NewFile) -> int:
     """Return how many bytes of memory writing a file takes."""
     views = (piece for piece in file.pieces if isinstance(piece, View))
-    return max((view.source.once_size(view.start, len(view)) for view in views), default=0)
+    return max((view.source.read_once_size(view.start, len(view)) for view in views), default=0)
 
 
 def _is_concurrent(file: NewFile) -> bool:

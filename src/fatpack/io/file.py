@@ -34,14 +34,14 @@ class FileSource(Source):
     """A regular file, read at places (:mod:`fatpack.concurrency.system`): its size is taken once, when it is opened.
 
     With ``path`` it can be opened again, if it is the same file then and has not changed: in another process that a
-    view of it was pickled for, and here, if it ``rests`` (:meth:`rest`) between uses, so that one command may read more
+    view of it was pickled for, and here, if it ``may_close`` (:meth:`release_buffers`) between uses, so that one command may read more
     files than a process may have open.
     """
 
     is_file = True
     _fd = -1
 
-    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None, rests: bool = False) -> None:
+    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None, may_close: bool = False) -> None:
         status = os.fstat(fd)
         self.name = name
         self.size = self.present = status.st_size
@@ -49,7 +49,7 @@ class FileSource(Source):
         self._fd = fd
         self._owned = owned
         self._path = path
-        self._rests = rests
+        self._may_close = may_close
         #: number of a page → its bytes, which never change: threads may read at once
         self._pages: dict[int, bytes] = {}
         #: start of zeros → first byte behind them
@@ -58,12 +58,12 @@ class FileSource(Source):
     @property
     def path(self) -> str | None:  # type: ignore[override]  # it cannot be changed here
         """The path that the file was opened by; None for a descriptor, and for what came out of a package."""
-        return self._path if self._owned and self.neighbours is None else None
+        return self._path if self._owned and self.siblings is None else None
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
         """Whether several threads may read at once: not a file that is closed between uses."""
-        return not self._rests
+        return not self._may_close
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
@@ -146,10 +146,10 @@ class FileSource(Source):
             # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
             return end if error.errno == errno.ENXIO else start
 
-    def beside(self, name: str, most: int) -> bytes | None:
+    def sibling(self, name: str, most: int) -> bytes | None:
         """Return the first bytes of a file in the same folder, of one that was opened by its path."""
-        if self._path is None or not self._owned or self.neighbours is not None:
-            return super().beside(name, most)
+        if self._path is None or not self._owned or self.siblings is not None:
+            return super().sibling(name, most)
         path = os.path.join(os.path.dirname(self._path), name)
         try:
             # What is no file, as a pipe, must not be waited for.
@@ -161,16 +161,16 @@ class FileSource(Source):
         with os.fdopen(fd, "rb") as file:
             return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
 
-    def names_beside(self, suffix: str) -> list[str]:
+    def sibling_names(self, suffix: str) -> list[str]:
         """Return the names in the same folder that end so, in order, of a file that was opened by its path."""
-        if self._path is None or not self._owned or self.neighbours is not None:
-            return super().names_beside(suffix)
+        if self._path is None or not self._owned or self.siblings is not None:
+            return super().sibling_names(suffix)
         return sorted(name for name in os.listdir(os.path.dirname(self._path) or os.curdir) if name.endswith(suffix))
 
     def fileno(self) -> int:
         """Return the descriptor, opening the file again if it rests."""
         if self._fd < 0:
-            if self._path is None or not self._rests:
+            if self._path is None or not self._may_close:
                 raise ValueError(f"{self.name} is closed")
             fd = system.open_to_read(self._path)
             found = _identity(os.fstat(fd))
@@ -180,18 +180,18 @@ class FileSource(Source):
             self._fd = fd
         return self._fd
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
-        if self._rests and self._fd >= 0:
+        if self._may_close and self._fd >= 0:
             self._pages.clear()
             os.close(self._fd)
             self._fd = -1
 
-    def give_way(self) -> None:
+    def release_name(self) -> None:
         """Let another file have the name: where an open file holds it, this one is closed until somebody reads on."""
         if system.OPEN_FILES_LOCK_NAMES and self._owned and self._path is not None:
-            self._rests = True
-            self.rest()
+            self._may_close = True
+            self.release_buffers()
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""
@@ -199,7 +199,7 @@ class FileSource(Source):
         if self._owned and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        self._rests = False
+        self._may_close = False
 
     def __getstate__(self) -> dict[str, object]:
         """Return what opens the same file in another process; a descriptor means another file there."""
@@ -212,7 +212,7 @@ class FileSource(Source):
         found = _identity(os.stat(path))
         if found != self._identity:
             raise _other_file(self.name, self._identity, found)
-        taken = {"_path": path, "_fd": -1, "_owned": True, "_rests": True, "_pages": {}, "_zeros": {}}
+        taken = {"_path": path, "_fd": -1, "_owned": True, "_may_close": True, "_pages": {}, "_zeros": {}}
         return super().__getstate__() | taken
 
     def __del__(self) -> None:

@@ -36,7 +36,7 @@ class PicklableCall:
 class InflatedSource(Source):
     """Bytes that come out of a decompressor when they are first read.
 
-    They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
+    They stay in memory until :meth:`release_buffers`, or until so much else was inflated from the same ``origin`` (the source
     that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
     ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
     needs them only once ``piece_size`` bytes of memory at a time. ``start`` returns so many first bytes, where
@@ -119,12 +119,12 @@ class InflatedSource(Source):
         """Whether the bytes are in memory."""
         return self._data is not None
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Let the inflated bytes go, and what was inflated from them."""
         self._data = None
         if self._window is not None:
-            self._window.rest()
-        self.let_go()
+            self._window.release_buffers()
+        self.drop_cache()
 
     def beginning(self, size: int) -> bytes:
         """Return up to ``size`` first bytes; the rest is not inflated for them where its method can do without."""
@@ -161,7 +161,7 @@ class InflatedSource(Source):
         """Return whether a range is everything, and has to be inflated: a part of it is kept for those of the rest."""
         return self._data is None and not offset and size == self.size
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range; if it is everything, in the pieces in which it is inflated, and nothing is kept."""
         if not self._is_passing(offset, size):
             yield from self.pieces(offset, size)
@@ -177,7 +177,7 @@ class InflatedSource(Source):
         if size:
             raise self._other_size(str(self.size - size))
 
-    def once_size(self, offset: int, size: int) -> int:
+    def read_once_size(self, offset: int, size: int) -> int:
         """Return the bytes that are inflated at a time."""
         if self._is_passing(offset, size):
             return self._piece_size
@@ -228,10 +228,10 @@ class StreamedSource(InflatedSource):
         other.budget = self.budget
         return other
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in the pieces in which it was inflated: others will want what is behind it."""
         return self.pieces(offset, size)
 
-    def once_size(self, offset: int, size: int) -> int:
+    def read_once_size(self, offset: int, size: int) -> int:
         """Return the most that is kept."""
         return min(self.size, limits.INFLATED_KEPT)

@@ -73,7 +73,7 @@ class InflatedWindow:
         """Whether nothing is at hand."""
         return self._left is None
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Let what is at hand go, unless another thread reads it now."""
         if self._lock.acquire(False):
             try:

@@ -61,26 +61,26 @@ def is_pattern(name: str) -> bool:
     return not is_other and not os.path.lexists(name)
 
 
-def open_source(data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None) -> Source:
+def open_source(data: Input, *, name: str = "", may_close: bool = False, budget: Budget | None = None) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer, a binary file object, or one with ``read_at``.
 
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
-    A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
+    A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``may_close`` files
     given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
     gets that of the command (:func:`fatpack.limits.sources_with_budget`). Raises ``OSError`` as the system does,
     ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
     """
-    source = _opened(data, name, resting=resting)
+    source = _opened(data, name, may_close=may_close)
     source.budget = current_budget() if budget is None else budget
     source.budget.opened(source.name or id(source), source.size)
     return source
 
 
-def _opened(data: Input, name: str, *, resting: bool) -> Source:
+def _opened(data: Input, name: str, *, may_close: bool) -> Source:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)
     if isinstance(data, (str, os.PathLike)):
-        return _from_path(data, name, resting=resting)
+        return _from_path(data, name, may_close=may_close)
     return _from_object(data, name)
 
 
@@ -102,7 +102,7 @@ def _from_object(data: Any, name: str) -> Source:
     return _from_descriptor(fd, name or str(given), owned=False, path=path)
 
 
-def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Source:
+def _from_path(data: str | os.PathLike[str], name: str, *, may_close: bool) -> Source:
     path = os.fspath(data)
     if hasattr(path, "given"):
         from fatpack.io.remote import open_url
@@ -113,7 +113,7 @@ def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Sou
     if path == "-":
         return _from_descriptor(0, name or "<stdin>", owned=False)
     fd = system.open_to_read(path)
-    return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
+    return _from_descriptor(fd, name or path, owned=True, path=path, may_close=may_close)
 
 
 def _in_memory(data: Buffer, name: str) -> Source:
@@ -134,11 +134,11 @@ def _is_buffer(data: object) -> bool:
     return True
 
 
-def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, rests: bool = False) -> Source:
+def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, may_close: bool = False) -> Source:
     status = os.fstat(fd)
     mode = status.st_mode
     if stat.S_ISREG(mode) and not _is_made_when_read(fd, status, name):
-        return FileSource(fd, name, owned=owned, path=path, rests=rests)
+        return FileSource(fd, name, owned=owned, path=path, may_close=may_close)
     try:
         if stat.S_ISDIR(mode):
             system.refuse_folder(name)

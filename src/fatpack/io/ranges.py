@@ -63,16 +63,16 @@ class RangedSource(Source):
     is_file = True
     is_concurrent = True
 
-    def __init__(self, given: ReadAt, name: str, *, owned: bool = False) -> None:
-        size = getattr(given, "size", None)
+    def __init__(self, reader: ReadAt, name: str, *, owned: bool = False) -> None:
+        size = getattr(reader, "size", None)
         if not isinstance(size, int):
             raise TypeError(f"an object with read_at and size, a number of bytes, got {type(size).__name__}")
         if not 0 <= size <= sys.maxsize:  # no view is longer
             raise OSError(errno.EIO, f"it says that its size is {size}", name)
         self.name = name
         self.size = self.present = size
-        self.identity = getattr(given, "identity", "")
-        self._given: ReadAt | None = given
+        self.identity = getattr(reader, "identity", "")
+        self._reader: ReadAt | None = reader
         self._owned = owned
         self._start()
 
@@ -144,9 +144,9 @@ class RangedSource(Source):
 
     def _fetched(self, offset: int, size: int) -> bytes:
         """Return what the object gives for one request. Raises ``OSError`` unless that is what was asked for."""
-        if self._given is None:
+        if self._reader is None:
             raise ValueError(f"{self.name} is closed")
-        data = self._given.read_at(offset, size)
+        data = self._reader.read_at(offset, size)
         if isinstance(data, bytes) and len(data) == size:
             return data
         try:
@@ -168,11 +168,11 @@ class RangedSource(Source):
             offset += len(part)
             size -= len(part)
 
-    def once_size(self, offset: int, size: int) -> int:
+    def read_once_size(self, offset: int, size: int) -> int:
         """Return the most that is in memory at a time."""
         return min(size, PIECE)
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Let the pages go."""
         with self._lock:
             self._pages.clear()
@@ -180,9 +180,9 @@ class RangedSource(Source):
     def close(self) -> None:
         """Let everything go; what the caller gave stays open."""
         super().close()
-        given, self._given = self._given, None
-        self.rest()
-        close = getattr(given, "close", None)
+        reader, self._reader = self._reader, None
+        self.release_buffers()
+        close = getattr(reader, "close", None)
         if self._owned and close is not None:
             close()
 
@@ -190,22 +190,22 @@ class RangedSource(Source):
         """Return what reads the same bytes in another process: the object as it is pickled, not the bytes."""
         import pickle
 
-        if self._given is None:
+        if self._reader is None:
             raise ValueError(f"{self.name} is closed")
         try:
-            given = pickle.dumps(self._given)
+            reader = pickle.dumps(self._reader)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             text = f"{self.name} cannot be opened by another process: {error}"
             raise pickle.PicklingError(text) from error
         kept = ("name", "size", "present", "budget")
-        return {key: value for key, value in vars(self).items() if key in kept} | {"_given": given, "_owned": True}
+        return {key: value for key, value in vars(self).items() if key in kept} | {"_reader": reader, "_owned": True}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         import pickle
 
-        given = state.pop("_given")
-        assert isinstance(given, bytes)
-        vars(self).update(state, _given=pickle.loads(given))
+        reader = state.pop("_reader")
+        assert isinstance(reader, bytes)
+        vars(self).update(state, _reader=pickle.loads(reader))
         self._start()
 
 

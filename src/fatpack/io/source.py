@@ -86,7 +86,7 @@ class Source:
     #: by what path a file was opened, None for all that has no folder of its own around it
     path: str | None = None
     #: what reads a file beside this one where that is no folder: who takes a package apart sets it
-    neighbours: SiblingFiles | None = None
+    siblings: SiblingFiles | None = None
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
     _inflated: dict[Source, int] | None = None
     _inflated_size = 0
@@ -110,12 +110,12 @@ class Source:
         """Return a range as one read-only buffer: the bytes themselves if they are in memory, else a copy."""
         return memoryview(self.read(offset, size))
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
         return self.pieces(offset, size)
 
-    def once_size(self, offset: int, size: int) -> int:
-        """Return how many bytes of memory :meth:`once` may take beside what is in memory already, 0 for a few."""
+    def read_once_size(self, offset: int, size: int) -> int:
+        """Return how many bytes of memory :meth:`read_once` may take beside what is in memory already, 0 for a few."""
         return 0
 
     def find(self, needle: bytes, start: int, end: int) -> int:
@@ -148,17 +148,17 @@ class Source:
             step = min(2 * step, limits.CHUNK) if start % READ_AHEAD == 0 else READ_AHEAD - start % READ_AHEAD
         return end
 
-    def beside(self, name: str, most: int) -> bytes | None:
+    def sibling(self, name: str, most: int) -> bytes | None:
         """Return the first ``most`` bytes of the file of a name beside this one, in its folder or package.
 
         None where there is none, and for bytes that lie in neither. ``name`` never comes from a file's content. Raises
         ``OSError`` when it cannot be read, FormatError and Unsupported for what its package holds.
         """
-        return None if self.neighbours is None else self.neighbours.read(name, most)
+        return None if self.siblings is None else self.siblings.read(name, most)
 
-    def names_beside(self, suffix: str) -> list[str]:
+    def sibling_names(self, suffix: str) -> list[str]:
         """Return the names of the files beside this one that end so, in order. Raises ``OSError``."""
-        return [] if self.neighbours is None else self.neighbours.names(suffix)
+        return [] if self.siblings is None else self.siblings.names(suffix)
 
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
@@ -170,10 +170,10 @@ class Source:
         What packages hold has checksums that are at its end, or beside it; plain files have none.
         """
 
-    def give_way(self) -> None:
+    def release_name(self) -> None:
         """Let another file have the name of this one, if it is a file; what was read is not lost."""
 
-    def rest(self) -> None:
+    def release_buffers(self) -> None:
         """Free what is only needed while reading; the next read takes it again."""
 
     def keep(self, inflated: Source) -> None:
@@ -194,20 +194,20 @@ class Source:
                 too_old.append(oldest)
         # Another thread may have read one of these by now. It is noted again when it is read next (is_kept).
         for source in too_old:
-            source.rest()
+            source.release_buffers()
 
     def is_kept(self, inflated: Source) -> bool:
         """Return whether it is noted that bytes inflated from here are in memory."""
         return inflated in (self._inflated or ())
 
-    def let_go(self) -> None:
+    def drop_cache(self) -> None:
         """Let everything go that was inflated from here."""
         with _KEEPING:
             kept, self._inflated, self._inflated_size = self._inflated, None, 0
         for source in kept or ():
-            source.rest()
+            source.release_buffers()
 
-    def draw(self, start: int, size: int) -> bool:
+    def charge(self, start: int, size: int) -> bool:
         """Draw from the budget what the compressed data at ``start`` inflates to, ``size`` bytes from its beginning on.
 
         What was drawn for it already is not drawn again. Return whether that was possible. Up to
@@ -224,18 +224,18 @@ class Source:
                 self._drawn[start] = size
         return True
 
-    def is_drawable(self, start: int, size: int) -> bool:
-        """Return whether :meth:`draw` would be possible."""
+    def can_charge(self, start: int, size: int) -> bool:
+        """Return whether :meth:`charge` would be possible."""
         return self.budget.is_inflatable(size - (self._drawn or {}).get(start, 0))
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs to read the same bytes: nothing that was inflated from here."""
-        kept_here = ("_inflated", "_inflated_size", "_drawn", "neighbours")
+        kept_here = ("_inflated", "_inflated_size", "_drawn", "siblings")
         return {name: value for name, value in vars(self).items() if name not in kept_here}
 
     def close(self) -> None:
         """Give the file back; views of it cannot be read afterwards. No thread inflates from it then."""
-        self.let_go()
+        self.drop_cache()
 
     def __enter__(self) -> Self:
         return self
@@ -343,9 +343,9 @@ class View(Record):
         """Yield all bytes in bounded pieces; each is valid until the next is asked for."""
         return self.source.pieces(self.start, self.end - self.start)
 
-    def once(self) -> Iterator[memoryview]:
+    def read_once(self) -> Iterator[memoryview]:
         """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
-        return self.source.once(self.start, self.end - self.start)
+        return self.source.read_once(self.start, self.end - self.start)
 
     def find(self, needle: bytes, at: int = 0) -> int:
         """Return the first position of ``needle`` at or after ``at``, or -1; memory stays bounded."""
@@ -470,6 +470,6 @@ def sha256_of_pieces(pieces: Iterable[Piece]) -> bytes:
 
     digest = hashlib.sha256(usedforsecurity=False)
     for piece in pieces:
-        for part in piece.once() if isinstance(piece, View) else (piece,):
+        for part in piece.read_once() if isinstance(piece, View) else (piece,):
             digest.update(part)
     return digest.digest()

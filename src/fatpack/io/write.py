@@ -223,9 +223,9 @@ def _write(fd: int, pieces: Iterable[Piece], progress: Progress | None) -> int:
         source = piece.source.fileno() if isinstance(piece, View) else None
         if isinstance(piece, View) and source is not None:
             _copy_range(source, piece, fd, progress)
-            piece.source.rest()
+            piece.source.release_buffers()
         else:
-            for part in piece.once() if isinstance(piece, View) else piece.pieces():
+            for part in piece.read_once() if isinstance(piece, View) else piece.pieces():
                 _write_all(fd, part)
                 if progress:
                     progress(len(part))

@@ -231,7 +231,7 @@ class SectionRelocations:
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def of(self, number: int) -> Iterator[tuple[int, int, int, int]]:
+    def for_section(self, number: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield (offset, type, number of the symbol, addend) of what changes a section; the addend of REL is 0.
 
         Raises FormatError when the sections of relocations overlap others, or are cut short.

@@ -108,9 +108,9 @@ class ElfFile:
             )
         self.view = view
         if ident[4] not in elf_layout.CLASSES:
-            raise self.bad("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
+            raise self.error("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
         if ident[5] not in elf_layout.ORDERS:
-            raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
+            raise self.error("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
         self.layouts = elf_layouts(elf_layout.CLASSES[ident[4]], elf_layout.ORDERS[ident[5]])
         layout = self.layouts.header
         self.header = ElfHeader(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
@@ -121,7 +121,7 @@ class ElfFile:
             self._counts() if sections else (0, 0, self.header.program_count)
         )
 
-    def bad(self, problem: str, at: int, field: str, expected: str = "", found: str = "") -> BadValue:
+    def error(self, problem: str, at: int, field: str, expected: str = "", found: str = "") -> BadValue:
         """Return the error for a wrong field at a position of the view."""
         return BadValue(
             problem,
@@ -139,14 +139,14 @@ class ElfFile:
         if not header.section_offset:
             if header.section_count:
                 at = self.layouts.header.field_offset("section_count")
-                raise self.bad("sections are counted, but the table has no place", at, "section_count", "0")
+                raise self.error("sections are counted, but the table has no place", at, "section_count", "0")
             return 0, 0, header.program_count
         if header.section_offset + max(header.section_count, 1) * table.size > len(self.view):
             raise self._past_the_end()
         if header.section_entry_size != table.size:
             at = self.layouts.header.field_offset("section_entry_size")
             found = str(header.section_entry_size)
-            raise self.bad("wrong size of a section header", at, "section_entry_size", str(table.size), found)
+            raise self.error("wrong size of a section header", at, "section_entry_size", str(table.size), found)
         start, size = header.section_offset, header.section_count * table.size
         if 0 < header.section_count <= _FEW and start + size <= len(self.view):
             self._few = list(table.struct.iter_unpack(self.view.read(start, size)))
@@ -288,7 +288,7 @@ class ElfFile:
         if self.header.program_entry_size != layout.size:
             at = self.layouts.header.field_offset("program_entry_size")
             found = str(self.header.program_entry_size)
-            raise self.bad("wrong size of a program header", at, "program_entry_size", str(layout.size), found)
+            raise self.error("wrong size of a program header", at, "program_entry_size", str(layout.size), found)
         yield from self.records(layout, self.header.program_offset, self.program_count)
 
     def program_table(self) -> tuple[int, int]:
@@ -307,7 +307,7 @@ class ElfFile:
         """Return the bytes of a section; ``name`` extends the chain. Raises BadValue when they lie outside."""
         size = section.stored_size
         if size and section.offset + size > len(self.view):
-            raise self.bad(
+            raise self.error(
                 f"section {section.index} does not lie inside the file",
                 self.section_field(section.index, "offset"),
                 "offset",
@@ -321,7 +321,7 @@ class ElfFile:
         """Return the section that holds the section names. Raises BadValue when the header names no such table."""
         index, at = self.names_index, self.layouts.header.field_offset("names_index")
         if not 0 < index < self.section_count:
-            raise self.bad(
+            raise self.error(
                 "the table of section names is no section of the file",
                 at,
                 "names_index",
@@ -330,7 +330,7 @@ class ElfFile:
             )
         section = self.section(index)
         if section.type != elf_layout.STRTAB:
-            raise self.bad(
+            raise self.error(
                 f"section {index} should hold the section names",
                 self.section_field(index, "type"),
                 "type",

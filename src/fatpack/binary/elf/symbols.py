@@ -67,7 +67,7 @@ def _taken(elf: ElfFile, section: ElfSection, left: int) -> int:
     if section.stored_size <= left:
         return left - section.stored_size
     at, found = elf.section_field(section.index, "size"), f"{section.stored_size:#x}"
-    raise elf.bad("symbol tables take more bytes than there are", at, "size", f"at most {left:#x}", found)
+    raise elf.error("symbol tables take more bytes than there are", at, "size", f"at most {left:#x}", found)
 
 
 #: for ``bytes.translate``: 1 for all but 0

@@ -499,7 +499,7 @@ class MapRun:
     def _made(self, job: MapJob, path: str, said: ProcessOutput) -> MappedImage:
         if not path:
             return MappedImage(job, None, ReplacementMetadata(), images.UNKNOWN, said)
-        data = open_source(path, name=job.words, resting=True, budget=self._budget).view()
+        data = open_source(path, name=job.words, may_close=True, budget=self._budget).view()
         triple, arch = self._labels
         return mapped_image(job, data, triple=triple, arch=arch, said=said)
 
