@@ -134,12 +134,18 @@ def test_answers_take_a_path_or_several(tmp_path: Path) -> None:
     for call in (fatpack.doctor, lambda given: fatpack.check(given, require="sm_90")):
         with pytest.raises(fatpack.UsageError, match="no path given"):
             call([])
-        with pytest.raises(TypeError, match="is a path, or several in a list"):
+        with pytest.raises(TypeError, match="must be a path, or several in a list"):
             call([3])
 
 
 def test_what_the_answers_return_is_a_result() -> None:
-    for kind in (fatpack.Checked, fatpack.Diagnosis, fatpack.Diff, fatpack.Explained, fatpack.Overview):
+    for kind in (
+        fatpack.CheckResult,
+        fatpack.DoctorResult,
+        fatpack.DiffResult,
+        fatpack.ExplainResult,
+        fatpack.ReportResult,
+    ):
         assert issubclass(kind, Result), f"{kind.__name__}: let it derive from fatpack.result.Result"
 
 

@@ -21,8 +21,8 @@ from fatpack.main import main
 #: The command line; every host is taken for a large one, so that an edit in place grows it.
 MAIN = """
 import sys
-from fatpack.edit import in_place
-in_place.GROWS_FROM = 0
+from fatpack.edit import editor
+editor.GROWS_FROM = 0
 from fatpack.main import main
 sys.exit(main())
 """

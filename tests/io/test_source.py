@@ -62,7 +62,7 @@ def test_devices_that_may_never_end_are_refused() -> None:
 
 
 def test_what_is_no_input_is_a_usage_error() -> None:
-    with pytest.raises(TypeError, match="a path, bytes or a binary file, not int"):
+    with pytest.raises(TypeError, match="a path, bytes or a binary file, got int"):
         open_source(5)  # type: ignore[arg-type]
 
 

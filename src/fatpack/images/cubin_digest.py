@@ -138,7 +138,8 @@ class _CubinDigests:
         for index in sorted(self._shared, key=lambda number: names[number]):
             parts += names[index], self._sections.bytes_of(index)
             parts += (
-                f"{at} {self._meant(symbol)} {more}".encode() for at, _, symbol, more in self._relocations.for_section(index)
+                f"{at} {self._meant(symbol)} {more}".encode()
+                for at, _, symbol, more in self._relocations.for_section(index)
             )
         parts += sorted(
             name + b" %d" % row[5]
@@ -147,8 +148,7 @@ class _CubinDigests:
         )
         variables = (
             (
-                f"{self._meant(index)} {decode_name(names[number])} "
-                f"{0 if names[number] == _UNSET else value} {size}"
+                f"{self._meant(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}"
             ).encode()
             for index, ((_, info, _, number), (value, size)) in enumerate(zip(self._symbols, self._places, strict=True))
             if info & 15 == _OBJECT and 0 < number < len(names)
