@@ -194,11 +194,11 @@ def test_several_processes_say_what_one_says(options: list[str], tmp_path: Path)
 def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     program = LIBRARY.replace(
         "from fatpack.main import main",
-        "from fatpack.commands.report import inspection\n"
+        "from fatpack.commands.inspect import record\n"
         "def slow(self, found):\n"
         "    os.write(1, b'+')\n"
         "    import time\n    time.sleep(60)\n"
-        "inspection._Inspection._made = slow\n"
+        "record._Inspection._made = slow\n"
         "from fatpack.main import main",
     )
     process = subprocess.Popen(
