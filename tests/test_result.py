@@ -134,7 +134,7 @@ def test_answers_take_a_path_or_several(tmp_path: Path) -> None:
     for call in (fatpack.doctor, lambda given: fatpack.check(given, require="sm_90")):
         with pytest.raises(fatpack.UsageError, match="no path given"):
             call([])
-        with pytest.raises(TypeError, match="is a path, or several in a list"):
+        with pytest.raises(TypeError, match="must be a path, or several in a list"):
             call([3])
 
 

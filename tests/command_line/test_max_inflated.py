@@ -122,11 +122,11 @@ def test_what_one_thread_allows_its_file_does_not_hold_for_that_of_another(
     inside, done = threading.Event(), threading.Event()
     real = open._opened
 
-    def waiting(data: Any, name: str, *, resting: bool) -> Any:
+    def waiting(data: Any, name: str, *, may_close: bool) -> Any:
         if threading.current_thread() is thread:
             inside.set()
             assert done.wait(60)
-        return real(data, name, resting=resting)
+        return real(data, name, may_close=may_close)
 
     monkeypatch.setattr(open, "_opened", waiting)
     trusted: list[library.File] = []

@@ -30,7 +30,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "host": (lambda: fatpack.pack([IMAGE], TO, host=3), "host must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
     "output": (lambda: fatpack.pack([IMAGE], 3), "output must be a path or a binary file open for writing, got int"),  # type: ignore[arg-type]
     "data": (lambda: fatpack.open(None), "data must be a path, bytes or a binary file, got NoneType"),  # type: ignore[arg-type]
-    "text": (lambda: fatpack.open(io.StringIO("x")), "data must be a path, bytes or a binary file, got str"),  # type: ignore[arg-type]
+    "text": (
+        lambda: fatpack.open(io.StringIO("x")),
+        "data must be a path, bytes or a binary file, got a text file; open it with mode 'rb'",
+    ),  # type: ignore[arg-type]
     "scanned": (lambda: fatpack.scan(3), "data must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
     "selector": (lambda: fatpack.extract(b"", "x", "sm_80"), "selector must be a fatpack.Selector, got str"),  # type: ignore[arg-type]
     "removed": (lambda: fatpack.remove(b"", TO, "sm_80"), "selector must be a fatpack.Selector, got str"),  # type: ignore[arg-type]

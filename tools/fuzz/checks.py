@@ -348,7 +348,7 @@ def relay_file(data: bytes) -> str:
         contents = [
             NewSectionContent(site.index, [site.data.slice(0, min(len(site.data) // 4, 64))])
             for site in sites
-            if site.index is not None and site.expects != binary.TABLE
+            if site.index is not None and site.content != binary.TABLE
         ]
         done = shrinker.shrink(view, ShrinkRequest(contents, [], {}))
     except FatpackError as error:

@@ -50,7 +50,7 @@ def check_output(host: str, to: EditDestination) -> None:
     check_output_name(to.output)
     if to.in_place and host == "-":
         raise UsageError("--in-place needs a file, and - is standard input")
-    if to.in_place and hasattr(host, "given"):
+    if to.in_place and hasattr(host, "full_url"):
         raise UsageError(f"--in-place needs a file, and {host} is a URL", hint="write a copy with -o")
     if to.in_place and to.output is not None:
         raise UsageError("-o and --in-place exclude each other")

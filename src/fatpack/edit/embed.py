@@ -102,7 +102,7 @@ def replace_container(host: View, content: View, *, section: str | None = None, 
     """
     room = editor_for(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
-    sites = [site for site in sites if site.expects != binary.TABLE]
+    sites = [site for site in sites if site.content != binary.TABLE]
     chosen = [site for site in sites if section in (None, site.section, str(site.index))]
     if len(chosen) != 1:
         named = f" with the name or number {section}" if section else ""

@@ -71,7 +71,7 @@ class PackageSidecars:
 
 
 class SidecarFolder:
-    """The metadata files in the folder of one file; what ``Source.neighbours`` is."""
+    """The metadata files in the folder of one file; what ``Source.siblings`` is."""
 
     __slots__ = ("_folder", "_together")
 
@@ -283,7 +283,7 @@ def _node(
         if source.budget is UNCOUNTED:
             source.budget = view.source.budget
         if member.is_lasting:
-            source.neighbours = SidecarFolder(together, member.name.rpartition("/")[0])
+            source.siblings = SidecarFolder(together, member.name.rpartition("/")[0])
         return source
 
     size = len(view) if member.size is None else member.size

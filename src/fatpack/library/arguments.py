@@ -123,13 +123,13 @@ def make_budget(max_inflated: int | None = None, max_output: int | None = None, 
 
 
 def open_input(
-    argument: str, data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None
+    argument: str, data: Input, *, name: str = "", may_close: bool = False, budget: Budget | None = None
 ) -> Source:
     """Return a source, as :func:`~fatpack.io.open.open_source` does; TypeErrors name the argument."""
     if isinstance(data, str):
         data = resolve_url(data)
     try:
-        return open_source(data, name=name, resting=resting, budget=budget)
+        return open_source(data, name=name, may_close=may_close, budget=budget)
     except TypeError as error:
         raise TypeError(f"{argument} must be {error}") from None
 

@@ -291,7 +291,7 @@ def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
     if host not in HOSTS:
         return
     places = binary.get_host(host).locate(view)
-    tables = [site for site in places if not isinstance(site, Finding) and site.expects == binary.TABLE]
+    tables = [site for site in places if not isinstance(site, Finding) and site.content == binary.TABLE]
     for segment in find_record_sections(view, host, tables, HIP_MODEL):
         if isinstance(segment, Finding):
             yield segment
@@ -419,7 +419,7 @@ def _cubin(
     size = images.identify_image(view.slice(position, pointer.room)).size
     yield finding("FP3034", span, f"{title} points to a cubin without a fat binary around it")
     yield CodeSection(
-        view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, expects=IMAGE
+        view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, content=IMAGE
     )
 
 
@@ -466,7 +466,7 @@ def prelinked_pointers(segment: RecordSection) -> Iterator[tuple[int, Pointer, R
         for at in range(0, min(start.room // word, _PRELINKED) * word, word)
     ]
     ended: set[int] = set()
-    for (place, record), pointer in zip(places, reader.held([place for place, _ in places]), strict=True):
+    for (place, record), pointer in zip(places, reader.values_at([place for place, _ in places]), strict=True):
         if pointer.kind in (NULL, UNKNOWN):
             ended.add(record.at)
         elif record.at not in ended:

@@ -144,7 +144,7 @@ def _files(
         return
     try:
         for site in binary.get_host("archive").locate(view):
-            if not isinstance(site, Finding) and site.expects == binary.MEMBER:
+            if not isinstance(site, Finding) and site.content == binary.MEMBER:
                 name = site.member if member is None else f"{member}({site.member})"
                 yield from _files(site.data, name, (*numbers, site.number), depth - 1)
     except (FormatError, HostError, Unsupported):

@@ -99,10 +99,10 @@ def _containers(site: CodeSection, visit: ScanContext, enter: EnterCallback) -> 
             if not is_unexpected and formats.format_by_magic(view.head(following, 24)) is None:
                 magics = magics or _next_magic(view)
                 following, is_unexpected = magics.after(following), True
-            if len(view) - following >= 4 and site.expects != "mixed":
+            if len(view) - following >= 4 and site.content != "mixed":
                 yield from _zeros_before(view, at, following, last)
             # What is left of a damaged container was reported with its damage.
-            if is_unexpected and site.expects != "mixed" and not is_damaged:
+            if is_unexpected and site.content != "mixed" and not is_damaged:
                 yield from _gap(view, at, following, last, host)
             at = following
             continue
@@ -290,7 +290,7 @@ class _HostScan:
         try:
             self._located = binary.get_host(host).locate(view)
             for place in self._located:
-                if host in _WITH_SECTIONS and (isinstance(place, Finding) or place.expects != TABLE):
+                if host in _WITH_SECTIONS and (isinstance(place, Finding) or place.content != TABLE):
                     held.append(place)
                 else:
                     yield place
@@ -326,11 +326,11 @@ class _HostScan:
     def _site(self, site: CodeSection) -> Iterator[FoundContainer | Finding]:
         view = self._visit.view
         yield from _of_section(site.section, site.findings)
-        if site.data.source is view.source and site.expects != RECORDS:
+        if site.data.source is view.source and site.content != RECORDS:
             self._searched_ranges.append((site.data.start - view.start, site.data.end - view.start))
-        if site.expects == MEMBER:
+        if site.content == MEMBER:
             yield from _member(site, self._visit)
-        elif site.expects in _DEFERRED or _may_be_raw(site):
+        elif site.content in _DEFERRED or _may_be_raw(site):
             self._deferred.append(site)
         else:
             yield from self._containers(site)
@@ -377,7 +377,7 @@ class _HostScan:
                 place = item.data.start - visit.view.start, item.data.end - visit.view.start
                 visit.progress.is_outside = visit.progress.is_outside or place not in already
                 self._searched_ranges.append(place)
-                if item.expects == IMAGE:
+                if item.content == IMAGE:
                     yield from self._registered_image(item, place)
                 else:
                     yield from scan_region(item, visit, self._inside)

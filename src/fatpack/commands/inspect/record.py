@@ -76,7 +76,7 @@ class KernelRecords:
         place = (view.source, view.start, view.end)
         if place not in self._known:
             self._known[place] = self._read(view, image.recognised.form, image.as_stored)
-            view.source.rest()
+            view.source.release_buffers()
 
     def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
         record = self.none()
@@ -487,12 +487,12 @@ class _Inspection:
                 self.findings.add(finding(code, container.images[at].span, message))
         return record
 
-    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
+    def _inflated(self, found: FoundImage, siblings: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
         if not _is_to_inflate(found):
             return found
         try:
-            known = inflate_image(found, neighbours)
+            known = inflate_image(found, siblings)
             if self._wants_facts:
                 self._known_kernels.read_ahead(known)
             return known

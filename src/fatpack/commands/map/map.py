@@ -331,7 +331,7 @@ class ProcessPool:
         if code:
             how = f"ended with exit code {code}" if code > 0 else f"was ended by {_signal_name(-code)}"
             problem = f"{words}: {arguments[0]} {how}"
-            raise CommandFailed(problem, words=words, returncode=code, said=said.text, dropped=said.dropped)
+            raise CommandFailed(problem, words=words, returncode=code, output=said.text, dropped=said.dropped)
         return said
 
 
@@ -486,7 +486,7 @@ class MapRun:
             size = size_or_problem(result)
             if isinstance(size, str):
                 problem = f"{job.words}: {arguments[0]} ended well, but {size}"
-                raise CommandFailed(problem, words=job.words, said=said.text, dropped=said.dropped)
+                raise CommandFailed(problem, words=job.words, output=said.text, dropped=said.dropped)
         except CommandFailed as error:
             error.hint = "nothing was written" if self._wants_output else ""
             raise
@@ -499,7 +499,7 @@ class MapRun:
     def _made(self, job: MapJob, path: str, said: ProcessOutput) -> MappedImage:
         if not path:
             return MappedImage(job, None, ReplacementMetadata(), images.UNKNOWN, said)
-        data = open_source(path, name=job.words, resting=True, budget=self._budget).view()
+        data = open_source(path, name=job.words, may_close=True, budget=self._budget).view()
         triple, arch = self._labels
         return mapped_image(job, data, triple=triple, arch=arch, said=said)
 

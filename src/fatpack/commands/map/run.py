@@ -276,8 +276,8 @@ def _run(request: MapRequest, words: CommandTemplate, mapping: MapRun, jobs: Seq
                     _say_all(_told(item.job.words, item.said.text, item.said.dropped), quiet=request.quiet)
     except CommandFailed as error:
         meter.finish()
-        if error.said.strip():
-            _say_all(_told(error.words, error.said, error.dropped))
+        if error.output.strip():
+            _say_all(_told(error.words, error.output, error.dropped))
         raise
     finally:
         meter.finish()

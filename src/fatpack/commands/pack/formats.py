@@ -277,10 +277,10 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
     for option in options:
         check_file_key(option)
         for name in option.files:
-            source = open_source(name, resting=True)
+            source = open_source(name, may_close=True)
             opened.append(source)
             yield packer.image_from(option, name, source.view())
-            source.rest()
+            source.release_buffers()
 
 
 def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:

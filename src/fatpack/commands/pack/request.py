@@ -140,7 +140,7 @@ def _option(item: ImageFile, format: str, opened: list[Source], budget: Budget) 
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in models:
         raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
-    source = open_input("file", item.file, name=item.name, resting=True, budget=budget)
+    source = open_input("file", item.file, name=item.name, may_close=True, budget=budget)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
@@ -157,7 +157,7 @@ def option_for(item: ImageFile, source: Source, offload: str) -> ImageOption:
 
 def _image(format: str, option: ImageOption, source: Source) -> Image:
     image = format_named(format).packer.image_from(option, source.name, source.view())
-    source.rest()
+    source.release_buffers()
     return image
 
 

@@ -205,7 +205,7 @@ def deflated_size(pieces: Sequence[Piece]) -> int:
     packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     size = 0
     for piece in pieces:
-        for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.once():
+        for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.read_once():
             size += len(packer.compress(part))
     return size + len(packer.flush())
 

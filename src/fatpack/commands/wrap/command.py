@@ -135,13 +135,13 @@ def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -
 
     given = []
     for name in files:
-        opened.append(open_source(name, resting=True))
+        opened.append(open_source(name, may_close=True))
         given.append(WrapInput(name, opened[-1].view()))
     for text in images:
         stated = parse_image_option(text)
         check_file_key(stated)
         for name in stated.files:
-            opened.append(open_source(resolve_url(name), resting=True))
+            opened.append(open_source(resolve_url(name), may_close=True))
             given.append(WrapInput(name, opened[-1].view(), stated))
     return given
 

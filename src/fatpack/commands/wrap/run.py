@@ -332,10 +332,10 @@ def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: B
     """Return a file that is to be registered, opened."""
     argument = f"images[{number}]"
     if isinstance(item, ImageFile):
-        source = open_input(argument, item.file, name=item.name, resting=True, budget=budget)
+        source = open_input(argument, item.file, name=item.name, may_close=True, budget=budget)
         opened.append(source)
         stated = option_for(item, source, "" if item.offload == "none" else item.offload)
         return WrapInput(source.name or argument, source.view(), stated)
-    source = open_input(argument, item, resting=True, budget=budget)
+    source = open_input(argument, item, may_close=True, budget=budget)
     opened.append(source)
     return WrapInput(source.name or argument, source.view())

@@ -336,7 +336,7 @@ def test_alignment_is_kept_only_where_the_producer_kept_it() -> None:
 def test_openmp_objects_lose_their_device_code(name: str) -> None:
     data = (FIXTURES / name).read_bytes()
     (site,) = (
-        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.expects != "table"
+        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.content != "table"
     )
     assert isinstance(site, CodeSection)
     assert site.index is not None
@@ -347,7 +347,7 @@ def test_openmp_objects_lose_their_device_code(name: str) -> None:
 def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_points_to_it() -> None:
     data = (FIXTURES / "clang-22-hip.o").read_bytes()
     (site,) = (
-        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.expects != "table"
+        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.content != "table"
     )
     assert isinstance(site, CodeSection)
     assert site.index == 7
@@ -360,6 +360,6 @@ def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_point
 def test_the_sections_of_the_bundler_go_with_their_headers() -> None:
     data = (FIXTURES / "clang-22-hip-rdc-bundler.o").read_bytes()
     sites = [site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection)]
-    indices = [site.index for site in sites if site.expects != "table"]
+    indices = [site.index for site in sites if site.content != "table"]
     result = removed(data, *[index for index in indices if index is not None])
     assert ElfFile(build.as_view(result)).section_count == 18

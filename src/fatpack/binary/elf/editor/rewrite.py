@@ -72,7 +72,7 @@ def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
             continue
         if start > len(elf.view):
             at = elf.section_field(part, "offset")
-            raise elf.bad(f"{_part_title(elf, part)} does not lie inside the file", at, "offset", found=f"{start:#x}")
+            raise elf.error(f"{_part_title(elf, part)} does not lie inside the file", at, "offset", found=f"{start:#x}")
         if start < end:
             raise HostError(
                 f"{_part_title(elf, owner)} and {_part_title(elf, part)} overlap",

@@ -58,8 +58,8 @@ def bundle(settings: BundlerSettings) -> None:
 def _opened(name: str, sources: list[Source]) -> View:
     from fatpack.io.open import open_source
 
-    sources.append(open_source(name, resting=True))
-    sources[-1].rest()
+    sources.append(open_source(name, may_close=True))
+    sources[-1].release_buffers()
     return sources[-1].view()
 
 
