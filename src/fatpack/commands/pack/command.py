@@ -68,11 +68,16 @@ def pack_file(
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:
-        stored = list(open_images(chosen.name, options, opened))
+        stored, completed = [], []
+        for option, note, image in open_images(chosen.name, options, opened):
+            if note:
+                print_stderr(f"fatpack: note: {note}", quiet=quiet)
+            stored.append(image)
+            completed.append(option)
         if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
             stored.append(host_entry(stored, _open_host(host, opened)[1].view))
             host = None
-        for slip in pack_warnings(options if chosen.name == "offload-binary" else [], stored):
+        for slip in pack_warnings(completed if chosen.name == "offload-binary" else [], stored):
             print_stderr(f"fatpack: warning: {slip}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
         images_words = pluralize(len(stored) - packed.left_out, "image")
