@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from shutil import copyfile
 
 import pytest
 from tests.conftest import Ran
-from tests.laws.rooms import FIXTURES
 
 from fatpack.formats.cuda_fatbin.writer import DEFAULT_PRODUCER
 
@@ -195,8 +193,10 @@ def test_a_full_disk_is_an_input_output_error(folder: Path, fatpack: Fatpack) ->
 def test_slips_are_pointed_out(folder: Path, fatpack: Fatpack, option: str, doubt: str) -> None:
     (folder / "text").write_text("no image")
     ran = fatpack("pack", f"--image={option}", "-o", "x")
-    assert ran.code == 0
+    assert ran.code == 1
     assert doubt in ran.err
+    assert (folder / "x").exists()
+    assert fatpack("pack", f"--image={option}", "-q", "--dry-run").code == 1
 
 
 @pytest.mark.parametrize(

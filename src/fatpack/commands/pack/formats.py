@@ -221,7 +221,9 @@ class PackedFormat(Record):
 
 #: what --format and the library call a format → how it is packed
 FORMATS = {
-    "offload-binary": PackedFormat("llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload", is_labelled=True),
+    "offload-binary": PackedFormat(
+        "llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload", is_labelled=True
+    ),
     "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True, is_labelled=True),
     "cir": PackedFormat("cir-offload-container", CirOptions, "cir", "cir", has_host=True),
     "fatbin": PackedFormat("cuda-fatbin", FatbinOptions, "fatbin", "fatbin"),
@@ -280,7 +282,8 @@ def open_images(
 ) -> Iterator[tuple[ImageOption, str, Image]]:
     """Yield the images of ``--image=`` options, each with its completed option and a sentence about what was added.
 
-    Every file is appended to ``opened`` for the caller to close. Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
+    Every file is appended to ``opened`` for the caller to close. Raises UsageError for an option without ``file``,
+    ``OSError`` for a file that cannot be read.
     """
     from fatpack.formats.offload_binary.image_option import check_file_key
     from fatpack.io.open import open_source
