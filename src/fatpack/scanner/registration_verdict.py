@@ -7,7 +7,8 @@
     the host's code ────────┴─► all findings about registration ─► agrees, findings, or not judged: why
 
 ``inspect --runtime``, ``check --registered`` and ``doctor`` ask here. Of objects the scan has judged the relocations;
-the code of programs is followed here. What could not be followed is never said to agree.
+the code of programs is followed here. What could not be followed is never said to agree, nor what registers kernels
+whose images do not tell their names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.registration.analysis import analyze
 from fatpack.scanner import FoundContainer, detect_host, scan
-from fatpack.scanner.results import defined_variables, kernel_names_by_arch, kernel_names_in_images
+from fatpack.scanner.results import (
+    defined_variables,
+    kernel_names_by_arch,
+    kernel_names_in_images,
+    read_kernel_names,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,31 +173,37 @@ def _part(
         return RegisteringFile(
             member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code"
         )
-    kernels = _kernels(evidence, found) if evidence.kernels or evidence.binaries else None
+    kernels, unknown = _kernels(evidence, found) if evidence.kernels or evidence.binaries else (None, "")
     findings: list[Finding] = []
-    if evidence.is_linked:
+    # Of objects the scan compares what takes little inflating.
+    if evidence.is_linked or (kernels is not None and found and kernel_names_by_arch(found) is None):
         made = analyze.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES))
         findings = [item for item in made if item.code not in told]
     is_own = bool(found) or analyze.has_own_kernels(evidence)
     why_not = analyze.not_judged_reason(evidence, way) if is_own else ""
+    if is_own and not why_not and evidence.kernels and not any(each.symbol for each in evidence.wrappers):
+        why_not = unknown
     return RegisteringFile(
         member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
     )
 
 
-def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> KernelsByArch | None:
-    """Return the kernels of all images, None where they are not known: those that descriptors lead to, where the scan
-    has found no container.
+def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> tuple[KernelsByArch | None, str]:
+    """Return the kernels of all images, None where they are not known, and why an image does not tell them.
+
+    Where the scan has found no container, the images are those that descriptors lead to.
     """
     if found:
-        return kernel_names_by_arch(found, IMAGES)
+        return read_kernel_names(found, IMAGES)
     memory, views = evidence.memory, []
     for image in (image for each in evidence.descriptors for image in each.images):
         place, size = memory.place(image.begin), image.end - image.begin
         if not place or not 0 < size <= len(memory.view) - place:
-            return None
+            return None, "an image that a descriptor leads to does not lie in the file"
         views.append(memory.view.slice(place, size))
-    return kernel_names_in_images(views) if views else None
+    names = kernel_names_in_images(views) if views else None
+    why = "an image that a descriptor leads to does not tell the names of its kernels"
+    return names, why if views and names is None else ""
 
 
 def _unread(host: str, way: str) -> str:

@@ -13,6 +13,7 @@ from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error, finding
 from fatpack.model import Finding, is_not_inflated
+from fatpack.printable import format_size
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -364,24 +365,44 @@ def kernel_names_by_arch(
 ) -> dict[str, set[str]] | None:
     """Return architecture → names of the kernels in all images for it; None if there is no image, or one that does not
     tell. Images that serve any architecture have "".
+    """
+    return read_kernel_names(containers, most)[0]
+
+
+class _NamesUnknown(Exception):
+    """The kernels of an image are not known; the text says why."""
+
+
+def read_kernel_names(
+    containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
+) -> tuple[dict[str, set[str]] | None, str]:
+    """Return what :func:`kernel_names_by_arch` does, and why an image does not tell its kernels; "" without an image.
 
     A container without any kernel beside others with some is left out: what nvcc's device link adds where there was
     nothing to link, for an architecture that the others may not be for. No more than ``most`` bytes are inflated.
     """
+    try:
+        return _all_names(containers, most), ""
+    except _NamesUnknown as error:
+        return None, str(error)
+
+
+def _all_names(containers: Iterable[FoundContainer], most: int) -> dict[str, set[str]] | None:
+    """Return architecture → names, None without an image. Raises _NamesUnknown."""
     parts: list[dict[str, set[str]]] = []
     left = most
+    too_large = f"its images inflate to more than {format_size(most)}, and the names of their kernels were not read"
     for found in containers:
         names: dict[str, set[str]] = {}
         if isinstance(found.images, LazyImages) and sum(image.size for image in found.container.images) > left:
-            return None
+            raise _NamesUnknown(too_large)
         for image in found.images:
             if image.target.offload == "host" or not image.size:
                 continue
             left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
-            own = _names(image) if left >= 0 else None
-            if own is None:
-                return None
-            _add(names, own)
+            if left < 0:
+                raise _NamesUnknown(too_large)
+            _add(names, _names(image, most))
         parts.append(names)
     every: dict[str, set[str]] = {}
     for names in [part for part in parts if any(part.values())] or parts:
@@ -443,15 +464,19 @@ def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:
         names.setdefault(arch, set()).update(some)
 
 
-def _names(image: FoundImage) -> dict[str, set[str]] | None:
+def _names(image: FoundImage, most: int) -> dict[str, set[str]]:
     inside = [item for item in image.inside if isinstance(item, FoundContainer)]
     if inside:
-        return kernel_names_by_arch(inside)
+        names = _all_names(inside, most)
+        if names is None:
+            raise _NamesUnknown("a container inside an image has no image that tells the names of its kernels")
+        return names
     try:
         form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form not in _NAMING:
-            return None
+            what = f"an image of form {form}" if form else "an image of unknown form"
+            raise _NamesUnknown(f"{what} does not tell the names of its kernels")
         arch = "" if form == _PORTABLE else image.target.arch
         return {arch: set(images.kernels(image.data, form))}
-    except (FormatError, Unsupported):
-        return None
+    except (FormatError, Unsupported) as error:
+        raise _NamesUnknown("an image that cannot be read does not tell the names of its kernels") from error

@@ -151,11 +151,9 @@ class Selector(Record):
         ):
             return False
         if self.arch or self.triple:
-            from fatpack.targets.triple import as_llvm22, triple_spellings
+            from fatpack.targets.triple import triple_spellings
 
-            arch = as_llvm22(target.triple, target.arch)[1]
-            spelled = (arch, *_also(target.arch, found.form), _in_order(arch))
-            if self.arch and not _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled):
+            if self.arch and not self.has_arch(target.triple, target.arch, found.form):
                 return False
             if self.triple:
                 triples = triple_spellings(target.triple, target.arch)
@@ -164,8 +162,15 @@ class Selector(Record):
                     return False
         return self.kernel is None or self._has_kernel(found)
 
-    def _has_kernel(self, found: FoundImage) -> bool:
+    def has_arch(self, triple: str, arch: str, form: str) -> bool:
+        """Return whether an architecture is one of those that the patterns of ``arch`` name."""
+        from fatpack.targets.triple import as_llvm22
 
+        processor = as_llvm22(triple, arch)[1]
+        spelled = (processor, *_also(arch, form), _in_order(processor))
+        return _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled)
+
+    def _has_kernel(self, found: FoundImage) -> bool:
         pattern = KernelPattern(self.kernel or "")
         try:
             names = found.kernel_names

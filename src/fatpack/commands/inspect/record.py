@@ -17,12 +17,14 @@ from fatpack.record import Record
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
+from fatpack.text.style import target_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from fatpack.images.identification import ImageInfo
     from fatpack.images.kernel import KernelNeeds
     from fatpack.io.source import Source, View
     from fatpack.model import Image
@@ -158,7 +160,8 @@ class InspectOptions(Record):
     form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
     ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
     ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
-    for which the tables of an image are not read but for its symbols.
+    for which the tables of an image are not read but for its symbols. ``arch`` are the patterns of a
+    :class:`~fatpack.selectors.select.Selector`: images of other architectures are left out, and counted.
     """
 
     deep: bool = False
@@ -167,6 +170,50 @@ class InspectOptions(Record):
     verify: bool = False
     tables_only: bool = False
     code_sizes: bool = False
+    arch: tuple[str, ...] = ()
+
+
+#: Names of architectures that are told of the images that were left out.
+_MOST_ARCHS = 12
+
+
+class _ArchFilter:
+    """The images that patterns of architectures leave out: how many there are, and of which architectures."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        from fatpack.selectors.select import Selector
+
+        self._selector = Selector(arch=patterns)
+        self._known: dict[tuple[str, str, str], bool] = {}
+        self.images = 0
+        self.architectures: dict[str, None] = {}
+
+    def shows(self, triple: str, arch: str, form: str) -> bool:
+        """Return whether an image is shown; one that is not is counted."""
+        key = triple, arch, form
+        if key not in self._known:
+            if len(self._known) >= _MOST_KERNELS:
+                self._known.clear()
+            self._known[key] = self._selector.has_arch(*key)
+        if self._known[key]:
+            return True
+        self.images += 1
+        if len(self.architectures) < _MOST_ARCHS:
+            self.architectures[target_word(arch, form) or "(no arch)"] = None
+        return False
+
+    def shows_stored(self, image: FoundImage) -> bool:
+        """Return whether an image of a container is shown, or one inside it is."""
+        if any(
+            self.shows_stored(inner) for item in image.inside if not isinstance(item, Finding) for inner in item.images
+        ):
+            return True
+        target = image.target
+        return self.shows(target.triple, target.arch, image.form)
+
+    def record(self) -> dict[str, Any]:
+        """Return what was left out as plain data."""
+        return {"images": self.images, "architectures": list(self.architectures)}
 
 
 def _is_to_inflate(image: FoundImage) -> bool:
@@ -210,6 +257,7 @@ class _Inspection:
         self._deep = options.deep
         self._inflates = options.inflate and not options.tables_only
         self._verifies = options.verify
+        self._archs = _ArchFilter(options.arch) if options.arch else None
         self._scanned = FindingList()
         self.findings = FindingList()
         self._wants_facts = options.kernels or options.code_sizes
@@ -243,6 +291,7 @@ class _Inspection:
             **({"kpack": kpack} if kpack else {}),
             **({"manifest": manifest} if manifest else {}),
             **({"registration": registered} if registered else {}),
+            **({"left_out": self._archs.record()} if self._archs else {}),
             "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
             **({"unlisted_findings": unlisted} if unlisted else {}),
             **(_not_searched(found) if containers else {}),
@@ -275,7 +324,7 @@ class _Inspection:
         """
         if self._verifies:
             return self._verified(list(items), containers)
-        if self._wants_facts and isinstance(containers, list):
+        if self._wants_facts and isinstance(containers, list) and self._archs is None:
             return self._with_processes(items, containers)
         members: set[tuple[int, ...]] = set()
         for item in items:
@@ -358,7 +407,7 @@ class _Inspection:
         )
 
         recognised = standalone_image(self.view)
-        if recognised is None:
+        if recognised is None or not self._shows(recognised):
             return None
         metadata, contradictions = sidecar_record(self.view, recognised)
         self.findings.extend(contradictions)
@@ -387,8 +436,12 @@ class _Inspection:
                 **self._kernels(image.view, image.recognised.form),
             }
             for image in found
-            if not isinstance(image, Finding)
+            if not isinstance(image, Finding) and self._shows(image.recognised)
         ]
+
+    def _shows(self, recognised: ImageInfo) -> bool:
+        """Return whether an image outside containers is of an architecture that is shown."""
+        return self._archs is None or self._archs.shows(recognised.triple, recognised.arch, recognised.form)
 
     def _take_all(
         self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
@@ -426,6 +479,13 @@ class _Inspection:
         """Add a container to others of which no more is kept than what is printed."""
         container = found.container
         images, is_late = self._images(found)
+        if self._archs is not None:
+            chosen = [(index, image) for index, image in enumerate(images) if self._archs.shows_stored(image)]
+            if not chosen:
+                places.skip()
+                return
+        else:
+            chosen = enumerate(images)  # type: ignore[assignment]
         place, number = places.of(
             found.member_numbers, found.member, found.section, found.index, container.format, container.version
         )
@@ -438,7 +498,7 @@ class _Inspection:
         place.add(offset, span.end - span.start, attrs, is_inflated=not is_late, symbol_count=symbol_count)
         no_form = "-" if is_late else "unknown"
         source = self.view.source
-        for index, image in enumerate(images):
+        for index, image in chosen:
             stored, form = image.as_stored, image.recognised.form
             target = stored.target
             offset = None
@@ -478,7 +538,11 @@ class _Inspection:
             "attrs": {**container.attrs, **dict(found.host_attrs)},
             "stored": dict(formats.get_format(container.format).describe(container)),
             **({"is_inflated": False} if is_late else {}),
-            "images": [self._image(index, image) for index, image in enumerate(images)],
+            "images": [
+                self._image(index, image)
+                for index, image in enumerate(images)
+                if self._archs is None or self._archs.shows_stored(image)
+            ],
         }
         if container.format == "cir-offload-container":
             from fatpack.tabular.cir_launches import launch_problems

@@ -74,7 +74,7 @@ class InspectTrees(Record):
             return self._shown(failure_record(path, error), exit_code(error))
         found = (*record["findings"], *record.get("unlisted_findings", ()))
         code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
-        if count is None and not code:
+        if not code and (count is None or (not count and record.get("left_out"))):
             return ShownFile(size=len(view))
         return self._shown(record, code, images=count, size=len(view))
 
@@ -209,6 +209,10 @@ def show_files(
             _write(record, verbose, style)
         shown.end()
     shown.say_unused()
+    if options.arch and not shown.images and shown.code in (FINE, FINDINGS):
+        _flush()
+        print_stderr(f"fatpack: no image matches --arch {','.join(options.arch)}")
+        code = FINDINGS
     return worst_exit_code((code, shown.code))
 
 
@@ -224,6 +228,8 @@ class _ShownFiles:
         self._keep: Callable[[dict[str, Any]], Any] | None = None
         self._trees: TreeListing | None = None
         self.code = FINE
+        #: how many images were shown
+        self.images = 0
         if options.kernels:
             from fatpack.commands.inspect.text import with_kernel_tables
             from fatpack.text.json import prepared_container
@@ -247,6 +253,7 @@ class _ShownFiles:
         except (FatpackError, OSError) as error:
             record, problem = failure_record(path, error), exit_code(error)
         self.code = worst_exit_code((self.code, problem))
+        self.images += 0 if record.get("error") else image_count(record) or 0
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
@@ -260,6 +267,7 @@ class _ShownFiles:
             )
         for item in self._trees.shown(path, view):
             yield item if self._form == "lines" else item.content
+        self.images += self._trees.summaries[-1].images
         self.code = worst_exit_code((self.code, self._trees.code))
 
     def tail(self) -> dict[str, object]:

@@ -25,6 +25,7 @@ from fatpack.commands.pack.options import cir_forms, packing_from_options, packi
 from fatpack.edit.editor import write_edited
 from fatpack.edit.embed import embed_container, embedding_note
 from fatpack.errors import UsageError, pluralize
+from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source, resolve_url
@@ -56,7 +57,7 @@ def pack_file(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Pack images as the options say, write the result, and return the exit code.
+    """Pack images as the options say, write the result, and return the exit code: 1 after warnings.
 
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
@@ -68,21 +69,23 @@ def pack_file(
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:
-        stored = list(open_images(chosen.name, options, opened))
+        completed, notes, stored = map(list, zip(*open_images(chosen.name, options, opened), strict=True))
         if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
             stored.append(host_entry(stored, _open_host(host, opened)[1].view))
             host = None
-        for slip in pack_warnings(options if chosen.name == "offload-binary" else [], stored):
-            print_stderr(f"fatpack: warning: {slip}", quiet=quiet)
+        slips = pack_warnings(completed if chosen.name == "offload-binary" else [], stored)
+        for text in (*(f"note: {note}" for note in notes if note), *(f"warning: {slip}" for slip in slips)):
+            print_stderr(f"fatpack: {text}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
         images_words = pluralize(len(stored) - packed.left_out, "image")
         print_warnings(map(_with_hint, packed.findings), quiet=quiet)
         for note in packed.notes:
             print_stderr(note, quiet=quiet)
+        code = FINDINGS if slips or any(item.severity != "note" for item in packed.findings) else FINE
         if dry_run:
             size = sum(map(len, packed.pieces))
             print_stderr(f"would write {images_words}, {format_size(size)}", quiet=quiet)
-            return 0
+            return code
         check_output_name(output)
         target = _default_name(options, host, chosen.extension) if output is None else output
         if target != "-":
@@ -104,7 +107,7 @@ def pack_file(
             source.close()
     if target != "-":
         print_stderr(f"wrote {target}: {images_words}, {format_size(size)}", quiet=quiet)
-    return 0
+    return code
 
 
 def _located(option: ImageOption) -> ImageOption:
@@ -217,7 +220,7 @@ def command(
     """Put images into a container, or with --host into a copy of an object.
 
     Without -o the output is named after the first image (STEM.offload, STEM.fatbin, ...) or after the host
-    (STEM.offload.o), in the current directory.
+    (STEM.offload.o), in the current directory. The exit code is 1 after a warning; the output is written all the same.
     """
 
     if short_form:

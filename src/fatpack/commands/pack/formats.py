@@ -6,7 +6,6 @@ Offload binaries store any key and any word. The other formats refuse what they 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from itertools import islice
 
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats.clang_bundle.bundle_id import parse_id
@@ -68,8 +67,7 @@ _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
-    rest = iter(stored)  # an option's images follow those of the option before it
-    found = [slip for option in options for slip in _slips(option, list(islice(rest, len(option.files) or 1)))]
+    found = [slip for option in options for slip in _slips(option)]
     empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
     found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
     if not options:
@@ -84,16 +82,14 @@ def _bad_id(spelling: str) -> str:
     return f"id={spelling} is no bundle ID, and no tool will take that image; write KIND-TRIPLE--ARCH"
 
 
-def _slips(option: ImageOption, images: Sequence[Image]) -> Iterator[str]:
+def _slips(option: ImageOption) -> Iterator[str]:
     kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
     if kind not in (None, "", "none", *OFFLOAD_WORDS):
         yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
     if not triple and option.get("id") is None:
-        known = _target_words(images, option)
-        yield f"{option.text} has no triple; tools will not know which device it is for{known}"
+        yield f"{option.text} has no triple; tools will not know which device it is for"
     if option.get("arch") is None and (is_nvptx(triple) or is_amdgpu(triple)):
-        known = _target_words(images, option)
-        yield f"{option.text} has no arch; tools will not know which device it is for{known}"
+        yield f"{option.text} has no arch; tools will not know which device it is for"
     for key, value in option.pairs:
         if key and not value and key in option.text.removeprefix("--image=").split(","):
             yield (
@@ -135,23 +131,6 @@ def _nearest_triple(triple: str) -> str:
 def _is_word_of_triples(word: str) -> bool:
     is_place = word in ("", "unknown") or word in VENDORS
     return bool(is_place or parse_system(word) or parse_environment(word) or parse_object_format(word))
-
-
-def _target_words(images: Sequence[Image], option: ImageOption) -> str:
-    """Return as advice the keys that an option lacks and its image answers; "" where it says nothing certain."""
-    if len(images) != 1:
-        return ""
-    from fatpack.images import identify_image
-
-    try:
-        claims = identify_image(images[0].data)
-    except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
-        return ""
-    triple = claims.triple if "-" in claims.triple else ""  # a family alone is no triple
-    kind = "cuda" if is_nvptx(triple) else ""  # HIP and OpenMP make the same images for AMD's devices
-    missing = [(key, value) for key, value in (("triple", triple), ("arch", claims.arch), ("kind", kind))]
-    words = ",".join(f"{key}={value}" for key, value in missing if value and option.get(key) is None)
-    return f"; add {words}, which is what the image says" if words else ""
 
 
 def _nearest_key(key: str) -> str:
@@ -222,7 +201,8 @@ def _bad(option: ImageOption, problem: str, hint: str = "") -> UsageError:
 class PackedFormat(Record):
     """A format that is packed: its JSON name, its record of options, and the extension of what was not named.
 
-    ``has_host`` says that it holds an image for the host too, and an ID for each image.
+    ``has_host`` says that it holds an image for the host too, and an ID for each image; ``is_labelled`` that it stores
+    the triple and arch of each image, as they are given.
     """
 
     json_name: str
@@ -230,6 +210,7 @@ class PackedFormat(Record):
     module: str
     extension: str
     has_host: bool = False
+    is_labelled: bool = False
 
     @property
     def packer(self) -> Packer:
@@ -240,8 +221,10 @@ class PackedFormat(Record):
 
 #: what --format and the library call a format → how it is packed
 FORMATS = {
-    "offload-binary": PackedFormat("llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload"),
-    "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True),
+    "offload-binary": PackedFormat(
+        "llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload", is_labelled=True
+    ),
+    "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True, is_labelled=True),
     "cir": PackedFormat("cir-offload-container", CirOptions, "cir", "cir", has_host=True),
     "fatbin": PackedFormat("cuda-fatbin", FatbinOptions, "fatbin", "fatbin"),
     "kpack": PackedFormat("rocm-kpack", KpackOptions, "kpack", "kpack"),
@@ -265,10 +248,42 @@ def name_for(options: Options) -> str:
     raise TypeError(f"options must be one of {known}, got {type(options).__name__}")
 
 
-def open_images(format: str, options: Iterable[ImageOption], opened: list[Source]) -> Iterator[Image]:
-    """Yield the images of ``--image=`` options; every file is appended to ``opened`` for the caller to close.
+def add_image_target(format: str, option: ImageOption, data: View) -> tuple[ImageOption, str]:
+    """Return an option with the triple and arch that its image states where it lacks them, and a sentence about it.
 
-    Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
+    The sentence is "" where nothing was added: if an ID is given, if the image states nothing certain, and in formats
+    that take the target from the image or need none.
+    """
+    if not format_named(format).is_labelled or option.get("id") is not None:
+        return option, ""
+    if option.get("triple") is not None and option.get("arch") is not None:
+        return option, ""
+    from fatpack.images import identify_image
+
+    try:
+        claims = identify_image(data)
+    except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
+        return option, ""
+    triple = option.get("triple") or claims.triple
+    added = []
+    if option.get("triple") is None and "-" in claims.triple:  # a family alone is no triple
+        added.append(("triple", claims.triple))
+    is_same_family = any(family(triple) and family(claims.triple) for family in (is_nvptx, is_amdgpu))
+    if option.get("arch") is None and claims.arch and is_same_family:
+        added.append(("arch", claims.arch))
+    if not added:
+        return option, ""
+    words = ",".join(f"{key}={value}" for key, value in added)
+    return option.replace(pairs=(*option.pairs, *added)), f"{option.text}: added {words}, which the image states"
+
+
+def open_images(
+    format: str, options: Iterable[ImageOption], opened: list[Source]
+) -> Iterator[tuple[ImageOption, str, Image]]:
+    """Yield the images of ``--image=`` options, each with its completed option and a sentence about what was added.
+
+    Every file is appended to ``opened`` for the caller to close. Raises UsageError for an option without ``file``,
+    ``OSError`` for a file that cannot be read.
     """
     from fatpack.formats.offload_binary.image_option import check_file_key
     from fatpack.io.open import open_source
@@ -279,7 +294,8 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
         for name in option.files:
             source = open_source(name, may_close=True)
             opened.append(source)
-            yield packer.image_from(option, name, source.view())
+            own, note = add_image_target(format, option.replace(files=(name,)), source.view())
+            yield own, note, packer.image_from(own, name, source.view())
             source.release_buffers()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.pack.formats import format_named, name_for, pack_as, pack_warnings
+from fatpack.commands.pack.formats import add_image_target, format_named, name_for, pack_as, pack_warnings
 from fatpack.edit.embed import embed_container
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
@@ -84,6 +84,9 @@ def pack(
     try:
         items = _check_images(images)
         given = [_option(item, name, opened, budget) for item in items]
+        completed = [add_image_target(name, option, file.view()) for option, file in zip(given, opened, strict=True)]
+        _warn(note for _, note in completed if note)
+        given = [option for option, _ in completed]
         stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
         if not stored:
             raise UsageError("no image to pack")
