@@ -3,6 +3,7 @@
 
 from fatpack.commands.check.model import CheckResult as CheckResult
 from fatpack.commands.check.request import check as check
+from fatpack.commands.convert.request import convert as convert
 from fatpack.commands.diff.model import DiffResult as DiffResult
 from fatpack.commands.diff.request import diff as diff
 from fatpack.commands.doctor.model import DoctorResult as DoctorResult
@@ -17,7 +18,6 @@ from fatpack.commands.link_inputs.request import LinkGroup as LinkGroup
 from fatpack.commands.link_inputs.request import link_inputs as link_inputs
 from fatpack.commands.map.run import map_images as map_images
 from fatpack.commands.pack.request import ImageFile as ImageFile
-from fatpack.commands.pack.request import convert as convert
 from fatpack.commands.pack.request import pack as pack
 from fatpack.commands.report.model import ReportResult as ReportResult
 from fatpack.commands.report.request import write_report as write_report
