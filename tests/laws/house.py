@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
 #: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
 LEVELS = [
-    {"errors", "magic_numbers", "printable", "record"},
+    {"errors", "literals", "magic_numbers", "printable", "record"},
     {"concurrency", "demangling", "exit_codes", "limits", "options", "result"},
     {"io"},
     {"codecs", "model"},

@@ -9,11 +9,8 @@ as resident memory although only its headers were touched).
 from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
-from bisect import bisect_right
-from itertools import accumulate
 
 from fatpack import limits
-from fatpack.concurrency.threads import is_reading_ahead
 from fatpack.errors import Truncated, format_hex
 from fatpack.limits import UNCOUNTED
 from fatpack.record import Record
@@ -181,6 +178,8 @@ class Source:
 
         A thread that reads ahead only notes them: what it would let go of may be what waits for it to end.
         """
+        from fatpack.concurrency.threads import is_reading_ahead
+
         too_old: list[Source] = []
         is_noted_only = is_reading_ahead()
         with _KEEPING:
@@ -433,6 +432,8 @@ class PiecesSource(Source):
     """
 
     def __init__(self, pieces: Sequence[Piece], name: str = "") -> None:
+        from itertools import accumulate
+
         self.name = name
         self._pieces = [piece for piece in pieces if len(piece)]
         self._ends = list(accumulate(map(len, self._pieces)))
@@ -450,6 +451,8 @@ class PiecesSource(Source):
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in the pieces it lies in."""
+        from bisect import bisect_right
+
         end = offset + size
         number = bisect_right(self._ends, offset)
         while offset < end:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from fatpack.io.open import Input
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
-    from fatpack.options import Format, Options
+    from fatpack.literals import Format
+    from fatpack.options import Options
 
 
 def convert(

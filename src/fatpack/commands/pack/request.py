@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
+    from fatpack.literals import Format, Offload
     from fatpack.model import Image
-    from fatpack.options import Format, Offload
 
 
 class ImageFile(Record):

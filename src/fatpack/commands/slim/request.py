@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fatpack.io.open import Input
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
-    from fatpack.options import KeepPtx, Recompression, SlimMode
+    from fatpack.literals import KeepPtx, Recompression, SlimMode
 
 
 __all__ = ["SlimResult", "slim"]

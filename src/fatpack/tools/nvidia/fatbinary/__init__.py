@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from fatpack.io.source import Piece, Source
-    from fatpack.options import CompressMode
+    from fatpack.literals import CompressMode
     from fatpack.tools.nvidia.command_line import NvidiaArguments
 
 _MODES = ("default", "size", "speed", "balance", "none")
