@@ -12,12 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.laws.rooms import FIXTURES
 
-from fatpack.commands.inspect.record import SCHEMA, make_file_record
+from fatpack.commands.inspect.record import make_file_record
 from fatpack.errors import BadValue, Unsupported
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource, View
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_file import read_rows
+from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.schemas import schema_text
 
 CACHE = FIXTURES / "triton"

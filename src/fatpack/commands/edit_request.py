@@ -5,19 +5,16 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.edit import embed as embedding
 from fatpack.errors import UsageError
-from fatpack.library.arguments import check_selector, make_budget, open_input, write_edited
+from fatpack.library.arguments import check_selector, issue_warnings, make_budget, open_input, write_edited
 from fatpack.selectors.address import Address, find_location, refuse_package
 
 __all__ = ["embed", "remove", "replace"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fatpack.io.open import Input
     from fatpack.io.source import View
     from fatpack.library.arguments import Output
-    from fatpack.model import Finding
     from fatpack.selectors.address import Location
     from fatpack.selectors.select import Selector
 
@@ -97,17 +94,9 @@ def _replace_images(
     from fatpack.edit.replace_images import replace_image
 
     plan = replace_image(place.view, content, selector, every=every, force=force)
-    warn_about_damage(plan.damaged)
+    issue_warnings(finding.text for finding in plan.damaged)
     pieces = list(place.around(plan.pieces))
     return write_edited(whole, pieces, output, force=force, inputs=[content], check=plan.check_in(place))
-
-
-def warn_about_damage(damaged: Iterable[Finding]) -> None:
-    """Pass on what is damaged, and stays as it is, as Python's warnings."""
-    from warnings import warn
-
-    for item in damaged:
-        warn(item.text, stacklevel=3)
 
 
 def remove(
@@ -133,5 +122,5 @@ def remove(
     with open_input("host", host, budget=make_budget(max_inflated, max_output, force=force)) as source:
         refuse_package(source.view())
         removal = remove_images(source.view(), check_selector(selector), allow_empty=allow_empty)
-        warn_about_damage(removal.damaged)
+        issue_warnings(finding.text for finding in removal.damaged)
         return write_edited(source.view(), removal.pieces, output, force=force, check=removal.check)

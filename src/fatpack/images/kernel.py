@@ -28,8 +28,6 @@ bitcode, LTO-IR and Tile IR have no digests.
 
 from __future__ import annotations
 
-import re
-
 from fatpack import limits
 from fatpack.errors import LimitExceeded, pluralize
 from fatpack.record import Record
@@ -126,24 +124,24 @@ def and_others_words(names: Sequence[str]) -> str:
 
 #: nvcc's name of a unit: _GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8, before CUDA 11.5 followed by a process; mangled names
 #: have its length in front
-_NVCC_UNIT = re.compile(
+_NVCC_UNIT = (
     r"(?<!\d)\d*(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_|\d|[A-Z]|\b)"
 )
 
 #: nvcc's prefix of static names in objects for the device link: __nv_static_43__HASH_17_k_cu_HASH_641_t
-_NVCC_STATIC = re.compile(r"__nv_static_\d{1,5}__[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_)")
+_NVCC_STATIC = r"__nv_static_\d{1,5}__[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_)"
 
 #: nvcc's name of a unit with a symbol instead of the second number: _GLOBAL__N__22fe00ac_4_a_cu_table. Objects for the
 #: device link contain it twice: __nv_static_22__22fe00ac_4_a_cu_table__ZN33_GLOBAL__N_…
-_NVCC_NAMED = re.compile(r"(_GLOBAL__N_|_INTERNAL|__nv_static_\d{1,5}_)_[0-9a-f]{8}(?=_\d)")
+_NVCC_NAMED = r"(_GLOBAL__N_|_INTERNAL|__nv_static_\d{1,5}_)_[0-9a-f]{8}(?=_\d)"
 
 #: clang's suffix of a kernel or variable with internal linkage
-_CLANG_UNIT = re.compile(r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$")
+_CLANG_UNIT = r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$"
 #: smallest number of digits in it: searching for these first is faster, since names have thousands of bytes
 _CLANG_DIGITS = 16
 
 #: ptxas' names of a function's static memory, with a number: $___ZZ3onePfi1PE1s__62, _Z3onePfi1P$229
-_PTXAS_LOCAL = re.compile(r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$")
+_PTXAS_LOCAL = r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$"
 
 #: clang's symbol in each HIP unit, with a digest of its path
 _HIP_UNIT = "__hip_cuid_"
@@ -167,15 +165,21 @@ def strip_unit_suffix(name: str) -> str:
     """Return a mangled name without the part that a compiler derived from the path or contents of its unit."""
     if "_GLOBAL__N_" in name or "_INTERNAL" in name or "__nv_static_" in name:
         if "__nv_static_" in name:
-            name = _NVCC_STATIC.sub(r"__nv_static_\1", name)
-        name = _NVCC_NAMED.sub(r"\1", _NVCC_UNIT.sub(r"\1_\2", name))
+            name = _substitute(_NVCC_STATIC, r"__nv_static_\1", name)
+        name = _substitute(_NVCC_NAMED, r"\1", _substitute(_NVCC_UNIT, r"\1_\2", name))
     if name.startswith(_HIP_UNIT):
         return _HIP_UNIT
     if "$" in name:
-        name = _PTXAS_LOCAL.sub(r"\1\2", name)
+        name = _substitute(_PTXAS_LOCAL, r"\1\2", name)
     if not name[-_CLANG_DIGITS:].strip("0123456789abcdef"):
-        name = _CLANG_UNIT.sub(r"\1\2", name)
+        name = _substitute(_CLANG_UNIT, r"\1\2", name)
     return name
+
+
+def _substitute(expression: str, replacement: str, name: str) -> str:
+    import re
+
+    return re.sub(expression, replacement, name)
 
 
 def header_digest_text(osabi: int, abi_version: int, flags: int) -> bytes:

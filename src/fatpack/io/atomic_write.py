@@ -13,7 +13,6 @@ import os
 import stat
 
 from fatpack.concurrency import signals, system
-from fatpack.concurrency.threads import ThreadTasks, thread_count
 from fatpack.errors import UsageError
 from fatpack.io.file import FileSource
 from fatpack.io.inflated import InflatedSource
@@ -26,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from fatpack.concurrency.threads import ThreadTasks
     from fatpack.io.source import Piece
     from fatpack.io.write import Progress
     from fatpack.limits import Budget
@@ -352,6 +352,7 @@ def write_files(
     Writing starts at once. An error is raised at the position of its file; the files after it are written if the caller
     continues to iterate. Used as a context manager, leaving it waits for the files that are being written.
     """
+    from fatpack.concurrency.threads import ThreadTasks, thread_count
 
     def task(file: NewFile, progress: Progress | None, room: _MemoryShare | None) -> Callable[[], int]:
         views = [piece for piece in file.pieces if isinstance(piece, View)]

@@ -15,7 +15,6 @@ import sys
 from fatpack import limits
 from fatpack.concurrency import system
 from fatpack.errors import BadValue, Truncated, UsageError
-from fatpack.io.ranges import RangedSource, SeekableReader, read_from_file
 from fatpack.io.source import READ_AHEAD, Source
 
 TYPE_CHECKING = False
@@ -273,6 +272,7 @@ def open_object(file: Any, name: str) -> Source:
 
         return BytesSource(file.getvalue(), name)
     from fatpack.io import remote
+    from fatpack.io.ranges import RangedSource, SeekableReader
 
     if remote.is_buffered(file):
         return RangedSource(SeekableReader(remote.without_cache(file), name, opens_again=True), name)
@@ -309,6 +309,8 @@ def _inflates(file: BinaryIO) -> bool:
 
 
 def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    from fatpack.io.ranges import read_from_file
+
     while block := read_from_file(file, limits.CHUNK, name):
         yield block
 

@@ -9,11 +9,8 @@ mapped file counts as resident memory even if only its headers were touched.
 from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
-from bisect import bisect_right
-from itertools import accumulate
 
 from fatpack import limits
-from fatpack.concurrency.threads import is_reading_ahead
 from fatpack.errors import Truncated, format_hex
 from fatpack.limits import UNCOUNTED
 from fatpack.record import Record
@@ -181,6 +178,8 @@ class Source:
 
         A thread that reads ahead only records it: a source that it would release may be waiting for it to end.
         """
+        from fatpack.concurrency.threads import is_reading_ahead
+
         too_old: list[Source] = []
         is_noted_only = is_reading_ahead()
         with _KEEPING:
@@ -431,6 +430,8 @@ class PiecesSource(Source):
     """
 
     def __init__(self, pieces: Sequence[Piece], name: str = "") -> None:
+        from itertools import accumulate
+
         self.name = name
         self._pieces = [piece for piece in pieces if len(piece)]
         self._ends = list(accumulate(map(len, self._pieces)))
@@ -448,6 +449,8 @@ class PiecesSource(Source):
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in the pieces that contain it."""
+        from bisect import bisect_right
+
         end = offset + size
         number = bisect_right(self._ends, offset)
         while offset < end:

@@ -196,6 +196,14 @@ def refuse_tree(data: Input) -> None:
 # Where a result goes: into a file of a given name, whole or not at all, or into a file that is open already.
 
 
+def issue_warnings(texts: Iterable[str]) -> None:
+    """Issue each text as a Python warning at the call of a public function; the command line prints the same texts."""
+    from warnings import warn
+
+    for text in texts:
+        warn(text, stacklevel=3)
+
+
 def write_packed(
     output: Output, packed: PackedContainers, *, force: bool, inputs: Sequence[View], budget: Budget
 ) -> int:

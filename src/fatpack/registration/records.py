@@ -19,8 +19,6 @@ binaries, but for those of a device link that had nothing to link: cubins withou
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from fatpack import binary, formats, images, magic_numbers
 from fatpack.binary import IMAGE, CodeSection
 from fatpack.binary.elf.quick_header import SYMTAB
@@ -425,6 +423,8 @@ def _cubin(
 
 def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
     """Return whether a position lies in one of the ranges, which are sorted."""
+    from bisect import bisect_right
+
     number = bisect_right(ranges, (position, size)) - 1
     return number >= 0 and position < ranges[number][1]
 

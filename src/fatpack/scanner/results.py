@@ -5,8 +5,6 @@ Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.s
 
 from __future__ import annotations
 
-import re
-
 from fatpack import images, limits
 from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
@@ -351,7 +349,7 @@ _NO_VARIABLES = (b".kd", b".managed")
 _RESERVED = "__"
 
 #: a variable of PTX that a file defines, at the start of a line: state space, alignment, type, name
-_DECLARED = re.compile(rb"^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]", re.MULTILINE)
+_DECLARED = rb"(?m)^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]"
 
 #: LIMIT: bytes of PTX in which variables are looked for; they stand before the functions
 _TEXT = 1 << 20
@@ -448,8 +446,10 @@ def _variables(image: FoundImage) -> set[str]:
     try:
         form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:
+            import re
+
             text = image.data.head(0, _TEXT)
-            return {name.decode("utf-8", "backslashreplace") for name in _DECLARED.findall(text)}
+            return {name.decode("utf-8", "backslashreplace") for name in re.findall(_DECLARED, text)}
         if form not in _NAMING:
             return set()
         symbols = ElfSymbolTable(image.data, (SYMTAB, DYNSYM))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import signal
-
 from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
@@ -33,6 +30,8 @@ class KernelPattern:
     """A regular expression that one of an image's kernel names must contain. Raises UsageError for what is none."""
 
     def __init__(self, text: str) -> None:
+        import re
+
         self._text = text
         try:
             self._expression = re.compile(text)
@@ -44,6 +43,8 @@ class KernelPattern:
 
         There is no budget outside the main thread, where no handler can be set, and where the timer is in use already.
         """
+        import signal
+
         if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGVTALRM) != signal.SIG_DFL:
             return self._search(names)
         try:

@@ -6,13 +6,9 @@ version, never renamed or removed.
 
 from __future__ import annotations
 
-from fatpack import images
 from fatpack.errors import FormatError
-from fatpack.findings import format_finding
-from fatpack.images import NOT_INFLATED
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner.results import kernel_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -273,6 +269,8 @@ class FindingSummary:
 
     def add(self, item: Finding) -> None:
         """Take the next finding."""
+        from fatpack.findings import format_finding
+
         texts, count = self._by_code.setdefault(item.code, ({}, 0))
         if len(texts) < _SHOWN:
             texts[format_finding(item, self._path)] = None
@@ -307,6 +305,9 @@ class FindingSummary:
 
 def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[KernelNeeds, ...], tuple[str, ...]]:
     """Return the kernels of an image, and sentences about what contradicts itself in it."""
+    from fatpack import images
+    from fatpack.scanner.results import kernel_names
+
     if form == "cir":  # a module says of its kernels only their names
         from fatpack.images.kernel import KernelNeeds
 
@@ -340,6 +341,8 @@ def kernel_columns(kernel: KernelNeeds) -> dict[str, Any]:
 def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool | None:
     """Return whether a kernel has a name that a pattern is found in; None for forms that show no kernels."""
     from re import search
+
+    from fatpack import images
 
     if not kernels and form not in images.WITH_KERNELS:
         return None
@@ -419,6 +422,8 @@ def _ptx_version(image: Image) -> str | None:
 
 def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
     """Return the columns of what an image says of itself beyond what its container, in ``holder``, does."""
+    from fatpack.images import NOT_INFLATED
+
     recognised = found.recognised
     if recognised.form == "code-object":
         version = recognised.detail.rpartition("code object v")[2].partition(",")[0]

@@ -17,13 +17,12 @@ from fatpack.command_line.options import (
     max_inflated_option,
 )
 from fatpack.command_line.param_types import FILE, FILE_TARGET, INPUT, ChoiceListType, ChoiceType, OffsetType
-from fatpack.commands.inspect.record import SCHEMA, InspectOptions
-from fatpack.commands.inspect.run import open_argument, show_files
 from fatpack.commands.inspect.totals import KEYS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINE, error_message, exit_code
 from fatpack.tabular.columns import FORMATS, TABLES
 from fatpack.tabular.columns import SCHEMA as ROWS
+from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
@@ -111,6 +110,9 @@ def command(
     decompression. The exit code is 1 for warnings and if no image matches --arch, 3 for damage, 4 for an unsupported
     part.
     """
+    from fatpack.commands.inspect.record import InspectOptions
+    from fatpack.commands.inspect.run import show_files
+
     if schema:
         from fatpack.text.schemas import schema_text
 
@@ -177,6 +179,7 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
 
 def _show_bytes(path: str, at: int | None) -> int:
     from fatpack.commands.inspect.bytes import annotated_hexdump, describe_offset
+    from fatpack.commands.inspect.run import open_argument
 
     try:
         source, view = open_argument(path)

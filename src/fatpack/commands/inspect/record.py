@@ -139,8 +139,6 @@ def _records(kernels: Sequence[KernelNeeds]) -> list[dict[str, Any]]:
     return records
 
 
-SCHEMA = "fatpack.inspect/1"
-
 #: Flavours of bundles beside which a bundler notes the symbols that device code defines.
 _WITH_SYMBOLS = ("object", "linked")
 

@@ -8,7 +8,7 @@ from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style, write_text
 from fatpack.command_line.terminal import get_style as terminal_style
 from fatpack.command_line.trees import ShownFile
-from fatpack.commands.inspect.record import SCHEMA, InspectOptions, failure_record, make_file_listing, make_file_record
+from fatpack.commands.inspect.record import InspectOptions, failure_record, make_file_listing, make_file_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
 from fatpack.commands.inspect.totals import Totals, totals_table
 from fatpack.commands.pack.formats import DIFFERENCE_HINT, arch_differences
@@ -22,6 +22,7 @@ from fatpack.record import Record, gc_paused
 from fatpack.scanner.context import detect_package
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 from fatpack.text.json import PreparedJson, json_pieces, json_text
+from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import colorize, write_lines
 
 TYPE_CHECKING = False

@@ -7,7 +7,6 @@ are; the number that is part of the name counts the images of the line, so that 
 from __future__ import annotations
 
 import os
-from heapq import heapify, heappop, heappush
 
 from fatpack import images
 from fatpack.binary.symbols import link_symbols
@@ -188,6 +187,8 @@ class _LazyImageJoin:
                     self._definers.setdefault(symbol.name, []).append(number)
 
     def run(self) -> list[LinkImage]:
+        from heapq import heapify, heappop, heappush
+
         waiting = [number for number, keys in enumerate(self._keys) if keys]
         heapify(waiting)
         is_waiting = set(waiting)

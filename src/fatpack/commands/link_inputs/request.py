@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.edit_request import warn_about_damage
 from fatpack.errors import UsageError
-from fatpack.library.arguments import as_path, check_type, make_budget
+from fatpack.library.arguments import as_path, check_type, issue_warnings, make_budget
 from fatpack.model import Target
 from fatpack.record import Record
 
@@ -68,7 +67,7 @@ def link_inputs(
     with LinkInputFiles(line.replace(root=root) if root else line, budget) as opened:
         made = plan_link(line, opened, check_type("llvm", llvm, str, "a text"), should_extract)
         made.check()
-        warn_about_damage(item for item in made.findings if item.severity == "warning")
+        issue_warnings(item.text for item in made.findings if item.severity == "warning")
         manifest = "".join((*json_pieces(link_record(made)), "\n")).encode()
         paths = write_link_plan(made, folder, manifest, force=force, inputs=opened.views)
         by_device = {id(each.device): path for each, path in zip(made.files, paths[:-1], strict=True)}

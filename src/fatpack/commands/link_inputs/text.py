@@ -6,10 +6,8 @@ the order of the link line, the names of the files.
 
 from __future__ import annotations
 
-from fatpack.commands.link_inputs.input_files import is_bitcode
 from fatpack.errors import pluralize
 from fatpack.printable import format_size, printable
-from fatpack.text.findings import FindingList, finding_record, unlisted_records
 from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
@@ -26,6 +24,8 @@ SCHEMA = "fatpack.link-inputs/1"
 
 def link_record(plan: LinkPlan) -> dict[str, Any]:
     """Return the document of a link line."""
+    from fatpack.text.findings import FindingList, finding_record, unlisted_records
+
     found = FindingList()
     found.extend(plan.findings)
     unlisted = unlisted_records(found)
@@ -44,6 +44,8 @@ def link_record(plan: LinkPlan) -> dict[str, Any]:
 
 
 def _group(group: ImageGroup, names: Mapping[int, str]) -> dict[str, Any]:
+    from fatpack.commands.link_inputs.input_files import is_bitcode
+
     return {
         "triple": group.target.triple,
         "arch": group.target.arch,

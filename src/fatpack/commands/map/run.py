@@ -8,12 +8,11 @@ import sys
 from fatpack.command_line.edit_io import EditDestination, EditTarget, check_output, write_substitution
 from fatpack.command_line.messages import CopyProgress, print_findings, print_stderr, print_warnings
 from fatpack.command_line.options import allow_any_output, selector_from_options
-from fatpack.commands.edit_request import warn_about_damage
 from fatpack.commands.pack.request import ImageFile
 from fatpack.errors import CommandFailed, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, exit_code_for_findings, worst_exit_code
 from fatpack.io.open import open_source
-from fatpack.library.arguments import check_selector, check_type, make_budget, open_input, write_edited
+from fatpack.library.arguments import check_selector, check_type, issue_warnings, make_budget, open_input, write_edited
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.selectors.address import Address, find_location, parse_address
@@ -90,7 +89,7 @@ def map_images(
         work = list_jobs(meant.images, meant.items, chosen, meant.titles, source.name)
         with _Results(command, work, jobs, budget) as made:
             plan = plan_put_back(meant, list(made), chosen, is_beside=put == "add", force=force)
-            warn_about_damage(plan.damaged)
+            issue_warnings(finding.text for finding in plan.damaged)
             pieces = list(plan.pieces)
             return write_edited(source.view(), pieces, output, force=force, check=plan.check_in(place))
 

@@ -19,20 +19,10 @@ from fatpack.command_line.options import (
     quiet_option,
 )
 from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
-from fatpack.commands.pack.bundle import host_entry
-from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
 from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
-from fatpack.edit.editor import write_edited
-from fatpack.edit.embed import embed_container, embedding_note
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, FINE
-from fatpack.formats.offload_binary.image_option import parse_image_option
-from fatpack.io.atomic_write import write_file
-from fatpack.io.open import open_source, resolve_url
-from fatpack.io.write import file_stem, write_pieces
-from fatpack.options import BundleOptions
 from fatpack.printable import format_size
-from fatpack.selectors.address import find_location, parse_address, refuse_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +51,12 @@ def pack_file(
 
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
+    from fatpack.commands.pack.bundle import host_entry
+    from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
+    from fatpack.edit.embed import embed_container
+    from fatpack.formats.offload_binary.image_option import parse_image_option
+    from fatpack.options import BundleOptions
+
     allow_any_output(force)
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
@@ -112,6 +108,8 @@ def pack_file(
 
 def _located(option: ImageOption) -> ImageOption:
     """Return an option with the URLs among its files as what is opened, and without their secrets in its text."""
+    from fatpack.io.open import resolve_url
+
     if "://" not in option.text:
         return option
     from fatpack.io.url import redact_message
@@ -121,6 +119,9 @@ def _located(option: ImageOption) -> ImageOption:
 
 def _open_host(host: str, opened: list[Source]) -> tuple[View, Location]:
     """Open the file of a host, which may be a member of an archive; return the file, and the place of the object."""
+    from fatpack.io.open import open_source
+    from fatpack.selectors.address import find_location, parse_address, refuse_package
+
     address = parse_address(host)
     source = open_source(address.path)
     opened.append(source)
@@ -137,6 +138,9 @@ def _with_hint(item: Finding) -> Finding:
 
 def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:
     """Return the documented name of an output that was not named: after the host, or the first image."""
+    from fatpack.io.write import file_stem
+    from fatpack.selectors.address import parse_address
+
     if host is not None:
         address = parse_address(host)
         extension = "offload.a" if address.members else "offload.o"
@@ -149,6 +153,8 @@ def _default_name(options: Sequence[ImageOption], host: str | None, extension: s
 
 def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, quiet: bool) -> None:
     """Say what of a host's new container does not come into programs."""
+    from fatpack.edit.embed import embedding_note
+
     note = embedding_note(chosen.format)
     if chosen.name == "offload-binary" and not all(option.get("kind") for option in options):
         note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
@@ -157,6 +163,9 @@ def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, 
 
 
 def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequence[View], meter: CopyProgress) -> int:
+    from fatpack.io.atomic_write import write_file
+    from fatpack.io.write import write_pieces
+
     if target == "-":
         return write_pieces(1, packed.pieces)
     return write_file(
@@ -167,6 +176,9 @@ def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequen
 def _write_host(
     host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: CopyProgress
 ) -> int:
+    from fatpack.edit.editor import write_edited
+    from fatpack.io.write import write_pieces
+
     if target == "-":
         return write_pieces(1, edited)
     return write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)

@@ -5,18 +5,7 @@ Offload binaries store any key and any word. The other formats refuse what they 
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from fatpack.errors import FatpackError, UsageError
-from fatpack.formats.clang_bundle.bundle_id import parse_id
-from fatpack.formats.clang_bundle.llvm_triple import (
-    VENDORS,
-    is_architecture,
-    parse_environment,
-    parse_object_format,
-    parse_system,
-)
-from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.model import Image, Target
 from fatpack.options import (
     BundleOptions,
@@ -27,11 +16,6 @@ from fatpack.options import (
     SyclbinOptions,
 )
 from fatpack.record import Record
-from fatpack.selectors.bundle_id_match import feature_problem
-from fatpack.selectors.no_match import EMPTY
-from fatpack.targets.nvidia import parse_nvidia
-from fatpack.targets.triple import is_amdgpu, is_nvptx
-from fatpack.targets.vocabulary import load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +51,9 @@ _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
+    from fatpack.selectors.bundle_id_match import feature_problem
+    from fatpack.selectors.no_match import EMPTY
+
     found = [slip for option in options for slip in _slips(option)]
     empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
     found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
@@ -77,12 +64,19 @@ def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> li
 
 def _bad_id(spelling: str) -> str:
     """Return that the ID of an image in a bundle or CIR container is none; "" if it names a kind and a triple."""
+    from fatpack.formats.clang_bundle.bundle_id import parse_id
+
     if not spelling or parse_id(spelling).triple:
         return ""
     return f"id={spelling} is no bundle ID, and no tool will take that image; write KIND-TRIPLE--ARCH"
 
 
 def _slips(option: ImageOption) -> Iterator[str]:
+    from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
+    from fatpack.targets.nvidia import parse_nvidia
+    from fatpack.targets.triple import is_amdgpu, is_nvptx
+    from fatpack.targets.vocabulary import load_vocabulary, nearest_names
+
     kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
     if kind not in (None, "", "none", *OFFLOAD_WORDS):
         yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
@@ -118,6 +112,10 @@ def _nearest_triple(triple: str) -> str:
 
     Vendors of hosts are any word: each distribution of Linux has its own.
     """
+    from fatpack.formats.clang_bundle.llvm_triple import is_architecture
+    from fatpack.targets.triple import is_amdgpu
+    from fatpack.targets.vocabulary import load_vocabulary
+
     words = load_vocabulary()
     first, *rest = triple.split("-")
     known = [name for line in words.triples for name in (line.triple, *line.also)]
@@ -125,15 +123,40 @@ def _nearest_triple(triple: str) -> str:
     is_known = first in architectures or is_architecture(first) or is_amdgpu(triple) or first.startswith("spirv")
     if is_known and (first in words.hosts or all(map(_is_word_of_triples, rest))):
         return ""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(triple[:_LONGEST], known, n=1, cutoff=_ALIKE)), "")
 
 
 def _is_word_of_triples(word: str) -> bool:
+    from fatpack.formats.clang_bundle.llvm_triple import VENDORS, parse_environment, parse_object_format, parse_system
+
     is_place = word in ("", "unknown") or word in VENDORS
     return bool(is_place or parse_system(word) or parse_environment(word) or parse_object_format(word))
 
 
+def _target_words(images: Sequence[Image], option: ImageOption) -> str:
+    """Return as advice the keys that an option lacks and its image answers; "" where it says nothing certain."""
+    from fatpack.targets.triple import is_nvptx
+
+    if len(images) != 1:
+        return ""
+    from fatpack.images import identify_image
+
+    try:
+        claims = identify_image(images[0].data)
+    except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
+        return ""
+    triple = claims.triple if "-" in claims.triple else ""  # a family alone is no triple
+    kind = "cuda" if is_nvptx(triple) else ""  # HIP and OpenMP make the same images for AMD's devices
+    missing = [(key, value) for key, value in (("triple", triple), ("arch", claims.arch), ("kind", kind))]
+    words = ",".join(f"{key}={value}" for key, value in missing if value and option.get(key) is None)
+    return f"; add {words}, which is what the image says" if words else ""
+
+
 def _nearest_key(key: str) -> str:
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(key, _KEYS, n=1, cutoff=_ALIKE)), "")
 
 
@@ -259,6 +282,7 @@ def add_image_target(format: str, option: ImageOption, data: View) -> tuple[Imag
     if option.get("triple") is not None and option.get("arch") is not None:
         return option, ""
     from fatpack.images import identify_image
+    from fatpack.targets.triple import is_amdgpu, is_nvptx
 
     try:
         claims = identify_image(data)

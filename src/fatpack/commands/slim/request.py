@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 from fatpack.command_line.edit_io import check_output
 from fatpack.command_line.options import allow_any_output, check_output_name
-from fatpack.commands.edit_request import warn_about_damage
 from fatpack.commands.slim.options import (
     NameChange,
     SlimOptions,
@@ -23,7 +22,7 @@ from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINE
 from fatpack.io.atomic_write import write_file
-from fatpack.library.arguments import as_strings, check_type, make_budget, open_input, write_edited
+from fatpack.library.arguments import as_strings, check_type, issue_warnings, make_budget, open_input, write_edited
 from fatpack.record import Record
 from fatpack.result import Result
 from fatpack.selectors.address import Address, find_location, parse_address
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from fatpack.io.open import Input
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
-    from fatpack.options import KeepPtx, Recompression, SlimMode
+    from fatpack.literals import KeepPtx, Recompression, SlimMode
 
 
 __all__ = ["SlimResult", "slim"]
@@ -132,7 +131,7 @@ def slim(
             return _package(source, output, wishes, naming, force=force)
         place = find_location(source.view(), Address(source.name, ""))
         made = plan_slim(place.view, wishes)
-        warn_about_damage(made.damaged)
+        issue_warnings(finding.text for finding in made.damaged)
         after = write_edited(source.view(), made.pieces, output, force=force, check=verifier_for(made))
         kept, dropped = count_by_arch(made.kept), count_by_arch(made.dropped)
         outcome = SlimOutcome(source.name, len(source.view()), after, "", made)

@@ -7,7 +7,11 @@ from fatpack.commands.pack.formats import PackedContainers
 from fatpack.commands.pack.request import ImageFile, option_for
 from fatpack.commands.wrap.inputs import WrapInput
 from fatpack.commands.wrap.registration import (
+    DEFAULT_HOST,
+    DEFAULT_VERSION,
+    EMITS,
     KINDS,
+    VERSIONS,
     FatbinRegistration,
     OpenmpDescriptor,
     RegisteredContent,
@@ -29,8 +33,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, Source, View
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
+    from fatpack.literals import Emit, Runtime
     from fatpack.model import Finding
-    from fatpack.options import Emit, Runtime
 
 
 # Files registered as they are given, one container or image each, as LLVM's own wrappers do it.
@@ -169,17 +173,6 @@ def refuse_unknown(host: WrapHost) -> None:
         problem = f"no object can be made for {host.triple}: there is code for ELF x86-64 and AArch64, and COFF x86-64"
         emit = cli_or_api("--emit=llvm-ir", "emit='llvm-ir'")
         raise UsageError(problem, hint=f"{emit} writes LLVM IR, and llc or clang makes an object of it")
-
-
-#: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
-DEFAULT_HOST = "x86_64-unknown-linux-gnu"
-
-#: What comes out, with the extension of an output that was not named.
-EMITS = {"obj": "o", "llvm-ir": "ll"}
-
-#: The versions of LLVM whose way of registering is written, and the one that is by default. Up to 20 offload entries
-#: have another layout, in other sections: what is written for 19 is for all of these.
-VERSIONS, DEFAULT_VERSION = (19, 22, 23), 22
 
 
 class WrapOutput(Record):

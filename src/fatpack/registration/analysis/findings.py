@@ -495,7 +495,6 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
 # Verdicts about ELF programs from names and entries alone, without reading code.
 
 
-
 def program_findings(file: HostMemory) -> Iterator[Finding]:
     """Yield what is certain from the names that a program imports and defines."""
     names = {symbol.name for symbol in file.symbols}

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.io.source import Piece, Source, View
-    from fatpack.options import BundleOptions, BundleType
+    from fatpack.literals import BundleType
+    from fatpack.options import BundleOptions
     from fatpack.tools.llvm.clang_offload_bundler.arguments import BundlerSettings
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
