@@ -124,7 +124,8 @@ class _RegionScan:
 
     def _skip_gap(self, at: int) -> tuple[int, list[Finding]]:
         """Return where the next container starts after bytes that start none, and what is wrong with these bytes."""
-        view, findings = self._place.data, []
+        view = self._place.data
+        findings: list[Finding] = []
         # Zeros start no container: most containers follow them, without a search for every magic.
         following = view.skip_zeros(at)
         is_unexpected = following == len(view)
