@@ -219,7 +219,7 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column() -> None:
 def test_wrong_arguments_are_errors_at_once() -> None:
     with pytest.raises(fatpack.UsageError, match="rows are of images or kernels"):
         fatpack.rows(FOUR, of="files")  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match="of is a text"):
+    with pytest.raises(TypeError, match="of must be a text"):
         fatpack.rows(FOUR, of=3)  # type: ignore[call-overload]
 
 

@@ -27,7 +27,7 @@ from fatpack.scanner.context import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from typing import Any, TypeVar
 
     from fatpack.inputs.files import Filter
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
     #: opens an address, such as ``x.whl!lib/libx.so``; without one it is the name of a file
     Opener = Callable[[str], tuple[Source | NestedFile, View]]
+
+    #: batches of files, and whether other processes can read them; or one file that only this process can read
+    Group = tuple[Iterable[list[PendingFile]], bool] | InputFile
 
 
 # Leaves shared out to all cores: what is made of each comes back, in the order of the leaves.
@@ -114,89 +117,97 @@ def map_paths(
     chosen: Callable[[str], bool] | None = None,
     raises: bool = False,
 ) -> Iterator[Mapped]:
-    """Yield what ``make`` makes of every leaf of some paths, in their order; plain files are shared out together.
+    """Yield the results of ``make`` for all files of some paths, in their order; plain files are shared out together.
 
-    What cannot be opened is a leaf with an error, or with ``raises`` what opening it raises. ``counts`` takes up what
-    was met and not looked into, ``unmatched`` the patterns that no file has. ``chosen`` says by its path which file or
-    package is looked into at all. ``make`` is as for :func:`made_of`.
+    A path that cannot be opened is an input file with an error; with ``raises`` the error is raised. ``counts`` adds up
+    what was skipped, ``unmatched`` receives the patterns that match no file. ``chosen`` decides by its path whether a
+    file or package is read at all. ``make`` is as for :func:`map_files`.
     """
-    reading = _PathMapper(make, rules, counts, current_budget() if budget is None else budget, chosen)
-    for given in paths:
-        path = os.fspath(given)
-        if is_tree(path):
-            yield from reading.waiting()
-            yield from reading.made(walk_tree(path, rules, counts, unmatched, budget=reading.budget))
-            continue
-        is_file = os.path.isfile(path)
-        try:
-            source, view = _opened(path, None if is_file else opener, reading.budget)
-        except (FatpackError, OSError) as error:
-            if raises:
-                raise
-            if is_file:
-                counts.fail(error)
-            yield from reading.waiting()
-            yield from reading.one(InputFile(_shown(path), split_name(path)[-1:], error=error))
-            continue
-        with source:
-            yield from reading.opened(path, view, is_file=is_file, raises=raises)
-    yield from reading.waiting()
+    budget = current_budget() if budget is None else budget
+    inputs = _Inputs(rules, counts, unmatched, budget, opener, raises)
+    groups = inputs.groups(paths)
+    try:
+        for group in groups:
+            if isinstance(group, InputFile):
+                if chosen is None or chosen(group.path):
+                    yield make(group)
+                continue
+            batches, is_local = group
+            if chosen is not None:
+                batches = ([node for node in batch if chosen(node.path)] for batch in batches)
+            yield from map_files(batches, make, rules, counts, is_local=is_local, budget=budget)
+    finally:
+        groups.close()
 
 
-class _PathMapper:
-    """What is made of leaves, and the plain files that wait for others that follow them."""
+class _Inputs:
+    """The paths that users name, as groups of files for :func:`map_files`, and files that only this process can read.
+
+    Plain files wait for others that follow them, so that processes share them.
+    """
 
     def __init__(
         self,
-        make: Callable[[InputFile], Any],
         rules: Filter,
         counts: SkipCounts,
+        unmatched: list[str],
         budget: Budget,
-        chosen: Callable[[str], bool] | None,
+        opener: Opener | None,
+        raises: bool,
     ) -> None:
-        self._make, self._rules, self._counts, self._chosen = make, rules, counts, chosen
-        self.budget = budget
+        self._rules, self._counts, self._unmatched, self._budget = rules, counts, unmatched, budget
+        self._opener, self._raises = opener, raises
         self._waiting: list[PendingFile] = []
 
-    def opened(self, path: str, view: View, *, is_file: bool, raises: bool) -> Iterator[Any]:
-        """Yield what is made of a file that is open; a plain one waits for others."""
-        title = view.chain[0] if view.chain else path
+    def groups(self, paths: Iterable[str | os.PathLike[str]]) -> Generator[Group, None, None]:
+        """Yield a group after another; what is open for one is closed when the next is taken."""
+        for given in paths:
+            path = os.fspath(given)
+            if is_tree(path):
+                yield from self._plain_files()
+                yield walk_tree(path, self._rules, self._counts, self._unmatched, budget=self._budget), True
+                continue
+            is_file = os.path.isfile(path)
+            try:
+                source, view = _opened(path, None if is_file else self._opener, self._budget)
+            except (FatpackError, OSError) as error:
+                if self._raises:
+                    raise
+                if is_file:
+                    self._counts.fail(error)
+                yield from self._plain_files()
+                yield InputFile(_shown(path), split_name(path)[-1:], error=error)
+                continue
+            with source:
+                yield from self._opened_file(path, view, is_file=is_file)
+        yield from self._plain_files()
+
+    def _opened_file(self, path: str, view: View, *, is_file: bool) -> Iterator[Group]:
+        """Yield the group of a file that is open; a plain file waits for others."""
+        title, name = view.chain[0] if view.chain else path, split_name(path)[-1:]
         try:
             kind = detect_package(view)
         except (FatpackError, OSError) as error:
-            if raises:
+            if self._raises:
                 raise
-            yield from self.waiting()
-            yield from self.one(InputFile(str(title), split_name(path)[-1:], error=error))
+            yield from self._plain_files()
+            yield InputFile(str(title), name, error=error)
             return
         if is_file and not kind:
-            again = lambda: open_source(path, budget=self.budget)  # noqa: E731  # closed below, opened when read
-            self._waiting.append(PendingFile(path, split_name(path)[-1:], again, len(view)))
+            again = lambda: open_source(path, budget=self._budget)  # noqa: E731  # closed by the caller, opened when read
+            self._waiting.append(PendingFile(path, name, again, len(view)))
             return
-        yield from self.waiting()
+        yield from self._plain_files()
         if kind:
-            is_local = view.source.fileno() is not None
-            yield from self.made(walk_open_file(view, title, self._rules, self._counts), is_local=is_local)
+            yield walk_open_file(view, title, self._rules, self._counts), view.source.fileno() is not None
         else:
-            yield from self.one(InputFile(str(title), split_name(path)[-1:], view, size=len(view)))
+            yield InputFile(str(title), name, view, size=len(view))
 
-    def one(self, leaf: InputFile) -> Iterator[Any]:
-        """Yield what is made of a leaf here, if it is one of those that are chosen."""
-        if self._chosen is None or self._chosen(leaf.path):
-            yield self._make(leaf)
-
-    def waiting(self) -> Iterator[Any]:
-        """Yield what is made of the files that waited."""
+    def _plain_files(self) -> Iterator[Group]:
+        """Yield the files that waited."""
         nodes, self._waiting = self._waiting, []
         if nodes:
-            yield from self.made([nodes])
-
-    def made(self, batches: Iterable[list[PendingFile]], *, is_local: bool = True) -> Iterator[Any]:
-        """Yield what is made of the leaves of nodes, on all cores."""
-        chosen = self._chosen
-        if chosen is not None:
-            batches = ([node for node in batch if chosen(node.path)] for batch in batches)
-        yield from map_files(batches, self._make, self._rules, self._counts, is_local=is_local, budget=self.budget)
+            yield [nodes], True
 
 
 def _opened(path: str, opener: Opener | None, budget: Budget) -> tuple[Source | NestedFile, View]:

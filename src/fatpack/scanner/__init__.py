@@ -105,10 +105,10 @@ class ContainerScan:
         self._visit = start_scan(view, SEARCH_ALL if deep else SEARCH_SECTIONS, judges=judges, recognises=recognises)
         if is_member and not deep and self._visit.host == "raw":
             self._visit = self._visit.replace(search=SEARCH_ANYWHERE)
-        self._items = self._both_models(self._whole())
+        self._items = self._scan()
 
     def __iter__(self) -> Iterator[FoundContainer | Finding]:
-        return self
+        return self._items
 
     def __next__(self) -> FoundContainer | Finding:
         return next(self._items)
@@ -133,26 +133,33 @@ class ContainerScan:
         """Whether members of archives may have been passed so far in which no container was found."""
         return self._visit.progress.has_plain_members
 
-    def _whole(self) -> Iterator[FoundContainer | Finding]:
-        """Yield what is in the file; if that is nothing, what a search of more of it finds."""
+    def _scan(self) -> Iterator[FoundContainer | Finding]:
+        """Yield everything in the file; if that is nothing, search more of it. Findings about the whole come last."""
         waiting: list[Finding] = []
         is_found = self._visit.search == SEARCH_ALL
+        models = _OffloadModels()
         for item in scan_limited(self._visit):
-            if isinstance(item, Finding) and not is_found:
+            if isinstance(item, FoundContainer):
+                models.add(item)
+                if not is_found:
+                    is_found = True
+                    yield from waiting
+            elif not is_found:
                 waiting.append(item)
                 continue
-            if not is_found:
-                is_found = True
-                yield from waiting
             yield item
-        if is_found:
-            return
-        more = self._more()
-        if more is None:
+        more = None if is_found else self._more()
+        if more is not None:
+            self._visit = start_scan(self._visit.view, more, judges=self._judges, recognises=self._recognises)
+            for item in scan_limited(self._visit):
+                models.add(item)
+                yield item
+        elif not is_found:
             yield from waiting
-            return
-        self._visit = start_scan(self._visit.view, more, judges=self._judges, recognises=self._recognises)
-        yield from scan_limited(self._visit)
+        yield from models.findings(self._visit.view)
+        plugins = sys.modules.get("fatpack.plugins")  # imported only if unknown bytes were met
+        for problem in plugins.problems() if plugins else ():
+            yield finding("FP1009", self._visit.view.span(0, 0), problem)
 
     def _more(self) -> int | None:
         """Return how much of a file in which nothing was found is searched next, None for one that was searched."""
@@ -169,22 +176,27 @@ class ContainerScan:
             return None
         return SEARCH_DATA if self._visit.progress.has_more else None
 
-    def _both_models(self, items: Iterator[FoundContainer | Finding]) -> Iterator[FoundContainer | Finding]:
-        """Yield all items, and behind them the finding that the file holds device code of two models."""
-        old: dict[str, None] = {}
-        new: dict[str, None] = {}
-        for item in items:
-            if isinstance(item, FoundContainer):
-                if item.container.is_fat_object:
-                    old[item.member or ""] = None
-                elif (item.section or "").startswith(".llvm.offloading"):
-                    new[item.member or ""] = None
-            yield item
-        if old and new:
-            yield _mixed(self._visit.view, old, new)
-        plugins = sys.modules.get("fatpack.plugins")  # which nothing imports that met no unknown bytes
-        for problem in plugins.problems() if plugins else ():
-            yield finding("FP1009", self._visit.view.span(0, 0), problem)
+
+class _OffloadModels:
+    """The members or sections with device code of each of two models, which no link takes together."""
+
+    def __init__(self) -> None:
+        self._fat: dict[str, None] = {}
+        self._offloading: dict[str, None] = {}
+
+    def add(self, item: FoundContainer | Finding) -> None:
+        """Take note of the model of a container."""
+        if isinstance(item, Finding):
+            return
+        if item.container.is_fat_object:
+            self._fat[item.member or ""] = None
+        elif (item.section or "").startswith(".llvm.offloading"):
+            self._offloading[item.member or ""] = None
+
+    def findings(self, view: View) -> Iterator[Finding]:
+        """Yield a finding if the file has device code of both models."""
+        if self._fat and self._offloading:
+            yield _mixed(view, self._fat, self._offloading)
 
 
 def _mixed(view: View, old: Collection[str], new: Collection[str]) -> Finding:

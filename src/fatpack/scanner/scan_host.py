@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
 from fatpack.binary.elf import quick_header
@@ -21,7 +23,7 @@ from fatpack.scanner.results import FoundContainer, finding_from_error, identify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fatpack.binary.known_sections import SectionSplit
     from fatpack.io.source import Span, View
@@ -32,111 +34,136 @@ if TYPE_CHECKING:
     from fatpack.scanner.results import EnterCallback
 
 
-# The containers of one region of bytes, which follow each other, with padding or rubbish between.
-
 _OFFLOAD_BINARY = "llvm-offload-binary"
 
-#: e_type of what linkers take
+#: e_type of object files
 _RELOCATABLE = 1
 
-
-def scan_region(site: CodeSection, visit: ScanContext, enter: EnterCallback) -> Iterator[FoundContainer | Finding]:
-    """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
-
-    ``visit`` says which file the region is in; ``enter`` walks what images hold.
-    """
-    section = site.section
-    items = _containers(site, visit, enter)
-    for item in _with_refusal(items, site) if _is_offloading(site, visit) else items:
-        if section and isinstance(item, Finding) and not item.section:
-            yield item.replace(section=section)
-        else:
-            yield item
+#: Errors that end the scan of one part of a file, and become a finding; the other parts are scanned all the same.
+_DAMAGE = (FormatError, Unsupported, HostError)
 
 
-def _is_offloading(site: CodeSection, visit: ScanContext) -> bool:
+class _RegionScan:
+    """Containers of one region of bytes: they follow each other, with padding or garbage between them."""
+
+    def __init__(self, place: CodeSection, context: ScanContext, enter: EnterCallback) -> None:
+        self._place, self._context, self._enter = place, context, enter
+        self._magics: MagicSearcher | None = None
+        #: the format of the last container, and whether it is damaged
+        self._last, self._is_damaged = "", False
+
+    def items(
+        self, starts: dict[str, set[int]] | None = None, attributes: Iterator[tuple[str, str]] | None = None
+    ) -> Iterator[FoundContainer | Finding]:
+        """Yield the containers, with their images identified, and a finding for everything wrong.
+
+        ``starts`` receives the offset of each container, by format; each takes the next of the ``attributes``.
+        """
+        place, context = self._place, self._context
+        view, section = place.data, place.section
+        enter = self._enter if context.progress.recognises else None
+        formats_found: dict[str, None] = {}
+        unread: set[str] = set()
+        is_empty = True
+        at = 0
+        while at < len(view):
+            container: Container | None = None
+            findings: Sequence[Finding] = ()
+            name = formats.format_at(view, at) or (formats.find_text_format(view) if at == 0 else None)
+            if name is None:
+                at, findings = self._skip_gap(at)
+            elif name not in formats.MODULES:
+                if name not in unread:
+                    unread.add(name)
+                    findings = [finding("FP1008", view.span(at), f"{name}: this version does not read these")]
+                # Its size is unknown too, so the scan goes on at the next magic.
+                at = self._next_magic(at + 4)
+            else:
+                reader = formats.get_format(name)
+                try:
+                    container = reader.parse(view, at)
+                except (FormatError, Unsupported) as error:
+                    extent = reader.extent(view, at)
+                    findings = [finding_from_error(error, view.span(at, min(extent or 4, len(view) - at)))]
+                    at = at + extent if extent else self._next_magic(at + 4)
+            if container is not None:
+                is_empty = False
+                formats_found[container.format] = None
+                stored = view.slice(at, container.span.size)
+                if starts is not None:
+                    starts.setdefault(container.format, set()).add(stored.start)
+                attribute = next(attributes, None) if attributes is not None else None
+                yield FoundContainer(
+                    container,
+                    stored,
+                    context.host,
+                    section,
+                    context.member,
+                    place.index,
+                    identify_images(container.images, enter),
+                    context.numbers,
+                    () if attribute is None else (attribute,),
+                )
+                findings = container.findings
+                self._last = container.format
+                self._is_damaged = any(item.severity == "error" for item in findings)
+                at = _end_of(view, container) if container.unknown else container.span.end - view.start
+            if findings:
+                is_empty = False
+                yield from _of_section(section, findings)
+        formats_found.pop(_OFFLOAD_BINARY, None)
+        if (formats_found or (is_empty and len(view))) and _is_offloading(place, context):
+            yield from _of_section(section, [_refusal(place, formats_found)])
+
+    def _next_magic(self, at: int) -> int:
+        if self._magics is None:
+            from fatpack.scanner.carve import MagicSearcher  # nearly all regions hold containers and nothing else
+
+            self._magics = MagicSearcher(self._place.data)
+        return self._magics.after(at)
+
+    def _skip_gap(self, at: int) -> tuple[int, list[Finding]]:
+        """Return where the next container starts after bytes that start none, and what is wrong with these bytes."""
+        view = self._place.data
+        findings: list[Finding] = []
+        # Zeros start no container: most containers follow them, without a search for every magic.
+        following = view.skip_zeros(at)
+        is_unexpected = following == len(view)
+        if not is_unexpected and formats.format_by_magic(view.head(following, 24)) is None:
+            following, is_unexpected = self._next_magic(following), True
+        if self._place.expects != "mixed":
+            if len(view) - following >= 4:
+                findings += _zeros_before(view, at, following, self._last)
+            # What is left of a damaged container was reported with its damage.
+            if is_unexpected and not self._is_damaged:
+                findings += _gap(view, at, following, self._last, self._context.host)
+        return following, findings
+
+
+def _is_offloading(place: CodeSection, context: ScanContext) -> bool:
     """Return whether a place is a section of an object in which clang-linker-wrapper looks for offload binaries.
 
     By its type in ELF, by its name in COFF and bitcode; in linked files it looks for none.
     """
-    if not (site.section or "").startswith(".llvm.offloading") or any(item.code == "FP2001" for item in site.findings):
+    if not (place.section or "").startswith(".llvm.offloading") or any(
+        item.code == "FP2001" for item in place.findings
+    ):
         return False
-    return visit.host in ("coff", "bitcode") or (
-        visit.host == "elf" and quick_header.read_file_type(visit.view) == _RELOCATABLE
+    return context.host in ("coff", "bitcode") or (
+        context.host == "elf" and quick_header.read_file_type(context.view) == _RELOCATABLE
     )
 
 
-def _with_refusal(items: Iterator[FoundContainer | Finding], site: CodeSection) -> Iterator[FoundContainer | Finding]:
-    """Yield what a section for offload binaries holds, and a warning if LLVM's reader refuses all of it for that.
+def _refusal(place: CodeSection, others: Iterable[str]) -> Finding:
+    """Return the warning that LLVM's reader refuses a section for offload binaries, which holds other formats or none.
 
     Damage and bytes that are no container have findings of their own.
     """
-    others: dict[str, None] = {}
-    is_empty = True
-    for item in items:
-        is_empty = False
-        if isinstance(item, FoundContainer) and item.format != _OFFLOAD_BINARY:
-            others[item.format] = None
-        yield item
-    if others or (is_empty and len(site.data)):
-        what = ", ".join(others) or f"{len(site.data)} zero bytes"
-        text = f"{what} in a section for offload binaries: clang-linker-wrapper refuses the object"
-        hint = f"{cli_or_api('fatpack convert', 'fatpack.convert')} makes offload binaries of images" if others else ""
-        yield finding("FP1010", site.data.span(), text, hint)
-
-
-def _containers(site: CodeSection, visit: ScanContext, enter: EnterCallback) -> Iterator[FoundContainer | Finding]:
-    view, host, member, numbers = site.data, visit.host, visit.member, visit.numbers
-    magics: MagicSearcher | None = None
-    unread: set[str] = set()
-    at, total, last, is_damaged = 0, len(view), "", False
-    while at < total:
-        name = formats.format_at(view, at) or (formats.find_text_format(view) if at == 0 else None)
-        if name is None:
-            # Zeros start no container: most containers are found behind them, without a search for every magic.
-            following = view.skip_zeros(at)
-            is_unexpected = following == total
-            if not is_unexpected and formats.format_by_magic(view.head(following, 24)) is None:
-                magics = magics or _next_magic(view)
-                following, is_unexpected = magics.after(following), True
-            if len(view) - following >= 4 and site.content != "mixed":
-                yield from _zeros_before(view, at, following, last)
-            # What is left of a damaged container was reported with its damage.
-            if is_unexpected and site.content != "mixed" and not is_damaged:
-                yield from _gap(view, at, following, last, host)
-            at = following
-            continue
-        if name not in formats.MODULES:
-            if name not in unread:
-                unread.add(name)
-                yield finding("FP1008", view.span(at), f"{name}: this version does not read these")
-            # How far it reaches is unknown too, so the next magic behind its own is where the walk goes on.
-            magics = magics or _next_magic(view)
-            at = magics.after(at + 4)
-            continue
-        room = formats.get_format(name)
-        try:
-            container = room.parse(view, at)
-        except (FormatError, Unsupported) as error:
-            extent = room.extent(view, at)
-            yield finding_from_error(error, view.span(at, min(extent or 4, len(view) - at)))
-            magics = magics or _next_magic(view)
-            at = at + extent if extent else magics.after(at + 4)
-            continue
-        stored = view.slice(at, container.span.size)
-        inside = identify_images(container.images, enter if visit.progress.recognises else None)
-        yield FoundContainer(container, stored, host, site.section, member, site.index, inside, numbers)
-        last, is_damaged = container.format, False
-        if container.findings:
-            yield from container.findings
-            is_damaged = any(item.severity == "error" for item in container.findings)
-        at = _end_of(view, container) if container.unknown else container.span.end - view.start
-
-
-def _next_magic(view: View) -> MagicSearcher:
-    from fatpack.scanner.carve import MagicSearcher  # nearly all regions hold containers and nothing else
-
-    return MagicSearcher(view)
+    what = ", ".join(others)
+    hint = f"{cli_or_api('fatpack convert', 'fatpack.convert')} makes offload binaries of images" if what else ""
+    what = what or f"{len(place.data)} zero bytes"
+    text = f"{what} in a section for offload binaries: clang-linker-wrapper refuses the object"
+    return finding("FP1010", place.data.span(), text, hint)
 
 
 def _end_of(view: View, container: Container) -> int:
@@ -185,13 +212,13 @@ _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 _REGISTERED = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
 
 
-def scan_limited(visit: ScanContext) -> Iterator[FoundContainer | Finding]:
+def scan_limited(context: ScanContext) -> Iterator[FoundContainer | Finding]:
     """Yield the containers of a file and a finding for everything wrong, within the limits of the scan.
 
     No number of findings ends it: of each code some are yielded one by one, and the others counted.
     """
-    tally, progress = FindingTally(limits.FINDINGS), visit.progress
-    for item in _file(visit):
+    tally, progress = FindingTally(limits.FINDINGS), context.progress
+    for item in _FileScan(context).items():
         if isinstance(item, Finding):
             if tally.keeps(item):
                 yield item
@@ -207,41 +234,29 @@ def scan_limited(visit: ScanContext) -> Iterator[FoundContainer | Finding]:
 
 
 class _InsideScanner:
-    """What walks the files inside images: handed to those who recognise images, who do not know the walk."""
+    """A callback for the module that identifies images, which does not know this one: it scans a file in an image."""
 
-    __slots__ = ("_visit",)
+    __slots__ = ("_context",)
 
-    def __init__(self, visit: ScanContext) -> None:
-        self._visit = visit
+    def __init__(self, context: ScanContext) -> None:
+        self._context = context
 
     def __call__(self, view: View, form: str) -> tuple[FoundContainer | Finding, ...]:
         if form == "module" or (form == "cir" and not formats.find_text_format(view)):
-            return tuple(_in_module(view, self._visit))
-        if self._visit.depth <= 0:
+            return tuple(_in_module(view, self._context))
+        if self._context.depth <= 0:
             return (
                 finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING")),
             )
-        return tuple(scan_limited(self._visit.inside(view)))
+        return tuple(scan_limited(self._context.inside(view)))
 
 
-def _file(visit: ScanContext) -> Iterator[FoundContainer | Finding]:
-    return _isolated(_raw(visit) if visit.host == "raw" else _HostScan(visit).items(), visit.view.span())
+class _FileScan:
+    """The scan of one file, part by part: its sections and members, then what several sections make, then the rest."""
 
-
-def _isolated(items: Iterable[FoundContainer | Finding], span: Span) -> Iterator[FoundContainer | Finding]:
-    """Yield what is found in one place; an error that ends it is a finding, and takes nothing from other places."""
-    try:
-        yield from items
-    except (FormatError, Unsupported, HostError) as error:
-        yield finding_from_error(error, span)
-
-
-class _HostScan:
-    """A host on the walk: its sections and members one by one, then what some make together, then the rest of it."""
-
-    def __init__(self, visit: ScanContext) -> None:
-        self._visit = visit
-        self._inside = _InsideScanner(visit)
+    def __init__(self, context: ScanContext) -> None:
+        self._context = context
+        self._inside = _InsideScanner(context)
         self._located: Iterator[CodeSection | Finding] | None = None
         self._deferred: list[CodeSection] = []
         #: by format, where containers start
@@ -249,43 +264,68 @@ class _HostScan:
         self._searched_ranges: list[tuple[int, int]] = []
         self._module_ids: ModuleIds | None = None
         self._are_tables_read = False
-        #: of objects: what the names that they register are compared with
+        #: of objects: the names that they register are compared with those in these containers
         self._found: list[FoundContainer] = []
         self._is_damaged = False
         #: whether something is wrong with what registers containers
         self._is_wrong = False
 
     def items(self) -> Iterator[FoundContainer | Finding]:
-        """Yield what is in the host, each place for itself. Raises what reading the file raises."""
-        has_code = _has_host_code(self._visit)
-        is_object = has_code and not _is_linked(self._visit)
-        for item in self._held():
-            if isinstance(item, Finding):
-                self._is_wrong = self._is_wrong or (item.code.startswith("FP30") and item.severity != "note")
-            elif is_object:
-                self._found.append(item)
-            yield item
-        if has_code:
-            yield from _isolated(self._registration(), self._visit.view.span())
+        """Yield the containers and findings of all parts. Damage that ends one part is a finding, and the next follows.
 
-    def _held(self) -> Iterator[FoundContainer | Finding]:
-        """Yield the containers of the host, and what is wrong with each place."""
+        Raises ``OSError`` when reading the file fails.
+        """
+        span = self._context.view.span()
+        try:
+            is_object = _has_host_code(self._context) and not _is_linked(self._context)
+            for span, part in self._parts():
+                try:
+                    for item in part():
+                        if isinstance(item, Finding):
+                            self._is_wrong |= item.code.startswith("FP30") and item.severity != "note"
+                        elif is_object:
+                            self._found.append(item)
+                        yield item
+                except _DAMAGE as error:
+                    yield finding_from_error(error, span)
+        except _DAMAGE as error:
+            yield finding_from_error(error, self._context.view.span())
+
+    def _parts(self) -> Iterator[tuple[Span, Callable[[], Iterable[FoundContainer | Finding]]]]:
+        """Yield the parts of the file, each with its span, as functions: a part is read before the next is yielded."""
+        context = self._context
+        view = context.view
+        if context.host == "raw":
+            yield view.span(), self._raw
+            return
         for place in self._places():
             if isinstance(place, Finding):
-                yield from _isolated(self._wrong(place), place.span)
+                yield place.span, partial(self._wrong, place)
+                continue
+            span = place.data.span()
+            if place.findings:
+                yield span, partial(_of_section, place.section, place.findings)
+            if place.data.source is view.source and place.content != RECORDS:
+                self._searched_ranges.append((place.data.start - view.start, place.data.end - view.start))
+            if place.content == MEMBER:
+                yield span, partial(self._member, place)
+            elif place.content in _DEFERRED:
+                self._deferred.append(place)
             else:
-                yield from _isolated(self._site(place), place.data.span())
+                yield span, partial(self._containers, place)
         if self._deferred:
-            yield from _isolated(self._together(), self._visit.view.span())
-        if self._visit.host != "archive":
-            yield from _isolated(self._elsewhere(), self._visit.view.span())
+            yield view.span(), self._together
+        if context.host != "archive":
+            yield view.span(), self._elsewhere
+        if _has_host_code(context):
+            yield view.span(), self._registration
 
     def _places(self) -> Iterator[CodeSection | Finding]:
         """Yield what a host locates; of one with sections, first those that say something about the others.
 
         A host that is damaged ends with the finding that it is.
         """
-        view, host = self._visit.view, self._visit.host
+        view, host = self._context.view, self._context.host
         held: list[CodeSection | Finding] = []
         try:
             self._located = binary.get_host(host).locate(view)
@@ -300,89 +340,126 @@ class _HostScan:
 
     def _wrong(self, item: Finding) -> Iterator[FoundContainer | Finding]:
         """Yield a finding of the host, and what is left behind a damaged member of an archive."""
-        visit = self._visit
+        context = self._context
         self._is_damaged = self._is_damaged or item.severity == "error"
         yield self._advised(item)
-        if visit.search != SEARCH_SECTIONS and item.code == "FP2101":
-            rest = visit.view.slice(item.span.start - visit.view.start, item.span.size)
-            yield from _searched(visit.replace(view=rest, host="raw"), None, may_be_cut=True)
+        if context.search != SEARCH_SECTIONS and item.code == "FP2101":
+            rest = context.view.slice(item.span.start - context.view.start, item.span.size)
+            yield from _searched(context.replace(view=rest, host="raw"), None, may_be_cut=True)
 
     def _advised(self, item: Finding) -> Finding:
         """Return a finding of a host with the advice to search the whole file, if that may find more.
 
         A device image, which is an ELF file too, has nothing in it.
         """
-        visit = self._visit
-        if visit.search != SEARCH_SECTIONS:
+        context = self._context
+        if context.search != SEARCH_SECTIONS:
             return item.replace(hint="") if item.hint.startswith(cli_or_api("--deep", "deep=True")) else item
-        if item.severity != "error" or (visit.host not in _WITH_SECTIONS and item.code != "FP2101"):
+        if item.severity != "error" or (context.host not in _WITH_SECTIONS and item.code != "FP2101"):
             return item
-        if visit.host == "elf" and images.identify_image(visit.view).form in ("cubin", "code-object"):
+        if context.host == "elf" and images.identify_image(context.view).form in ("cubin", "code-object"):
             return item
         # A damaged host does not say where device code is.
         left = f"{cli_or_api('--deep', 'deep=True')} lists what is left of its device code"
         return item.replace(hint=f"{item.hint}; {left}" if item.hint else left)
 
-    def _site(self, site: CodeSection) -> Iterator[FoundContainer | Finding]:
-        view = self._visit.view
-        yield from _of_section(site.section, site.findings)
-        if site.data.source is view.source and site.content != RECORDS:
-            self._searched_ranges.append((site.data.start - view.start, site.data.end - view.start))
-        if site.content == MEMBER:
-            yield from _member(site, self._visit)
-        elif site.content in _DEFERRED or _may_be_raw(site):
-            self._deferred.append(site)
-        else:
-            yield from self._containers(site)
+    def _raw(self) -> Iterator[FoundContainer | Finding]:
+        """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
+        from fatpack.scanner import unsupported_files
 
-    def _containers(self, site: CodeSection) -> Iterator[FoundContainer | Finding]:
-        """Yield the containers of a place with what the host says of them, and note where they start."""
+        context = self._context
+        view = context.view
+
+        if starts_as_container(context):
+            yield from _RegionScan(CodeSection(view), context, self._inside).items()
+            if not formats.format_by_magic(view.head(0, 24)):
+                yield from filter(None, (unsupported_files.split_mlir_finding(view),))
+            return
+        found = False
+        for item in _in_module(view, context, is_file=True):
+            found = found or isinstance(item, FoundContainer)
+            yield item
+        if images.identify_image(view).form == "cir":
+            yield from filter(None, (unsupported_files.split_mlir_finding(view),))
+        if found:
+            return
+        is_searched = context.search == SEARCH_ALL or (
+            context.search == SEARCH_ANYWHERE and not unsupported_files.is_compressed(view)
+        )
+        if is_searched:
+            yield from _searched(context, None, may_be_cut=True)
+        elif context.search == SEARCH_ANYWHERE:
+            context.progress.skip(WHOLE_FILE, 1, len(view))
+        refused = unsupported_files.unsupported_finding(view, is_searched)
+        if refused is not None:
+            yield refused
+
+    def _member(self, place: CodeSection) -> Iterator[FoundContainer | Finding]:
+        """Yield everything in a member; one of an archive that is a member itself is called ``inner.a(a.o)``."""
+        archive = self._context
+        if archive.depth <= 0:
+            text = f"{place.member or 'member'} is nested too deeply"
+            yield finding("FP1004", place.data.span(), text, limits.advice("NESTING"))
+            return
+        if not len(place.data):
+            return
+        title = place.member if archive.member is None else f"{archive.member}({place.member})"
+        host = detect_host(place.data)
+        # A member that no module reads is searched as a file of its own is: its device code would be missed otherwise.
+        search = max(archive.search, SEARCH_ANYWHERE) if host == "raw" else archive.search
+        progress, numbers = archive.progress, (*archive.numbers, place.number)
+        left = progress.containers
+        member = ScanContext(place.data, host, archive.depth - 1, search, progress, title, numbers)
+        yield from _FileScan(member).items()
+        if progress.containers == left and host != "archive":
+            progress.has_plain_members = True
+
+    def _containers(self, place: CodeSection) -> Iterable[FoundContainer | Finding]:
+        """Return the containers of a place with what the host says of them, and note where they start."""
+        if _may_be_raw(place):
+            self._deferred.append(place)
+            return ()
         if not self._are_tables_read:
             self._module_ids, self._are_tables_read = _module_ids(self._deferred), True
-        attributes = iter(self._module_ids.of(site) if self._module_ids is not None else ())
-        for item in scan_region(site, self._visit, self._inside):
-            if isinstance(item, Finding):
-                yield item
-                continue
-            self._starts.setdefault(item.format, set()).add(item.view.start)
-            attribute = next(attributes, None)
-            yield item if attribute is None else item.replace(host_attrs=(attribute,))
+        attributes = iter(self._module_ids.of(place)) if self._module_ids is not None else None
+        return _RegionScan(place, self._context, self._inside).items(self._starts, attributes)
 
     def _registration(self) -> Iterator[Finding]:
         """Yield what is wrong with what the host registers and launches; where nothing is, note what it registers."""
-        if not self._visit.progress.judges:
+        if not self._context.progress.judges:
             return
+        is_wrong = self._is_wrong
         from fatpack.registration.analysis import analyze
         from fatpack.scanner.results import defined_variables, kernel_names_by_arch
 
         is_wrapped = any(found.section in _REGISTERED for found in self._found)
-        visit = self._visit
+        context = self._context
         names, variables = lambda: kernel_names_by_arch(self._found), lambda: defined_variables(self._found)
-        for item in analyze.registration_findings(visit.view, visit.host, names, variables, is_wrapped=is_wrapped):
+        for item in analyze.registration_findings(context.view, context.host, names, variables, is_wrapped=is_wrapped):
             if isinstance(item, Finding):
                 yield item
-            elif not self._is_wrong and not visit.is_inside:
-                visit.progress.units.append(item.replace(member=visit.member, numbers=visit.numbers))
+            elif not is_wrong and not context.is_inside:
+                context.progress.units.append(item.replace(member=context.member, numbers=context.numbers))
 
     def _together(self) -> Iterator[FoundContainer | Finding]:
         """Yield what several sections make together; what turns out to stand alone is walked as all others."""
         from fatpack.registration import combine_sections
 
-        visit = self._visit
+        context = self._context
         already = tuple(self._searched_ranges)
-        for item in combine_sections.read_combined(visit.view, visit.host, self._deferred, self._starts, already):
+        for item in combine_sections.read_combined(context.view, context.host, self._deferred, self._starts, already):
             if isinstance(item, Finding):
                 yield item
             elif isinstance(item, CodeSection):
-                place = item.data.start - visit.view.start, item.data.end - visit.view.start
-                visit.progress.is_outside = visit.progress.is_outside or place not in already
+                place = item.data.start - context.view.start, item.data.end - context.view.start
+                context.progress.is_outside = context.progress.is_outside or place not in already
                 self._searched_ranges.append(place)
                 if item.content == IMAGE:
                     yield from self._registered_image(item, place)
                 else:
-                    yield from scan_region(item, visit, self._inside)
+                    yield from _RegionScan(item, context, self._inside).items()
             else:
-                yield _found(item.container, item.data, visit, item.section, item.index, self._inside)
+                yield _found(item.container, item.data, context, item.section, item.index, self._inside)
                 yield from _of_section(item.section, item.container.findings)
 
     def _registered_image(self, site: CodeSection, place: tuple[int, int]) -> Iterator[FoundContainer | Finding]:
@@ -391,58 +468,46 @@ class _HostScan:
 
         if (site.section or "").startswith(".llvm.offloading"):  # its record says where it ends
             container = bare_images.bare_image_container(site.data, offload="openmp")
-            yield _found(container, site.data, self._visit, site.section, site.index, self._inside)
+            yield _found(container, site.data, self._context, site.section, site.index, self._inside)
             return
-        for item in bare_images.find_bare_images(self._visit.view, [place]):
+        for item in bare_images.find_bare_images(self._context.view, [place]):
             if isinstance(item, Finding):
                 yield item
             else:
-                yield _found(*item, self._visit, site.section, site.index, self._inside)
+                yield _found(*item, self._context, site.section, site.index, self._inside)
 
     def _elsewhere(self) -> Iterator[FoundContainer | Finding]:
         """Yield the containers outside the places that the host named: in sections of unusual names, or anywhere."""
-        visit = self._visit
-        if visit.search != SEARCH_ALL and _is_device_image(visit):
+        context = self._context
+        if context.search != SEARCH_ALL and _is_device_image(context):
             return
-        view, is_whole, division = visit.view, visit.search >= SEARCH_ANYWHERE, None
+        view, is_whole, division = context.view, context.search >= SEARCH_ANYWHERE, None
         if not is_whole:
-            division = binary.divided_sections(visit.host, view, self._located)
-            tells = bool(division.open) or bool(binary.sections(visit.host, view))
+            division = binary.divided_sections(context.host, view, self._located)
+            tells = bool(division.open) or bool(binary.sections(context.host, view))
             if self._is_damaged or not tells:  # it does not say where its data is
-                is_whole, visit.progress.has_more = visit.search == SEARCH_DATA, True
-        if is_whole or division is None:
-            from fatpack.scanner.carve import ranges_between
+                is_whole, context.progress.has_more = context.search == SEARCH_DATA, True
+        has_data, places = False, [(0, len(view))]
+        if not is_whole and division is not None:
+            has_data = context.search == SEARCH_DATA or _is_program(context)
+            places = self._places_to_search(division, has_data=has_data)
+            if set(places) <= set(self._searched_ranges):
+                return
+        from fatpack.scanner.carve import intersect_ranges, ranges_between
 
-            yield from _searched(visit, ranges_between(self._searched_ranges, len(view)), may_be_cut=self._is_damaged)
-            return
-        yield from (
-            self._in_data(division) if visit.search == SEARCH_DATA or _is_program(visit) else self._unusual(division)
-        )
+        rest = intersect_ranges(places, list(ranges_between(self._searched_ranges, len(view))))
+        yield from _searched(context, rest, may_be_cut=is_whole and self._is_damaged, has_data=has_data)
 
-    def _unusual(self, division: SectionSplit) -> Iterator[FoundContainer | Finding]:
-        """Yield the containers in sections whose names say nothing; take note of data that is left."""
-        progress = self._visit.progress
+    def _places_to_search(self, division: SectionSplit, *, has_data: bool) -> list[tuple[int, int]]:
+        """Return the sections whose names say nothing, and with ``has_data`` those of data; take note of the others."""
+        progress = self._context.progress
         for name, (count, total) in division.open.items():
-            progress.skip(name, count, total)
-        progress.has_more = progress.has_more or bool(division.data)
-        yield from self._among(division.unusual, has_data=False)
-
-    def _in_data(self, division: SectionSplit) -> Iterator[FoundContainer | Finding]:
-        """Yield the containers and the device images in sections whose names say nothing, and in data."""
-        for name, (count, total) in division.open.items():
-            if name not in division.data:
-                self._visit.progress.skip(name, count, total)
-        data = [place for places in division.data.values() for place in places]
-        yield from self._among([*division.unusual, *data], has_data=True)
-
-    def _among(self, places: Sequence[tuple[int, int]], *, has_data: bool) -> Iterator[FoundContainer | Finding]:
-        """Yield what is in some places, as far as they were not searched yet."""
-        searched = set(self._searched_ranges)
-        if not all(place in searched for place in places):
-            from fatpack.scanner.carve import intersect_ranges, ranges_between
-
-            rest = list(ranges_between(self._searched_ranges, len(self._visit.view)))
-            yield from _searched(self._visit, intersect_ranges(places, rest), may_be_cut=False, has_data=has_data)
+            if not has_data or name not in division.data:
+                progress.skip(name, count, total)
+        if not has_data:
+            progress.has_more = progress.has_more or bool(division.data)
+            return list(division.unusual)
+        return [*division.unusual, *(place for places in division.data.values() for place in places)]
 
 
 def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -460,14 +525,14 @@ def _module_ids(tables: Sequence[CodeSection]) -> ModuleIds | None:
     return stripped_programs.read_module_ids(tables)
 
 
-def _has_host_code(visit: ScanContext) -> bool:
+def _has_host_code(context: ScanContext) -> bool:
     """Return whether the code of a host can be read for what it registers."""
-    return visit.host == "coff" or (visit.host == "elf" and visit.view.head(18, 2) in _HOST_CODE)
+    return context.host == "coff" or (context.host == "elf" and context.view.head(18, 2) in _HOST_CODE)
 
 
-def _is_linked(visit: ScanContext) -> bool:
+def _is_linked(context: ScanContext) -> bool:
     """Return whether an ELF file is a program or a library: e_type is 2 or 3."""
-    return visit.host == "elf" and visit.view.head(16, 2) != b"\1\0"
+    return context.host == "elf" and context.view.head(16, 2) != b"\1\0"
 
 
 #: e_type of programs and libraries in ELF, and filetype of those in Mach-O
@@ -475,63 +540,35 @@ _ELF_PROGRAMS = (2, 3)
 _MACH_O_PROGRAMS = (2, 6, 8)
 
 
-def _is_program(visit: ScanContext) -> bool:
+def _is_program(context: ScanContext) -> bool:
     """Return whether a host is a linked program or library, whose data may hold device code that it loads by itself."""
-    if visit.host == "elf":
-        return any(visit.view.head(16, 2) == type.to_bytes(2, order) for type in _ELF_PROGRAMS for order in _ORDERS)
-    if visit.host == "macho":
-        return any(visit.view.head(12, 4) == type.to_bytes(4, order) for type in _MACH_O_PROGRAMS for order in _ORDERS)
-    return visit.host == "pe"
+    if context.host == "elf":
+        return any(context.view.head(16, 2) == type.to_bytes(2, order) for type in _ELF_PROGRAMS for order in _ORDERS)
+    if context.host == "macho":
+        return any(
+            context.view.head(12, 4) == type.to_bytes(4, order) for type in _MACH_O_PROGRAMS for order in _ORDERS
+        )
+    return context.host == "pe"
 
 
-def _is_device_image(visit: ScanContext) -> bool:
-    return visit.host == "elf" and images.is_device_elf(visit.view)
+def _is_device_image(context: ScanContext) -> bool:
+    return context.host == "elf" and images.is_device_elf(context.view)
 
 
-def starts_as_container(visit: ScanContext) -> bool:
+def starts_as_container(context: ScanContext) -> bool:
     """Return whether a file is one in which containers follow each other from its first byte on."""
-    view = visit.view
+    view = context.view
     return (
-        visit.host == "raw"
+        context.host == "raw"
         and (formats.format_by_magic(view.head(0, 24)) or formats.find_text_format(view)) is not None
     )
-
-
-def _raw(visit: ScanContext) -> Iterator[FoundContainer | Finding]:
-    """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
-    view = visit.view
-    from fatpack.scanner import unsupported_files
-
-    if starts_as_container(visit):
-        yield from scan_region(CodeSection(view), visit, _InsideScanner(visit))
-        if not formats.format_by_magic(view.head(0, 24)):
-            yield from filter(None, (unsupported_files.split_mlir_finding(view),))
-        return
-    found = False
-    for item in _in_module(view, visit, is_file=True):
-        found = found or isinstance(item, FoundContainer)
-        yield item
-    if images.identify_image(view).form == "cir":
-        yield from filter(None, (unsupported_files.split_mlir_finding(view),))
-    if found:
-        return
-    is_searched = visit.search == SEARCH_ALL or (
-        visit.search == SEARCH_ANYWHERE and not unsupported_files.is_compressed(view)
-    )
-    if is_searched:
-        yield from _searched(visit, None, may_be_cut=True)
-    elif visit.search == SEARCH_ANYWHERE:
-        visit.progress.skip(WHOLE_FILE, 1, len(view))
-    refused = unsupported_files.unsupported_finding(view, is_searched)
-    if refused is not None:
-        yield refused
 
 
 #: What a host module of ClangIR holds somewhere if a finished GPU binary is in it, before and after lowering.
 _BINARY_WORDS = (b"cir.cu.device_binary", b"_fatbin_str")
 
 
-def _in_module(view: View, visit: ScanContext, *, is_file: bool = False) -> Iterator[FoundContainer | Finding]:
+def _in_module(view: View, context: ScanContext, *, is_file: bool = False) -> Iterator[FoundContainer | Finding]:
     """Yield the containers that an MLIR module holds as strings, if the bytes are one.
 
     Of a file that is nothing else, findings say too whether it is damaged, and whether it registers what it launches.
@@ -542,17 +579,17 @@ def _in_module(view: View, visit: ScanContext, *, is_file: bool = False) -> Iter
         return
     from fatpack.formats.cir.gpu_binary import find_binaries
 
-    if visit.depth <= 0:
+    if context.depth <= 0:
         yield finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING"))
         return
-    member, numbers = (visit.member, visit.numbers) if is_file else (None, ())
+    member, numbers = (context.member, context.numbers) if is_file else (None, ())
     try:
         for binary in find_binaries(view):
             if isinstance(binary, Finding):
                 if is_file:
                     yield binary
                 continue
-            for item in _file(visit.inside(binary.data).replace(member=member, numbers=numbers)):
+            for item in _FileScan(context.inside(binary.data).replace(member=member, numbers=numbers)).items():
                 yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
     except (FormatError, Unsupported) as error:
         yield finding_from_error(error, view.span())
@@ -573,7 +610,7 @@ def _may_be_raw(site: CodeSection) -> bool:
 
 
 def _searched(
-    visit: ScanContext, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool, has_data: bool = False
+    context: ScanContext, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool, has_data: bool = False
 ) -> Iterator[FoundContainer | Finding]:
     """Yield the containers in some ranges of a file, by default all of it, each with the section it lies in.
 
@@ -582,67 +619,45 @@ def _searched(
     """
     from fatpack.scanner.carve import SectionIndex, carve
 
-    view, sections, inside = visit.view, None, _InsideScanner(visit)
+    view, sections, inside = context.view, None, _InsideScanner(context)
     ranges = [(0, len(view))] if ranges is None else list(ranges)
-    found = carve(view, ranges, may_be_cut=may_be_cut)
-    for item in _with_bare_images(found, visit, ranges) if has_data or visit.search == SEARCH_ALL else found:
-        if isinstance(item, Finding):
-            yield item
-            continue
-        container, stored = item
-        if sections is None:
-            sections = SectionIndex(binary.sections(visit.host, view))
-            visit.progress.is_outside = visit.progress.is_outside or visit.host != "raw"
-        name, index = sections.at(stored.start - view.start)
-        yield _found(container, stored, visit, name, index, inside)
-        yield from _of_section(name, container.findings)
-
-
-def _with_bare_images(
-    items: Iterable[tuple[Container, View] | Finding], visit: ScanContext, ranges: Sequence[tuple[int, int]]
-) -> Iterator[tuple[Container, View] | Finding]:
-    """Yield what a search has found, and then the images between these containers."""
     found: list[tuple[int, int]] = []
-    start = visit.view.start
-    for item in items:
-        if not isinstance(item, Finding):
-            found.append((item[1].start - start, item[1].end - start))
-        yield item
+    searches = [carve(view, ranges, may_be_cut=may_be_cut)]
+    if has_data or context.search == SEARCH_ALL:
+        searches.append(_bare_images_between(found, context, ranges))
+    for search in searches:
+        for item in search:
+            if isinstance(item, Finding):
+                yield item
+                continue
+            container, stored = item
+            found.append((stored.start - view.start, stored.end - view.start))
+            if sections is None:
+                sections = SectionIndex(binary.sections(context.host, view))
+                context.progress.is_outside = context.progress.is_outside or context.host != "raw"
+            name, index = sections.at(stored.start - view.start)
+            yield _found(container, stored, context, name, index, inside)
+            yield from _of_section(name, container.findings)
+
+
+def _bare_images_between(
+    found: Sequence[tuple[int, int]], context: ScanContext, ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Container, View] | Finding]:
+    """Yield the images between the containers that were found when the first is taken."""
     from fatpack.scanner import bare_images
     from fatpack.scanner.carve import intersect_ranges, ranges_between
 
-    yield from bare_images.find_bare_images(
-        visit.view, intersect_ranges(ranges, list(ranges_between(found, len(visit.view))))
-    )
+    rest = list(ranges_between(found, len(context.view)))
+    yield from bare_images.find_bare_images(context.view, intersect_ranges(ranges, rest))
 
 
 def _found(
     container: Container,
     stored: View,
-    visit: ScanContext,
+    context: ScanContext,
     section: str | None,
     index: int | None,
     inside: _InsideScanner,
 ) -> FoundContainer:
-    images = identify_images(container.images, inside if visit.progress.recognises else None)
-    return FoundContainer(container, stored, visit.host, section, visit.member, index, images, visit.numbers)
-
-
-def _member(site: CodeSection, archive: ScanContext) -> Iterator[FoundContainer | Finding]:
-    """Yield what is in a member; one of an archive that is a member itself is called ``inner.a(a.o)``."""
-    if archive.depth <= 0:
-        yield finding(
-            "FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply", limits.advice("NESTING")
-        )
-        return
-    if not len(site.data):
-        return
-    title = site.member if archive.member is None else f"{archive.member}({site.member})"
-    host = detect_host(site.data)
-    # A member that no room reads is searched as a file of its own is: else its device code would be passed over.
-    search = max(archive.search, SEARCH_ANYWHERE) if host == "raw" else archive.search
-    progress, numbers = archive.progress, (*archive.numbers, site.number)
-    left = progress.containers
-    yield from _file(ScanContext(site.data, host, archive.depth - 1, search, progress, title, numbers))
-    if progress.containers == left and host != "archive":
-        progress.has_plain_members = True
+    images = identify_images(container.images, inside if context.progress.recognises else None)
+    return FoundContainer(container, stored, context.host, section, context.member, index, images, context.numbers)

@@ -158,16 +158,12 @@ def _too_much(span: Span) -> Finding:
 
 
 def read_rows(view: View, options: RowOptions) -> Iterator[AnyRow]:
-    """Yield the rows of a file, the row of the file itself as the last.
+    """Return the rows of a file, read when they are taken; the last is that of the file itself.
 
-    Damage stands in ``findings``. What ends the reading (an error of the system, a file that shrinks) stands in the
-    ``error`` of the last row; nothing is raised for it.
+    Damage is in ``findings``. An error that ends the reading (of the system, or of a file that shrinks) is the
+    ``error`` of the last row, and is not raised.
     """
-    reader = _RowReader(view, options)
-    try:
-        yield from reader.rows()
-    except (FatpackError, OSError) as error:
-        yield reader.last(error)
+    return _RowReader(view, options).rows()
 
 
 def error_row(path: str, error: FatpackError | OSError, of: str = "images") -> AnyRow:
@@ -204,26 +200,29 @@ class _RowReader:
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
-        if self._options.digests:
-            self._view.source.check()
-        found = scan(self._view, deep=self._options.deep, is_thorough=self._options.thorough)
-        members: set[tuple[int, ...]] = set()
-        number = 0
-        for item in found:
-            if isinstance(item, Finding):
-                self._note(item)
-                continue
-            yield from self._container(item, number, "")
-            members.add(item.member_numbers)
-            number += 1
-        if not number:
-            yield from self._alone()
-        if self._file["host"] == "archive":
-            yield from self._members(members)
-        self._skipped = sum(row.size for row in found.not_searched)
-        if not number and not self._skipped:
-            self._searched = "everything"
-        yield self.last()
+        try:
+            if self._options.digests:
+                self._view.source.check()
+            found = scan(self._view, deep=self._options.deep, is_thorough=self._options.thorough)
+            members: set[tuple[int, ...]] = set()
+            number = 0
+            for item in found:
+                if isinstance(item, Finding):
+                    self._note(item)
+                    continue
+                yield from self._container(item, number, "")
+                members.add(item.member_numbers)
+                number += 1
+            if not number:
+                yield from self._alone()
+            if self._file["host"] == "archive":
+                yield from self._members(members)
+            self._skipped = sum(row.size for row in found.not_searched)
+            if not number and not self._skipped:
+                self._searched = "everything"
+            yield self.last()
+        except (FatpackError, OSError) as error:
+            yield self.last(error)
 
     def last(self, error: FatpackError | OSError | None = None) -> AnyRow:
         """Return the row of the file itself."""

@@ -18,7 +18,7 @@ from fatpack.tabular.skipped import make_skipped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.map_files import Opener
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 # Rows of files in packages: those that the files have unpacked, and behind them a row of the package itself.
 
 
-def read_file_rows(leaf: InputFile, options: RowOptions) -> Iterator[AnyRow]:
-    """Yield the rows of a leaf: of a file, or of a package, which has one row, for what is wrong with it."""
-    if leaf.package:
-        code = exit_code_for_findings((item.severity, item.code) for item in leaf.findings)
-        noted = FindingSummary(leaf.path, leaf.findings)
-        yield TABLES[options.of][0](
-            row="file",
-            path=leaf.path,
-            file_size=leaf.size,
-            host=leaf.package,
-            findings=noted.codes,
-            messages=noted.messages,
-            error=None if leaf.error is None else error_message(leaf.error),
-            exit_code=code if leaf.error is None else worst_exit_code((code, exit_code(leaf.error))),
-            count=0,
-        )
-    elif leaf.view is None:
+def read_file_rows(leaf: InputFile, options: RowOptions) -> Iterable[AnyRow]:
+    """Return the rows of a file, read when they are taken; a package has one row, for what is wrong with it."""
+    if leaf.view is not None and not leaf.package:
+        return read_rows(leaf.view, options)
+    if not leaf.package:
         assert leaf.error is not None
-        yield error_row(leaf.path, leaf.error, options.of)
-    else:
-        yield from read_rows(leaf.view, options)
+        return [error_row(leaf.path, leaf.error, options.of)]
+    code = exit_code_for_findings((item.severity, item.code) for item in leaf.findings)
+    noted = FindingSummary(leaf.path, leaf.findings)
+    package = TABLES[options.of][0](
+        row="file",
+        path=leaf.path,
+        file_size=leaf.size,
+        host=leaf.package,
+        findings=noted.codes,
+        messages=noted.messages,
+        error=None if leaf.error is None else error_message(leaf.error),
+        exit_code=code if leaf.error is None else worst_exit_code((code, exit_code(leaf.error))),
+        count=0,
+    )
+    return [package]
 
 
 def read_open_file_rows(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
