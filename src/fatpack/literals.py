@@ -1,7 +1,7 @@
 """Types of the words that arguments of the library take, for type checkers and ``help``.
 
-``tests/library/test_literals.py`` compares each with the table that decides at run time. No module imports this one when
-fatpack runs: importing ``typing`` takes as long as a whole command without click.
+``tests/library/test_literals.py`` compares each with the table that decides at run time. No module imports this one
+when fatpack runs: importing ``typing`` takes as long as a whole command without click.
 """
 
 from __future__ import annotations

@@ -190,6 +190,7 @@ def test_budgets_nest() -> None:
 
 
 def test_an_error_carries_the_limit(zeros: Path) -> None:
+    from fatpack.formats.clang_bundle import parse
     from fatpack.io.open import open_source
 
     with open_source(zeros) as source, pytest.raises(LimitExceeded, match="at most "):

@@ -131,7 +131,7 @@ class _RegionScan:
         is_unexpected = following == len(view)
         if not is_unexpected and formats.format_by_magic(view.head(following, 24)) is None:
             following, is_unexpected = self._next_magic(following), True
-        if self._place.expects != "mixed":
+        if self._place.content != "mixed":
             if len(view) - following >= 4:
                 findings += _zeros_before(view, at, following, self._last)
             # What is left of a damaged container was reported with its damage.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-def convert_file(
+def convert_file(  # noqa: PLR0915  (imports inside count)
     file: str,
     output: str | None,
     options: dict[str, Any],

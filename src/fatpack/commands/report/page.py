@@ -570,8 +570,8 @@ def coverage_section(overview: ReportResult) -> Markup | None:
     lead = "Each row stands for the kernels of a library that are there for the same architectures. "
     if names.shown < overview.kernel_names:
         lead += (
-            f"{names.shown:,} of {format_count(overview.kernel_names, 'kernel')} are listed by name, those with holes first; "
-            "fatpack inspect --rows jsonl --rows-of kernels has all. "
+            f"{names.shown:,} of {format_count(overview.kernel_names, 'kernel')} are listed by name, those with holes "
+            "first; fatpack inspect --rows jsonl --rows-of kernels has all. "
         )
     drawn = [_library(item, names) for item in libraries]
     if len(order) > len(libraries):
