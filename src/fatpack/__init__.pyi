@@ -36,10 +36,13 @@ from fatpack.errors import Truncated as Truncated
 from fatpack.errors import Unsupported as Unsupported
 from fatpack.errors import UsageError as UsageError
 from fatpack.io.source import Span as Span
+from fatpack.library.extract import ExtractResult as ExtractResult
+from fatpack.library.extract import extract as extract
+from fatpack.library.file import Container as Container
 from fatpack.library.file import File as File
 from fatpack.library.file import Files as Files
+from fatpack.library.file import Image as Image
 from fatpack.library.file import Images as Images
-from fatpack.library.file import extract as extract
 from fatpack.library.file import files as files
 from fatpack.library.file import open as open
 from fatpack.library.file import scan as scan
@@ -57,9 +60,7 @@ from fatpack.literals import Recompression as Recompression
 from fatpack.literals import Runtime as Runtime
 from fatpack.literals import SlimMode as SlimMode
 from fatpack.literals import SyclbinState as SyclbinState
-from fatpack.model import Container as Container
 from fatpack.model import Finding as Finding
-from fatpack.model import Image as Image
 from fatpack.model import Target as Target
 from fatpack.options import BundleOptions as BundleOptions
 from fatpack.options import CirOptions as CirOptions
@@ -69,10 +70,9 @@ from fatpack.options import OffloadBinaryOptions as OffloadBinaryOptions
 from fatpack.options import Options as Options
 from fatpack.options import SyclbinOptions as SyclbinOptions
 from fatpack.scanner.context import NotSearched as NotSearched
-from fatpack.scanner.results import FoundContainer as FoundContainer
-from fatpack.scanner.results import FoundImage as FoundImage
 from fatpack.selectors.select import Selector as Selector
 from fatpack.tabular.columns import ImageRow as ImageRow
 from fatpack.tabular.columns import KernelRow as KernelRow
+from fatpack.tabular.read_many import Rows as Rows
 
 __version__: str

@@ -158,7 +158,7 @@ def output_hint(size: int) -> str:
     """Return what to type to raise the limit on writing; ``size`` is the known number of bytes needed."""
     if _stand_ins:
         return _environment(f"output={size}")
-    return f"if you trust the file, use {cli_or_api(f'--force or --max-output={size}', 'force=True')}"
+    return f"if you trust the file, use {cli_or_api(f'--force or --max-output={size}', f'max_output={size}')}"
 
 
 # The budget of a command, which its files share and which is charged before bytes are inflated or written. A file of a

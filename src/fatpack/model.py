@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-__all__ = ["Container", "Finding", "Image", "Label", "Span", "Target"]
+__all__ = ["PTX_FORMS", "Container", "Finding", "Image", "Label", "Span", "Target", "arch_name"]
 
 #: Default of attributes: one shared read-only mapping. (``types.MappingProxyType``, without its import.)
 _NOTHING: Mapping[str, str] = type(type.__dict__)({})
+
+
+#: Forms of PTX; the second is what CUDA fat binaries call PTX for a device link.
+PTX_FORMS = ("ptx", "relocatable-ptx")
 
 
 class Target(Record):
@@ -53,6 +57,17 @@ class Target(Record):
         if self.spelling and not self.triple:
             return self.spelling
         return "-".join(part for part in (self.triple, ":".join((self.processor, *sorted(self.features)))) if part)
+
+
+def arch_name(arch: str, form: str) -> str:
+    """Return a stored architecture as users and patterns name it: PTX for ``sm_90`` is ``compute_90``.
+
+    nvcc names the virtual architecture of PTX ``compute_XY``; CUDA fat binaries and cuobjdump store ``sm_XY`` for it.
+    Every listing, table, report and file name has the name from here, so that PTX and machine code are never one group.
+    """
+    if form not in PTX_FORMS or "sm_" not in arch:
+        return arch
+    return ",".join(f"compute_{part[3:]}" if part.startswith("sm_") else part for part in arch.split(","))
 
 
 class Finding(Record):

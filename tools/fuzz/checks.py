@@ -333,7 +333,7 @@ def with_another(view: View) -> Iterable[object]:
 
 def with_other(view: View) -> Iterable[object]:
     """Put a container in the place of the one that is there."""
-    return replace_container(view, _view(_CONTAINER), force=True)
+    return replace_container(view, _view(_CONTAINER), accept_mismatch=True)
 
 
 def relay_file(data: bytes) -> str:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
-    from typing import Protocol, Self, TypeAlias
+    from typing import Protocol, Self, TypeAlias, overload
 
     from typing_extensions import Buffer
 
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
         def read(self, name: str, most: int) -> bytes | None: ...  # noqa: D102
         def names(self, suffix: str) -> list[str]: ...  # noqa: D102
+else:
+
+    def overload(function):  # noqa: D103  (typing loads half the library; this is its decorator)
+        return function
 
 
 #: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
@@ -295,6 +299,23 @@ class View(Record):
 
     def __len__(self) -> int:
         return self.end - self.start
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> bytes: ...  # noqa: F811
+    def __getitem__(self, at: int | slice) -> int | bytes:  # noqa: F811
+        """Return a byte as a number, or the bytes of a slice, as ``bytes`` does; no other bytes are read."""
+        size = self.end - self.start
+        if not isinstance(at, slice):
+            position = at + size if at < 0 else at
+            if not 0 <= position < size:
+                raise IndexError(f"position {at} of {size} bytes")
+            return self.read(position, 1)[0]
+        start, end, step = at.indices(size)
+        if step != 1:
+            return self.tobytes()[at]
+        return self.read(start, max(0, end - start))
 
     def offset(self, at: int) -> int:
         """Return the absolute offset of a position: in the file if ``source.is_file``."""

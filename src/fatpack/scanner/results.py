@@ -10,7 +10,7 @@ from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error, finding
-from fatpack.model import Finding, is_not_inflated
+from fatpack.model import Finding, arch_name, is_not_inflated
 from fatpack.printable import format_size
 from fatpack.record import Record
 
@@ -64,6 +64,11 @@ class FoundContainer(Record):
         """Where the whole container lies, with its padding."""
         return self.container.span
 
+    @property
+    def attrs(self) -> Mapping[str, str]:
+        """The further key-value pairs that the container stores."""
+        return self.container.attrs
+
     def __repr__(self) -> str:
         count = len(self.container.images)
         return f"<{self.format} v{self.version} at {format_hex(self.span.start)}, {pluralize(count, 'image')}>"
@@ -83,7 +88,8 @@ class FoundImage(Record):
 
     def __repr__(self) -> str:
         target = self.target
-        words = (target.offload, target.canonical, self.form or "of unknown form", pluralize(self.size, "byte"))
+        named = target.replace(arch=self.label).canonical
+        words = (target.offload, named, self.form or "of unknown form", pluralize(self.size, "byte"))
         return f"<image {', '.join(word for word in words if word)}>"
 
     @property
@@ -100,6 +106,15 @@ class FoundImage(Record):
     def data(self) -> View:
         """The image's bytes, read (and inflated) when they are asked for, as long as the file is open."""
         return self.as_stored.data
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the image's bytes after decompression, or the first ``size`` of them, while the file is open."""
+        return self.data.tobytes() if size < 0 else self.data.head(0, size)
+
+    @property
+    def label(self) -> str:
+        """The architecture as patterns name it: ``sm_90a``, ``compute_90`` for PTX, ``gfx90a:xnack+``."""
+        return arch_name(self.target.arch, self.form)
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
+from fatpack.model import PTX_FORMS, arch_name
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 
@@ -216,8 +217,8 @@ def _also(arch: str, form: str) -> Iterator[str]:
         yield arch
     if "," in arch:
         yield from arch.split(",")
-    if form == "ptx" and arch.startswith("sm_"):
-        yield f"compute_{arch.removeprefix('sm_')}"
+    if form in PTX_FORMS:
+        yield from arch_name(arch, form).split(",")
 
 
 def _in_order(arch: str) -> str:
@@ -328,7 +329,7 @@ def describe_image(position: str, found: FoundImage) -> str:
     target = found.target
     offload = "" if target.offload == "none" else target.offload
     return truncate_words(
-        " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+        " ".join(word for word in (position, offload, target.triple, found.label, found.form) if word)
     )
 
 

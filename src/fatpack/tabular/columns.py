@@ -50,6 +50,7 @@ class Row(Record):
     offload: str | None = None
     triple: str | None = None
     arch: str | None = None
+    label: str | None = None
     processor: str | None = None
     features: tuple[str, ...] = ()
     form: str | None = None
@@ -145,6 +146,8 @@ MEANING = {
     "offload": "the programming model: `cuda`, `hip`, `openmp`, `sycl`, `host`, `none`",
     "triple": "the target triple as stored",
     "arch": "the architecture as stored, with features: `sm_90a`, `gfx90a:xnack+`",
+    "label": "the architecture as patterns name it: as `arch`, and `compute_90` for PTX, so that grouping by it keeps "
+    "PTX and machine code apart",
     "processor": "the architecture without features",
     "features": "the features, each with its sign: `xnack+`",
     "form": "what the bytes are: `cubin`, `ptx`, `code-object`, `bitcode`, …; as stored where they were not read",

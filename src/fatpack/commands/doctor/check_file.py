@@ -15,7 +15,7 @@ from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
 from fatpack.images import NOT_INFLATED
 from fatpack.io.source import View
-from fatpack.model import Finding
+from fatpack.model import Finding, arch_name
 from fatpack.printable import format_size
 from fatpack.record import Record
 from fatpack.scanner import bytes_to_inflate, detect_host, inflate_image, registration_verdict, scan
@@ -466,7 +466,7 @@ class _Examination:
             return
         image = read.as_stored
         if image.stored_size and image.target.offload != "host":
-            arch = image.target.arch or image.target.triple
+            arch = arch_name(image.target.arch, read.form) or image.target.triple
             notes.archs[arch] = notes.archs.get(arch, 0) + image.stored_size
         for item in read.inside:
             if isinstance(item, Finding):

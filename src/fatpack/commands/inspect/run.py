@@ -17,6 +17,7 @@ from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_co
 from fatpack.findings import finding
 from fatpack.io.open import is_tree, open_source, resolve_url
 from fatpack.io.source import Span
+from fatpack.model import arch_name
 from fatpack.printable import printable
 from fatpack.record import Record, gc_paused
 from fatpack.scanner.context import detect_package
@@ -168,7 +169,10 @@ def _labels(containers: Sequence[dict[str, Any]], outer: str | None = None) -> I
             if image["containers"]:
                 yield from _labels(image["containers"], member)
             elif image["offload"] != "host":
-                yield member, f"{image['arch'] or image['triple']} ({image['form'] or 'unknown'})"
+                yield (
+                    member,
+                    f"{arch_name(image['arch'], image['form'] or '') or image['triple']} ({image['form'] or 'unknown'})",
+                )
 
 
 #: What a listing reads if no option asks for more.

@@ -14,6 +14,7 @@ from __future__ import annotations
 from itertools import islice
 
 from fatpack.errors import pluralize
+from fatpack.model import arch_name
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.registration.analysis.counts import CALLS
@@ -367,7 +368,7 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
         kind = printable(f"manifest of kpack archives, {record['manifest']['component'] or 'without a component'}")
     facts = [kind] if kind else []
     if image:
-        facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
+        facts = [" ".join(word for word in (image["form"], arch_name(image["arch"], image["form"])) if word)]
         facts += [image["detail"]] if image["detail"] else []
     elif not containers and not kind and "left_out" not in record:
         facts.append("unknown format" if record["size"] else "the file is empty")
@@ -454,7 +455,8 @@ def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) ->
         at = f"at {item['offset']:#x}" if item["offset"] is not None else "-"
         kernels = "" if verbose or item.get("kernel_facts") else kernel_summary(item["kernels"])
         name, size = member_title(item["member"], member_numbers(item), repeated), format_size(item["size"])
-        cells = [f"{name}:", item["triple"] or "-", item["arch"] or "-", item["form"], at, size, kernels]
+        arch = arch_name(item["arch"], item["form"]) or "-"
+        cells = [f"{name}:", item["triple"] or "-", arch, item["form"], at, size, kernels]
         rows.append([printable(cell) for cell in cells])
     for line, item in zip(align_columns(rows, right=(5,), indent="  "), members, strict=True):
         yield line
@@ -555,7 +557,7 @@ def add_container_record(
             image["index"],
             image["offload"],
             image["triple"],
-            image["arch"],
+            arch_name(image["arch"], image["form"] or ""),
             image["form"] or no_form,
             image["offset"],
             image["compression"],

@@ -9,6 +9,7 @@ from fatpack.edit.embed import embed_container
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.library.arguments import (
+    check_bools,
     check_options,
     check_type,
     issue_warnings,
@@ -62,7 +63,8 @@ def pack(
     format: Format | None = None,
     options: Options | None = None,
     host: Input | None = None,
-    force: bool = False,
+    overwrite: bool = False,
+    max_output: int | None = None,
 ) -> int:
     """Pack images into containers and return the number of bytes written.
 
@@ -79,13 +81,15 @@ def pack(
     With ``host`` the container goes into a copy of that relocatable object, which is verified before it gets its name;
     of a bundle of type ``o`` it becomes the host's image: a fat object.
 
-    ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. The bytes equal
+    ``output`` is a path, refused if it exists unless ``overwrite``, or a binary file open for writing; ``max_output``
+    is as for :func:`fatpack.extract`. The bytes equal
     those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. What looks
     like a mistake is a Python warning. Raises UsageError, HostError, FormatError and ``OSError``.
     """
+    check_bools(overwrite=overwrite)
     options = options_for(format or (None if options else "offload-binary"), options)
     name = name_for(options)
-    budget = make_budget(force=force)
+    budget = make_budget(max_output=max_output)
     opened: list[Source] = []
     try:
         items = _check_images(images)
@@ -107,10 +111,10 @@ def pack(
         issue_warnings(finding.text for finding in packed.findings if finding.severity != "note")
         views = [image.data for image in stored]
         if host is None:
-            return write_packed(output, packed, force=force, inputs=views, budget=budget)
+            return write_packed(output, packed, overwrite=overwrite, inputs=views, budget=budget)
         opened.append(open_input("host", host, budget=budget))
         edited = embed_container(opened[-1].view(), packed.pieces, format=format_named(name).json_name)
-        return write_edited(opened[-1].view(), edited, output, force=force, inputs=views)
+        return write_edited(opened[-1].view(), edited, output, overwrite=overwrite, inputs=views)
     finally:
         for source in opened:
             source.close()

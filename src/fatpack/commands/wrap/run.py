@@ -19,7 +19,7 @@ from fatpack.commands.wrap.registration import (
     entry_layout,
 )
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.library.arguments import check_type, make_budget, open_input, write_packed
+from fatpack.library.arguments import check_bools, check_type, make_budget, open_input, write_packed
 from fatpack.record import Record
 from fatpack.targets.triple import split_triple
 
@@ -286,7 +286,8 @@ def wrap(
     emit: Emit = "obj",
     llvm: int = DEFAULT_VERSION,
     relocatable: bool = False,
-    force: bool = False,
+    overwrite: bool = False,
+    max_output: int | None = None,
 ) -> int:
     """Write an object that registers images when it is linked, made without a compiler; return its size in bytes.
 
@@ -297,16 +298,18 @@ def wrap(
     offload entries), 22, or 23, whose SYCL runtime is another.
     ``relocatable`` is for a link with ``-r``, behind which another one follows (OpenMP).
 
-    ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. What looks like a
-    mistake is a Python warning. Raises UsageError, FormatError and ``OSError``.
+    ``output`` is a path, refused if it exists unless ``overwrite``, or a binary file open for writing.
+    ``max_output`` is as for :func:`fatpack.extract`. A likely mistake is a Python warning. Raises UsageError,
+    FormatError and ``OSError``.
     """
     from warnings import warn
 
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
+    check_bools(relocatable=relocatable, overwrite=overwrite)
     check_type("host_triple", host_triple, str, "a text")
     check_type("llvm", llvm, int, "19, 22 or 23")
-    budget = make_budget(force=force)
+    budget = make_budget(max_output=max_output)
     opened: list[Source] = []
     try:
         given = [_given(number, item, opened, budget) for number, item in enumerate(images)]
@@ -315,7 +318,7 @@ def wrap(
             if item.severity != "note":
                 warn(item.text, stacklevel=2)
         inputs = [item.view for item in given]
-        return write_packed(output, PackedContainers(wrapped.pieces), force=force, inputs=inputs, budget=budget)
+        return write_packed(output, PackedContainers(wrapped.pieces), overwrite=overwrite, inputs=inputs, budget=budget)
     finally:
         for source in opened:
             source.close()
