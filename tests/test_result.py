@@ -129,7 +129,7 @@ def test_answers_take_a_path_or_several(tmp_path: Path) -> None:
     path = str(FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin")
     for given in (path, Path(path), [path], (path, Path(path))):
         answers = [fatpack.check(given, require="sm_90"), fatpack.explain(given, "sm_90"), fatpack.doctor(given)]
-        answers.append(fatpack.write_report(given, tmp_path / "r.html", force=True))
+        answers.append(fatpack.write_report(given, tmp_path / "r.html", overwrite=True))
         assert all(answer.exit_code < 2 for answer in answers)
     for call in (fatpack.doctor, lambda given: fatpack.check(given, require="sm_90")):
         with pytest.raises(fatpack.UsageError, match="no path given"):

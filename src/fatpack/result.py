@@ -20,6 +20,8 @@ MAX_PROBLEM_LINES = 5
 class Result(Record):
     """The base class of results: ``verdict`` in a word; ``exit_code`` of the command; true if that is 0.
 
+    A :class:`fatpack.DiffResult` has no truth value: write its ``differs``.
+
     ``to_dict`` is the output of the command with ``--json``; it always has ``schema`` and ``exit_code``. ``str`` has
     the important lines, ``repr`` the first of them.
     """

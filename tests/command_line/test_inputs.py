@@ -51,10 +51,10 @@ def test_the_library_does_not_write_over_what_it_reads(folder: Path, fatpack: Fa
     made(folder, fatpack)
     images = [library.ImageFile("a.cubin", triple="nvptx64-nvidia-cuda", arch="sm_80")]
     with pytest.raises(UsageError, match="is an input"):
-        library.pack(images, "a.cubin", host="host.o", force=True)
+        library.pack(images, "a.cubin", host="host.o", overwrite=True)
     with pytest.raises(UsageError, match="is an input"):
-        library.embed("host.o", "one.bin", "one.bin", force=True)
+        library.embed("host.o", "one.bin", "one.bin", overwrite=True)
     with pytest.raises(UsageError, match="is an input"):
-        library.replace("fat.o", "one.bin", "one.bin", force=True)
+        library.replace("fat.o", "one.bin", "one.bin", overwrite=True)
     with pytest.raises(UsageError, match="is an input"):
-        library.extract("own-nvptx64-nvidia-cuda-sm_80.0.cubin", ".", force=True)
+        library.extract("own-nvptx64-nvidia-cuda-sm_80.0.cubin", ".", overwrite=True)

@@ -262,7 +262,7 @@ def test_regions_of_openmp_that_no_image_has(tmp_path: Path) -> None:
         device = ["--offload-device-only", "--no-gpu-bundle-output", "-O1", "-c", "k.hip", "-o", "k.co"]
         reference.run("clang", *registration.OPTIONS["hip"], *device, cwd=tmp_path)
         image = fatpack.ImageFile(tmp_path / "k.co", triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="openmp")
-        fatpack.pack([image], tmp_path / "k.bin", force=True)
+        fatpack.pack([image], tmp_path / "k.bin", overwrite=True)
         section = ["--add-section=.llvm.offloading=k.bin", "--set-section-flags=.llvm.offloading=exclude"]
         reference.run("llvm-objcopy", *section, "unit.o", "embedded.o", cwd=tmp_path)
         assert agreed(tmp_path / "embedded.o") == expected

@@ -297,9 +297,8 @@ def test_the_library_reads_the_others(case: Case) -> None:
                 yield image.target, image.form, image.kernel_names, image.data.tobytes()
 
     def written(folder: Path) -> Iterator[object]:
-        unreadable: list[library.Finding] = []
-        for path in library.extract(folder / "x", folder / "out", force=True, unreadable=unreadable):
-            yield Path(path).read_bytes()
+        for path in library.extract(folder / "x", folder / "out", overwrite=True, accept_damage=True):
+            yield path.read_bytes()
 
     case.assert_same(images)
     case.assert_same(written)
@@ -330,9 +329,9 @@ def test_a_bad_host_part_leaves_the_device_images(
         assert {image.data.tobytes() for image in file.images()} == device
     code = "FP1001" if expected == DAMAGED else "FP1008"
     assert capfd.readouterr().err.count(f"error {code}: x at 0x") == 3
-    unreadable: list[library.Finding] = []
-    assert len(library.extract(tmp_path / "x", tmp_path / "again", unreadable=unreadable)) == len(device)
-    assert [item.code for item in unreadable] == [code]
+    written = library.extract(tmp_path / "x", tmp_path / "again", accept_damage=True)
+    assert len(written) == len(device)
+    assert [item.code for item in written.unreadable] == [code]
 
 
 @pytest.mark.parametrize("into", ["images", "archive", "stdout", "offload-binary", "bundle"])

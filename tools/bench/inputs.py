@@ -58,7 +58,7 @@ def images(folder: Path, count: int, size: int) -> list[tuple[Path, str]]:
 def container(path: Path, parts: Sequence[tuple[Path, str]]) -> Path:
     """Pack images into LLVM offload binaries of version 1, one each."""
     files = [fatpack.ImageFile(file, triple="nvptx64-nvidia-cuda", arch=arch, offload="cuda") for file, arch in parts]
-    fatpack.pack(files, path, force=True)
+    fatpack.pack(files, path, overwrite=True)
     return path
 
 

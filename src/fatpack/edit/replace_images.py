@@ -221,7 +221,8 @@ def replace_image(
 
     Whatever the container stores of the image stays: target, ID, keys, its place and how it is compressed. So the new
     bytes have to be what that says unless ``accept_mismatch``, and readable unless ``accept_damage``. Raises
-    NothingSelected, UsageError for several images and for bytes that contradict the target, HostError for a host or an image that is not edited.
+    NothingSelected, UsageError for several images and for bytes that contradict the target, HostError for a host or an
+    image that is not edited.
     """
     meant = select_for_edit(host, selector, "replace")
     if len(meant.images) > 1 and not every:

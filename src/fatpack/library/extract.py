@@ -188,8 +188,9 @@ def _extract_tree(
         if paths != [os.path.join(folder, item.name) for item in plan]:
             raise UsageError(f"{leaf.path} changed while it was read", hint="extract it again")
         inputs = [leaf.view if package is None else package]
-        options = {"force": output.overwrite, "any_size": output.any_size}
-        written += write_plan(plan, folder, inputs=inputs, unreadable=unreadable, **options)
+        written += write_plan(
+            plan, folder, force=output.overwrite, any_size=output.any_size, inputs=inputs, unreadable=unreadable
+        )
     return ExtractResult(written, [item.finding for item in unreadable], unread)
 
 

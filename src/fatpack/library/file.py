@@ -400,8 +400,9 @@ def files(
 ) -> Files:
     """Return an iterator over the files in folders, patterns (``"lib/**/*.so"``) and packages, open one at a time.
 
-    ``paths`` is what :func:`fatpack.open` takes, or a folder or a pattern, or several of these in a list. Of a package (a wheel, a tar archive, …) the
-    files in it come, also those in packages inside it, as if they were unpacked: ``path`` is ``x.whl!torch/libx.so``.
+    ``paths`` is what :func:`fatpack.open` takes, or a folder or a pattern, or several of these in a list. A package
+    (a wheel, a tar archive, …) gives the files in it, also of packages inside it, as if they were unpacked: ``path`` is
+    ``x.whl!torch/libx.so``.
     Any other input comes as it is. A file in a folder or package is searched as if it was named alone, and skipped if
     its name says that it is source code, text or a picture, unless ``deep``. ``exclude`` are
     patterns of names, or with ``/`` of paths. Nothing is raised for a file in a folder or a package: see

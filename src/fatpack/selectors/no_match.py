@@ -88,7 +88,7 @@ def available_values(items: Sequence[FoundContainer | Finding], selector: Select
     return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
 
 
-#: NVIDIA's names without their underline, with a hyphen or a blank, or in capitals; the same number alone; AMD's with an
+#: NVIDIA's names without their underline, with a hyphen or a blank, or in capitals; the number alone; AMD's with an
 #: underline. No compiler stores these spellings.
 _MISSPELLED = re.compile(
     r"(?P<sm>sm|compute|lto)[-_ ]?(?P<number>\d+[af]?)|(?P<alone>\d{2,3}[af]?)|(?P<major>\d{1,2})\.(?P<minor>\d)"

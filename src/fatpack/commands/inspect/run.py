@@ -169,10 +169,8 @@ def _labels(containers: Sequence[dict[str, Any]], outer: str | None = None) -> I
             if image["containers"]:
                 yield from _labels(image["containers"], member)
             elif image["offload"] != "host":
-                yield (
-                    member,
-                    f"{arch_name(image['arch'], image['form'] or '') or image['triple']} ({image['form'] or 'unknown'})",
-                )
+                target = arch_name(image["arch"], image["form"] or "") or image["triple"]
+                yield member, f"{target} ({image['form'] or 'unknown'})"
 
 
 #: What a listing reads if no option asks for more.
