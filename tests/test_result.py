@@ -106,7 +106,11 @@ def test_every_answer_has_a_verdict_and_is_true_if_its_exit_code_is_0(tmp_path: 
     path = FIXTURES / name
     for answer in answers_of(path, tmp_path):
         document = answer.to_dict()
-        assert bool(answer) is (answer.exit_code == 0) is (document["exit_code"] == 0)
+        assert answer.exit_code == document["exit_code"]
+        if isinstance(answer, fatpack.DiffResult):
+            assert answer.differs is document["differs"]
+        else:
+            assert bool(answer) is (answer.exit_code == 0)
         assert path.exists() or answer.exit_code > 1, "nothing is raised for a file that is not there"
         assert document["schema"].startswith("fatpack.")
         first = str(answer).splitlines()[0]

@@ -176,7 +176,7 @@ def test_an_image_that_is_cut_short_is_refused(cut: int) -> None:
     data = image_as_file(*images(whole)[2][1:]).tobytes()
     with pytest.raises(FatpackError, match=r"cut short|gfx90a code-object") as caught:
         replace_image(whole, view(data[:cut], "x.hsaco"), Selector(arch="gfx90a"))
-    assert "accept_mismatch=True" in caught.value.hint
+    assert "accept_damage=True" in caught.value.hint
 
 
 def test_another_form_is_refused() -> None:

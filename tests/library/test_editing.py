@@ -12,6 +12,7 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 
 HOST = FIXTURES / "demo" / "host.o"
+CUBINS = FIXTURES / "cuda" / "cubin"
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
 
@@ -44,8 +45,8 @@ def test_each_argument_accepts_one_thing(tmp_path: Path) -> None:
 
 
 def test_an_image_for_another_target_is_a_mismatch_and_no_damage(tmp_path: Path) -> None:
-    cubin = Path(FIXTURES / "demo" / "k1.sm_90.cubin").read_bytes()
-    image = fatpack.ImageFile(FIXTURES / "demo" / "k1.sm_80.cubin", "nvptx64-nvidia-cuda", "sm_80", "cuda")
+    cubin = (CUBINS / "k1.cuda13.0.sm_90.cubin").read_bytes()
+    image = fatpack.ImageFile(CUBINS / "k1.cuda13.0.sm_80.cubin", "nvptx64-nvidia-cuda", "sm_80", "cuda")
     fatpack.pack([image], tmp_path / "one.bin")
     output = tmp_path / "new.bin"
     for accepted in ({}, {"overwrite": True}, {"accept_damage": True}):

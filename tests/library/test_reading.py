@@ -74,7 +74,7 @@ def test_a_file_and_its_images_are_as_python_has_files_and_sequences() -> None:
             assert image.read() == data and image.read(5) == data[:5] and image.read(1 << 40) == data
             for part in (slice(4), slice(-4, None), slice(2, 9), slice(7, 3), slice(0, 40, 3), slice(None, None, -1)):
                 assert image.data[part] == data[part]
-            assert (image.data[0], image.data[-1]) == (data[0], data[-1])
+            assert [image.data[at] for at in (0, -1) if data] == [data[at] for at in (0, -1) if data]
             for outside in (len(data), ~len(data)):
                 with pytest.raises(IndexError):
                     image.data[outside]

@@ -321,7 +321,7 @@ def test_the_library_maps_by_a_command_and_by_a_function(folder: Path) -> None:
     assert Path("same.o").read_bytes() == Path(CUDA).read_bytes()
     seen = []
 
-    def changed(image: fatpack.FoundImage) -> fatpack.ImageFile | bytes | None:
+    def changed(image: fatpack.Image) -> fatpack.ImageFile | bytes | None:
         seen.append(image.target.arch)
         if image.form == "ptx":
             return fatpack.ImageFile(image.data.tobytes().replace(b"sm_90", b"sm_89"), arch="sm_89")
