@@ -91,7 +91,9 @@ def is_host(image: FoundImage) -> bool:
     return image.target.offload == "host"
 
 
-def edited(whole: View, content: bytes, selector: Selector, *, accept_mismatch: bool = False) -> tuple[View, ImageSubstitution]:
+def edited(
+    whole: View, content: bytes, selector: Selector, *, accept_mismatch: bool = False
+) -> tuple[View, ImageSubstitution]:
     plan = replace_image(whole, view(content, "new"), selector, accept_mismatch=accept_mismatch)
     after = view(join_pieces(plan.pieces), "after")
     plan.check_in(Location(whole, ""))(whole, after)

@@ -156,7 +156,7 @@ def test_an_output_with_files_is_refused_without_force(folder: Path, tmp_path: P
     slim(folder, tmp_path / "new")
     with pytest.raises(UsageError, match="is not empty"):
         slim(folder, tmp_path / "new")
-    slim(folder, tmp_path / "new", overwrite=True)
+    slim(folder, tmp_path / "new", force=True)
     check_slimmed(tmp_path / "new")
 
 
@@ -249,17 +249,17 @@ def test_links_take_the_place_of_what_is_there_and_lead_nowhere_else(folder: Pat
     (new / "demo").mkdir(parents=True)
     (new / "out").write_bytes(b"an older file")
     (new / "demo" / "link.so").symlink_to("older.so")
-    slim(folder, new, overwrite=True)
+    slim(folder, new, force=True)
     assert (os.readlink(new / "out"), os.readlink(new / "demo" / "link.so")) == ("/nowhere", "liba.so")
     (new / "empty").rmdir()
     (new / "empty").symlink_to(elsewhere)
     with pytest.raises(UsageError, match="is a link, and a folder is to be there"):
-        slim(folder, new, overwrite=True)
+        slim(folder, new, force=True)
     (new / "empty").unlink()
     (new / "out").unlink()
     (new / "out").mkdir()
     with pytest.raises(UsageError, match="is a folder, and a link is to be there"):
-        slim(folder, new, overwrite=True)
+        slim(folder, new, force=True)
     assert list(elsewhere.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import Span
-from fatpack.model import Finding, is_not_inflated
+from fatpack.model import Finding, arch_name, is_not_inflated
 from fatpack.record import Record
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import kernel_names
@@ -507,7 +507,7 @@ class _Inspection:
                 index,
                 target.offload,
                 target.triple,
-                target.arch,
+                arch_name(target.arch, form or stored.form),
                 form or stored.form or no_form,
                 offset,
                 stored.compression,

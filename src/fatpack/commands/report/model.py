@@ -45,7 +45,8 @@ class KernelGroup(Record):
 class ArchBytes(Record):
     """The images of a file for one architecture in one form, and the parts their bytes are divided into.
 
-    ``label`` is the architecture with the form where that is not machine code (``sm_90 ptx``).
+    ``label`` is the architecture: ``sm_90``, ``compute_90`` for PTX, with the form of other code that is not machine
+    code: ``gfx90a bitcode``.
     """
 
     label: str
@@ -305,6 +306,11 @@ def kernel_namespace(name: str) -> str:
         if not is_nested:
             break
     return "::".join(words) or name
+
+
+def is_compiled_later(label: str) -> bool:
+    """Return whether a label is that of PTX, or of other code that is compiled for a device later."""
+    return " " in label or label.startswith("compute_")
 
 
 def arch_label(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:
