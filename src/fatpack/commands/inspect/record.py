@@ -17,7 +17,6 @@ from fatpack.record import Record
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
-from fatpack.text.style import target_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ class _ArchFilter:
             return True
         self.images += 1
         if len(self.architectures) < _MOST_ARCHS:
-            self.architectures[target_word(arch, form) or "(no arch)"] = None
+            self.architectures[arch_name(arch, form) or "(no arch)"] = None
         return False
 
     def shows_stored(self, image: FoundImage) -> bool:

@@ -19,7 +19,7 @@ from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.registration.analysis.counts import CALLS
 from fatpack.tabular.cir_launches import cir_launches
-from fatpack.text.style import align_columns, column_lines, is_fat_object, target_word
+from fatpack.text.style import align_columns, column_lines, is_fat_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -510,7 +510,7 @@ def _arch_table(places: ListingRows, members: Sequence[dict[str, Any]], indent: 
     counts: dict[tuple[str, str], int] = {}
     _count_images(places, counts)
     for item in members:
-        key = target_word(item["arch"], item["form"]) or item["triple"] or "-", item["form"]
+        key = arch_name(item["arch"], item["form"]) or item["triple"] or "-", item["form"]
         counts[key] = counts.get(key, 0) + 1
     if sum(counts.values()) <= _IMAGES_WITHOUT_TABLE:
         return
@@ -528,7 +528,7 @@ def _count_images(places: ListingRows, counts: dict[tuple[str, str], int]) -> No
             if below is not None and below.places is not None:
                 _count_images(below.places, counts)
             elif offload != "host":
-                key = target_word(arch, form) if arch != "-" else triple, form
+                key = arch_name(arch, form) if arch != "-" else triple, form
                 counts[key] = counts.get(key, 0) + 1
 
 
