@@ -230,8 +230,8 @@ class ElfFile:
         columns: list[list[int]] = [[] for _ in fields]
         for block in self.table_blocks():
             words = {"u32": self._words(block, "I")}
-            # 64-bit words need whole ones, which 32-bit headers of 40 bytes need not have.
             # 32-bit headers of 40 bytes do not consist of whole 64-bit words.
+            words |= {"u64": self._words(block, "Q")} if self.layouts.bits == 64 else {}
             for column, field in zip(columns, fields, strict=True):
                 column_words = words[types[field]]
                 start, step = table.field_offset(field), table.size
