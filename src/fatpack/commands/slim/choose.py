@@ -43,8 +43,9 @@ _MAX_KERNELS_NAMED, _READ = 5, 16
 def find_idle_image_sets(served: Sequence[ImageForDevice], vendors: Collection[str] = ()) -> frozenset[object]:
     """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
 
-    ``vendors`` are those whose devices are served by containers that are not slimmed. Nothing is lost with their code: a program that runs on the devices does not use it. A program of a kpack archive
-    may run on a device with the code of another archive, and counts by itself.
+    ``vendors`` are those whose devices are served by containers that are not slimmed. Nothing is lost with the code of
+    idle units: a program that runs on the devices does not use it. A program of a kpack archive may run on a device
+    with the code of another archive, and counts by itself.
     """
     busy = {image_set_key(one.first) for one in served if one.rows}
     vendors = {*vendors, *(keep_for_device.target_vendor(one.first.image.target) for one in served if one.rows)}
