@@ -57,7 +57,7 @@ _READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in for
 _LONGEST_MAGIC = max(map(len, formats.MAGICS))
 
 
-#: Patterns of three classes of bytes that a word of each magic may have; all other bytes are of class 0. The more of them
+#: Patterns of three classes of bytes that a word of each magic may have; all others are of class 0. The more of them
 #: differ, the fewer bytes have the pattern by chance.
 _PATTERNS = (b"\1\2\3", b"\1\2\2", b"\1\1\2")
 
