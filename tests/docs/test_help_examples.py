@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.command_line.examples import EXAMPLES
 from tests.builders import wheels
 from tests.builders.cir import HOST, SM_80, SM_90, combined
 from tests.laws.rooms import FIXTURES
