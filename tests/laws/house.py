@@ -50,8 +50,9 @@ FLOORS = {
     ]
 }
 
-#: Formats that are defined in terms of another one and import it: a SYCLBIN file of version 2 is an offload binary.
-BUILT_ON = {"formats/syclbin": "formats/offload_binary"}
+#: Formats that are defined in terms of another one and import it: a SYCLBIN file of version 2 is an offload binary, a PE
+#: image has the header and section table of COFF.
+BUILT_ON = {"formats/syclbin": "formats/offload_binary", "binary/pe": "binary/coff"}
 
 #: Parts that do not import each other, in either direction.
 STRANGERS = [("formats/cir/reader", "formats/cir/combine")]

@@ -106,7 +106,8 @@ def test_a_small_module_with_one_importer_beside_it_is_part_of_that_importer() -
     small = {path: into for path, into in found.items() if path not in house.STAYS_SMALL}
     assert not small, (
         f"{len(small)} modules have fewer than {house.FEWEST_LINES} lines of code and one importer, in their own "
-        f"folder. Move each into its importer:\n" + "\n".join(f"  {path}.py → {into}.py" for path, into in small.items())
+        f"folder. Move each into its importer:\n"
+        + "\n".join(f"  {path}.py → {into}.py" for path, into in small.items())
     )
     gone = sorted(house.STAYS_SMALL.keys() - found)
     assert not gone, f"{gone} need no exception any more: remove them from STAYS_SMALL (tests/laws/house.py)"
@@ -116,4 +117,4 @@ def test_a_small_module_with_one_importer_beside_it_is_part_of_that_importer() -
 def test_every_folder_has_a_docstring(folder: str) -> None:
     interface = EVERY.get(f"{folder}/__init__")
     assert interface is not None, f"{folder} has no __init__.py: add one whose docstring says what the folder is for"
-    assert interface.docstring, f"{interface.path}.py has no docstring: docs/design/architecture.md prints its first line"
+    assert interface.docstring, f"{interface.path}.py has no docstring, whose first line is printed in architecture.md"
