@@ -33,7 +33,16 @@ FILES = {
     "a.o": FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o",
 }
 #: examples that find something, as they would on files that nobody has mended
-FINDING = ("check ", "check-kpack ", "check-stages ", "explain ", "diff ", "link-inputs ", "doctor ", "remove fat.o --arch sm_70")
+FINDING = (
+    "check ",
+    "check-kpack ",
+    "check-stages ",
+    "explain ",
+    "diff ",
+    "link-inputs ",
+    "doctor ",
+    "remove fat.o --arch sm_70",
+)
 
 
 @pytest.fixture

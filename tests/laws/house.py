@@ -1,7 +1,8 @@
 """The structure of the package, read from its source: top-level modules and folders, their order, and imports.
 
-``test_imports.py`` checks the order, and ``tools/docs`` prints it into ``docs/design/architecture.md``. An import counts if
-it can run: at the top of a module or inside a function. Imports below ``if TYPE_CHECKING:`` never run and do not count.
+``test_imports.py`` checks the order, and ``tools/docs`` prints it into ``docs/design/architecture.md``. An import
+counts if it can run: at the top of a module or inside a function. Imports below ``if TYPE_CHECKING:`` never run and do
+not count.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
-#: The order of top-level modules and folders, lowest first: a module imports only from its own and from lower levels.
+#: The order of top-level modules and folders, lowest first: a module imports only from its own and lower levels.
 LEVELS = [
     {"errors", "literals", "magic_numbers", "printable", "record"},
     {"concurrency", "demangling", "exit_codes", "limits", "options", "result"},
@@ -50,8 +51,8 @@ FLOORS = {
     ]
 }
 
-#: Formats that are defined in terms of another one and import it: a SYCLBIN file of version 2 is an offload binary, a PE
-#: image has the header and section table of COFF.
+#: Formats that are defined in terms of another one and import it: a SYCLBIN file of version 2 is an offload binary, a
+#: PE image has the header and section table of COFF.
 BUILT_ON = {"formats/syclbin": "formats/offload_binary", "binary/pe": "binary/coff"}
 
 #: Parts that do not import each other, in either direction.

@@ -12,7 +12,6 @@ from tools.docs import stand_ins
 
 from fatpack import tools
 from fatpack.command_line.param_types import (
-    STRING,
     ChoiceType,
     FileType,
     OffsetType,

@@ -60,7 +60,7 @@ def test_a_format_imports_no_other_format_and_a_host_no_other_host(path: str) ->
     others = {house.part(module.room, name) for name in module.imports if _room(name) == module.room}
     wrong = sorted(others & SEPARATE - {own, house.BUILT_ON.get(own, own)})
     assert not wrong, (
-        f"{path}.py imports {', '.join(wrong)}: formats do not import each other, nor do hosts, so that each can be read "
+        f"{path}.py imports {', '.join(wrong)}: formats do not import each other, nor do hosts: each can be read "
         f"alone. Move what both need to {module.room}/<name>.py, or pass it as an argument."
     )
 
