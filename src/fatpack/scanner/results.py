@@ -6,8 +6,6 @@ Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.s
 from __future__ import annotations
 
 from fatpack import images, limits
-from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
-from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error, finding
 from fatpack.model import Finding, arch_name, is_not_inflated
@@ -458,6 +456,9 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
 
 
 def _variables(image: FoundImage) -> set[str]:
+    from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
+    from fatpack.binary.elf.symbols import ElfSymbolTable
+
     try:
         form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fatpack.binary.coff.layout import RELOCATION, UNINITIALIZED
 from fatpack.binary.coff.reader import CoffObject
-from fatpack.binary.elf.symbols import section_budget
 from fatpack.binary.memory import (
     CALL,
     PAGE_OFFSET,
@@ -50,7 +49,7 @@ class CoffObjectMemory(ObjectMemory):
         coff = CoffObject(view)
         self._coff, self._ways = coff, _WAYS.get(coff.machine, {})
         self._headers: dict[int, Row] = {}
-        self._left = section_budget(view)
+        self._left = 2 * len(view)  # sections of a hostile file overlap, and are longer than it together
         self._addresses: list[int | None] = []
         sections, slots = self._laid_out(), set[int]()
         symbols = self._symbols(sections, slots)
