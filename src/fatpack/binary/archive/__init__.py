@@ -16,7 +16,7 @@
 ``/<…>/``               further tables of Microsoft's
 ======================  =====================================================================================
 
-How we know: GNU and BSD archives are documented in ``ar(5)``, Microsoft's in its PE/COFF specification. What llvm-ar
+Sources: GNU and BSD archives are documented in ``ar(5)``, Microsoft's in its PE/COFF specification. What llvm-ar
 22 and GNU ar 2.40 write is compared with ours in the reference tests, member by member and byte by byte.
 
 QUIRK(macOS): the first eight bytes do not tell GNU, BSD and Microsoft archives apart; spellings are recognised one by
@@ -82,7 +82,7 @@ LAYOUTS = (HEADER,)
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as an archive does, AIX's included."""
+    """Return whether the bytes start as an archive does, AIX's included."""
     return view.head(0, MAGIC_SIZE) in (REGULAR, THIN, BIG)
 
 
@@ -133,7 +133,7 @@ def _site(archive: View, data: View, title: str, number: int, findings: tuple[Fi
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers field by field, contents whole."""
+    """Yield a label for every byte: headers field by field, contents as a whole."""
     from fatpack.binary.archive.byte_labels import label_archive
 
     return label_archive(view)
@@ -169,7 +169,7 @@ def check(view: View) -> Iterator[int | Finding]:
 
 
 def verify(before: View, after: View) -> None:
-    """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
+    """Raise HostError unless both archives have the same members and symbols; contents may differ."""
     from fatpack.binary.archive.writer import verify_members
 
     verify_members(before, after)

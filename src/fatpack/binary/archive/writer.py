@@ -243,7 +243,7 @@ def _checked(view: View) -> list[ArchiveMember]:
 
 
 def _has_aligned_names(entries: Sequence[ArchiveMember]) -> bool:
-    """Say whether all names in front of data are padded as little as makes the data start at a multiple of 8."""
+    """Return whether all names in front of data are padded as little as makes the data start at a multiple of 8."""
     named = [entry for entry in entries if entry.kind == "file" and _name_size(entry)]
     return bool(named) and all(entry.data_at % 8 == 0 and _name_size(entry) - len(entry.name) < 8 for entry in named)
 
@@ -263,7 +263,7 @@ def _header(view: View, item: _PlacedMember) -> Piece:
 
 
 def verify_members(before: View, after: View) -> None:
-    """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
+    """Raise HostError unless both archives have the same members and symbols; contents may differ."""
     old, new = (list(read_members(view)) for view in (before, after))
     if [_identity(before, entry) for entry in old] != [_identity(after, entry) for entry in new]:
         raise HostError("the rewritten archive has other members", chain=after.chain)

@@ -9,7 +9,7 @@ clang puts each container into a private global ``llvm.embedded.object`` in the 
 array of bytes. In the stream that is a record of 8-bit numbers which starts at any *bit*, so that a search for bytes
 finds nothing. HIP and CUDA without relocatable device code do the same in ``.hip_fatbin`` and ``.nv_fatbin``.
 
-How we know: ``llvm/docs/BitCodeFormat.rst`` and the reader and writer in ``llvm/lib/Bitcode``; what is found in
+Sources: ``llvm/docs/BitCodeFormat.rst`` and the reader and writer in ``llvm/lib/Bitcode``; what is found in
 modules of clang 22 (plain, thin and full link-time optimisation, wrapped, several modules) is compared with what
 llvm-offload-binary extracts in the reference tests. LLVM takes globals listed in the metadata
 ``llvm.embedded.objects``; we take those in sections of device code, which finds the same and HIP's and CUDA's as well.
@@ -76,7 +76,7 @@ _SHARING = 16
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as bitcode or its wrapper does."""
+    """Return whether the bytes start as bitcode or its wrapper does."""
     return view.head(0, 4) in (BITCODE, WRAPPED_BITCODE)
 
 
@@ -152,22 +152,22 @@ def labels(view: View) -> Iterator[Label]:
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 
 def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 

@@ -12,7 +12,7 @@ Device code is in sections named ``.llvm.offloading…`` (LLVM), ``__CLANG_OFFLO
 and ``.nv_fatbin`` (HIP and CUDA without relocatable device code), ``__nv_relfatbin``. All are longer than 8 bytes, so
 their names are in the string table.
 
-How we know: the layout is Microsoft's PE/COFF specification; the big one follows LLVM's ``BigObjHeader``. Where clang
+Sources: the layout is Microsoft's PE/COFF specification; the big one follows LLVM's ``BigObjHeader``. Where clang
 22 puts device code, and that lld-link makes the same programs of edited objects, is checked in the reference tests for
 x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a COFF object.
 """
@@ -79,7 +79,7 @@ LAYOUTS = (HEADER, BIG_HEADER, SECTION, SYMBOL, BIG_SYMBOL, SECTION_DEFINITION, 
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes are a COFF object. There is no magic: header and section headers must make sense."""
+    """Return whether the bytes are a COFF object. There is no magic: header and section headers must make sense."""
     return coff_kind(view) is not None
 
 
@@ -91,7 +91,7 @@ def labels(view: View) -> Iterator[Label]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, number) of every section with bytes; if tables are damaged, of the readable ones."""
     from fatpack.binary.coff.reader import sections
 
     return sections(view)

@@ -114,7 +114,7 @@ class EditableObject(CoffObject):
         return f"section {number} ({self.section_name(number).decode('utf-8', 'backslashreplace')})"
 
     def is_device(self, number: int) -> bool:
-        """Say whether a section is named as device code, or as what a fat object notes about it."""
+        """Return whether a section is named as device code, or as what a fat object notes about it."""
         stored = self.headers[number - 1][0]
         if stored.rstrip(b"\0") == _SYMBOLS:
             return True

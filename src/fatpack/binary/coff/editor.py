@@ -93,7 +93,7 @@ def _fixed(row: SectionRow) -> tuple[object, ...]:
 
 
 def _part_problem(old: EditableObject, new: EditableObject, edited: set[int]) -> str | None:
-    """Compare contents and relocations of all other sections, siblings that moved together in one go."""
+    """Compare contents and relocations of all other sections, neighbours that moved together in one go."""
     pairs = [[part for part in coff.parts if part[2] not in edited] for coff in (old, new)]
     pairs[1] = [part for part in pairs[1] if part[2] <= old.section_count]
     if [part[1:] for part in pairs[0]] != [part[1:] for part in pairs[1]]:

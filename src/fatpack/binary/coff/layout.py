@@ -61,7 +61,7 @@ _LARGEST_DECIMAL = 9_999_999
 
 
 def named_number(names: Mapping[int, str], number: int) -> str:
-    """Return the name a table has for a number with the number, or the number as unknown."""
+    """Return a number with its name from a table, or the number as unknown."""
     return f"{names[number]} ({number:#x})" if number in names else f"{number:#x} (unknown)"
 
 
@@ -269,10 +269,10 @@ REMOVED_NAME = b".removed"
 
 
 def is_device_name(name: bytes) -> bool:
-    """Return whether a section of this name is expected to hold device code; ``$`` and what follows only sort."""
+    """Return whether a section of this name should contain device code; ``$`` and what follows only sort."""
     return name.startswith(PREFIXES) or name.partition(b"$")[0] in DEVICE_SECTION_NAMES
 
 
 def is_table_name(name: bytes) -> bool:
-    """Return whether a section of this name says something about device code elsewhere."""
+    """Return whether a section of this name describes device code elsewhere."""
     return name.startswith(SIZES_PREFIX) or name.partition(b"$")[0] in TABLES

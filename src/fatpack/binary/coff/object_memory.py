@@ -69,7 +69,7 @@ class CoffObjectMemory(ObjectMemory):
             try:
                 name = coff.name(row.stored_name, strings).decode("utf-8", "backslashreplace")
             except FormatError:
-                name = ""  # the host has reported it
+                name = ""  # locate() reports it
             data = coff.view.slice(row.raw_offset if stored else 0, stored)
             found.append(MemorySection(row.number, name, at, row.raw_size, data, bool(row.flags & _CODE)))
             self._headers[row.number] = row
@@ -122,7 +122,7 @@ class CoffObjectMemory(ObjectMemory):
         try:
             count = coff.relocation_count(row)
         except FormatError:
-            return  # the host has reported it
+            return  # locate() reports it
         size = count * RELOCATION.size
         if size > self._left:
             return  # headers share tables: only hostile ones take more bytes together than there are
@@ -138,7 +138,7 @@ class CoffObjectMemory(ObjectMemory):
                 yield at, way, address, None
 
     def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main, in the order of the sections that name them."""
+        """Return the functions that run before main, in the order of the sections with their pointers."""
         found = []
         for section in self.sections:
             if section.name.startswith(_CONSTRUCTORS):

@@ -32,7 +32,7 @@ class CoffPointers:
         self.word, self._type = _POINTERS.get(self._coff.machine, (8, -1))
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        """Return the targets of the pointers at some offsets of a table, which the caller has checked."""
         wanted, found = set(offsets), {}
         sections = self._sections()
         if table.index is not None and table.index <= len(sections):
@@ -73,7 +73,7 @@ class CoffPointers:
             for section in self._coff.sections():
                 sections.append(section)
         except FormatError:
-            pass  # the host has reported it
+            pass  # locate() reports it
         return sections
 
     def _relocations(self, section: CoffSection) -> list[tuple[int, int, int]]:

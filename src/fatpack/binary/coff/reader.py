@@ -253,7 +253,7 @@ _SHORT = tuple(name.ljust(8, b"\0") for name in _NEEDLES if len(name) <= 8)
 def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the sections that hold containers, in the order of the section table; ``index`` counts them from 1.
 
-    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
+    Sections do not overlap: of several with the same bytes the first is yielded, the others become findings.
     A section outside the file, a name that cannot be read and a table that is cut are findings too.
     """
     what = coff_kind(view)
@@ -279,7 +279,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, number) of every section with bytes; if tables are damaged, of the readable ones."""
     rows: list[tuple[int, int, str, int]] = []
     if coff_kind(view) not in ("classic", "big"):
         return rows

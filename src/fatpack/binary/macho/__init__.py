@@ -18,7 +18,7 @@ All numbers are in the byte order of the magic. Device code is in sections, whic
 ``__LLVM,__offload``            the same under a name in the style of Mach-O
 ==============================  ==================================================================================
 
-How we know: ``mach-o/loader.h`` of Apple's cctools and ``llvm/include/llvm/BinaryFormat/MachO.h`` for the records. What
+Sources: ``mach-o/loader.h`` of Apple's cctools and ``llvm/include/llvm/BinaryFormat/MachO.h`` for the records. What
 clang 22 and 23 write for arm64, x86_64, i386, armv7 and arm64_32, and what ld64.lld 22 links, is compared with LIEF and
 llvm-readobj 22 in the reference tests.
 
@@ -94,12 +94,12 @@ REFUSAL = (
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as a Mach-O file of either word size and byte order does."""
+    """Return whether the bytes start as a Mach-O file of either word size and byte order does."""
     return view.head(0, 4) in magic_numbers.MACH_O
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
+    """Yield a label for every byte: headers, segments and sections field by field, everything else as a whole."""
     from fatpack.binary.macho import reader
 
     return reader.label_macho(view)

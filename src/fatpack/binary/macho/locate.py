@@ -79,24 +79,24 @@ def expected_content(segment: bytes, name: bytes) -> SectionContent | None:
 
 
 def may_hold_anything(name: bytes) -> bool:
-    """Return whether anything may be in sections of this name: code and data of the host."""
+    """Return whether sections of this name are code and data of the host, which may contain anything."""
     return name in _OPEN
 
 
 def is_host_data_section(name: bytes) -> bool:
-    """Return whether sections of this name are data of the host, where libraries embed device code as well."""
+    """Return whether sections of this name are data of the host, in which libraries embed device code."""
     return name in _OPEN and name not in _CODE
 
 
 def is_known_section(name: bytes) -> bool:
-    """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
+    """Return whether a section of this name is a known one without device code."""
     return name in _OPEN or name in _FORMED or name.startswith(_BEGINNINGS)
 
 
 def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the sections that hold containers, in the order of the load commands; ``index`` counts them from 1.
 
-    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
+    Sections do not overlap: of several with the same bytes the first is yielded, the others become findings.
     A section outside the file, and load commands that are damaged or cut, are findings too.
     """
     yield from without_overlaps(list(_places(view)))
@@ -145,12 +145,12 @@ def _whole_sections(view: View) -> Iterator[MachOSection]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, number) of every section with bytes; if tables are damaged, of the readable ones."""
     return [(section.offset, section.end, section.title, section.number) for section in _whole_sections(view)]
 
 
 def divided_sections(view: View, _places: object = None) -> SectionSplit:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
 
     Bytes behind all that load commands lead to count as one of the others: installers have their contents there.
     """

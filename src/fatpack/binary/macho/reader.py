@@ -293,7 +293,7 @@ def _numbers(file: MachOFile, command: LoadCommand, at: int, count: int) -> tupl
 
 
 def label_macho(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
+    """Yield a label for every byte: headers, segments and sections field by field, everything else as a whole."""
     try:
         file = MachOFile(view)
     except FormatError:

@@ -234,7 +234,7 @@ def label_universal(view: View) -> Iterator[Label]:
 # A slice is a file of its own, and is named as a member of an archive is, by the architecture: ``libx.dylib(arm64)``,
 # ``libx.a(arm64(a.o))``. Offsets count in the whole file.
 #
-# How we know: ``mach-o/fat.h`` of Apple's cctools; what llvm-lipo 22 writes, with offsets of 32 and 64 bits, is
+# Sources: ``mach-o/fat.h`` of Apple's cctools; what llvm-lipo 22 writes, with offsets of 32 and 64 bits, is
 # compared with LIEF, llvm-lipo and llvm-objdump in the reference tests. Java's classes start with the magic of 32 bits
 # too: they have a version of 45 or more where a universal file has the number of its slices
 # (``llvm/lib/BinaryFormat/Magic.cpp``).
@@ -271,7 +271,7 @@ REFUSAL = (
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as a universal file does, and not as a class of Java."""
+    """Return whether the bytes start as a universal file does, and not as a class of Java."""
     head = view.head(0, HEADER.size)
     if head[:4] not in SLICES or len(head) < HEADER.size:
         return False

@@ -56,11 +56,11 @@ class PePointers:
                 if not section.flags & _CODE:
                     self._data.append(rows[-1])
         except Truncated:
-            pass  # the host has reported it
+            pass  # locate() reports it
         self._loaded = LoadedRanges(rows, len(view))
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        """Return the targets of the pointers at some offsets of a table, which the caller has checked."""
         stored = [int.from_bytes(table.data.read(offset, self.word), "little") for offset in offsets]
         return [self.at(address) for address in stored]
 
@@ -69,7 +69,7 @@ class PePointers:
         return self._loaded.at(address) if address else NULL_POINTER
 
     def values_at(self, places: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some addresses lead to."""
+        """Return the targets of the pointers at some addresses."""
         found = [self.at(place) for place in places]
         return [
             self.at(int.from_bytes(self.view.read(place.position, self.word), "little"))
@@ -85,7 +85,7 @@ class PePointers:
     def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in the image's data whose value lies between two, both included.
 
-        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
+        Sections that start between the two are targets of pointers, and searched only if ``everywhere`` is true.
         """
         start, size = self._relocations
         if size:

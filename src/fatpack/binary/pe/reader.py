@@ -115,11 +115,11 @@ class PeFile:
         return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")
 
 
-# The byte map of a PE image: file and section headers field by field, everything else whole.
+# The byte map of a PE image: file and section headers field by field, everything else as a whole.
 
 
 def label_pe(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    """Yield a label for every byte: file and section headers field by field, everything else as a whole."""
     try:
         image = PeFile(view)
     except Truncated:
@@ -246,7 +246,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the table can be read."""
+    """Return (start, end, name, number) of every section with bytes; if the table is damaged, of the readable ones."""
     rows = []
     try:
         image = PeFile(view)
@@ -261,7 +261,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
 
 
 def divided_sections(view: View, _places: object = None) -> SectionSplit:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
 
     Bytes behind the last section count as one of the others: installers have their contents there.
     """
@@ -270,7 +270,7 @@ def divided_sections(view: View, _places: object = None) -> SectionSplit:
     rows = sections(view)
     division = split_sections(rows)
     reached = max((end for _, end, _, _ in rows), default=len(view))
-    return division.replace(unusual=[*division.unusual, (reached, len(view))])
+    return division.replace(searched=[*division.searched, (reached, len(view))])
 
 
 def _place(view: View, section: CoffSection, stored: bytes, expects: SectionContent) -> Iterator[CodeSection | Finding]:

@@ -198,6 +198,6 @@ def _parts(elf: ElfFile) -> tuple[list[int], list[int]]:
 
 
 def _overlap(starts: Sequence[int], ends: Sequence[int]) -> int | None:
-    """Return where two parts overlap, or None. In sorted ranges with bytes the first clash is between siblings."""
+    """Return where two parts overlap, or None. In sorted ranges with bytes the first clash is between neighbours."""
     following = islice(starts, 1, None)
     return next(compress(islice(starts, 1, None), map(gt, ends, following)), None)
