@@ -1,8 +1,8 @@
 """Sections of device code in an ELF file: by section type as in LLVM, then by name.
 
 LLVM 15 and newer use only the type (``llvm/lib/Object/OffloadBinary.cpp``, ``extractOffloadFiles``): a section of type
-0x6FFF4C0B is found for any name. Names identify everything else: sections whose type GNU objcopy could not set, bundles,
-and the sections of CUDA and HIP.
+0x6FFF4C0B is found for any name. Names identify everything else: sections whose type GNU objcopy could not set,
+bundles, and the sections of CUDA and HIP.
 
 Other sections describe device code: ``.hipFatBinSegment`` points to HIP's bundles, ``.nvFatBinSegment`` to CUDA's fat
 binaries, ``__nv_module_id`` names their units, ``.tgtimg`` points to SYCL's images, ``.tgtsym`` names their symbols,

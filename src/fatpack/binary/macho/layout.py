@@ -1,7 +1,7 @@
-"""The records of Mach-O files in both word sizes and byte orders, and the numbers that this room gives a name to.
+"""Byte layouts of Mach-O files in both word sizes and byte orders, and their constants.
 
-The names of fields are those of ``loader.h``; offsets and sizes are in bytes, and count from the start of the file, or
-of the slice of a universal one.
+Fields have the names of ``loader.h``; offsets and sizes are in bytes, from the start of the file or of the slice of a
+universal file.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _COMMANDS = {
     0x80000035: "LC_FILESET_ENTRY",
 }
 
-#: Commands that are an offset and a size behind their header → what lies there
+#: Commands that are an offset and a size after their header → the content at that offset
 LINKEDIT = {
     0x1D: "code signature",
     0x1E: "segment split info",
@@ -92,7 +92,7 @@ LINKEDIT = {
 
 
 def command_name(command: int) -> str:
-    """Return the kind of a load command in words."""
+    """Return the kind of a load command as text."""
     return f"{_COMMANDS.get(command, 'unknown')} ({command:#x})"
 
 
@@ -105,7 +105,7 @@ def _text(stored: bytes) -> str:
 
 
 class MachOLayouts(Record):
-    """The layouts of one word size and byte order; ``segment_command`` is the load command that holds sections."""
+    """The layouts of one word size and byte order; ``segment_command`` is the load command with sections."""
 
     header: Layout
     command: Layout

@@ -1,4 +1,4 @@
-"""Pointers in PE images: addresses in place, at which the image expects to be loaded."""
+"""Pointers in PE images: addresses in place, which include the image's preferred base."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: IMAGE_SCN_MEM_EXECUTE
 _CODE = 0x20000000
 
-#: A block of base relocations: the page, and the bytes of the block with this header; then 16 bits for each, of which
-#: the upper four say how a word is changed (Microsoft's PE format, "The .reloc Section").
+#: A block of base relocations: page, and size of the block with this header; then 16 bits for each relocation, whose
+#: upper four are the type (Microsoft's PE format, "The .reloc Section").
 _BLOCK = struct.Struct("<II")
 
 #: IMAGE_REL_BASED_HIGHLOW, IMAGE_REL_BASED_DIR64
@@ -37,7 +37,7 @@ _WHOLE_WORDS = (3, 10)
 
 
 class PePointers:
-    """Reads pointers of a PE image. Raises FormatError for a damaged header."""
+    """A reader of pointers in a PE image. Raises FormatError for a damaged header."""
 
     order: ByteOrder = "little"
     is_linked = True
@@ -65,7 +65,7 @@ class PePointers:
         return [self.at(address) for address in stored]
 
     def at(self, address: int) -> Pointer:
-        """Return what an address leads to."""
+        """Return the target of an address."""
         return self._loaded.at(address) if address else NULL_POINTER
 
     def values_at(self, places: Sequence[int]) -> list[Pointer]:
@@ -98,7 +98,7 @@ class PePointers:
         return words_between(data, self.word, self.order, low, high)
 
     def _relocated(self, start: int, size: int) -> Iterator[int]:
-        """Yield the addresses of the words to which a loader adds what the image is away from its base."""
+        """Yield the addresses of the words that a loader relocates."""
         found = self._loaded.at(self._base + start)
         table = (
             self.view.slice(found.position, min(size, found.room)) if found.kind == INSIDE else self.view.slice(0, 0)
