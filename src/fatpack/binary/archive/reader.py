@@ -172,7 +172,7 @@ def _likely_headers(view: View, start: int, end: int) -> Iterator[int]:
 
 
 def _end_of(view: View, at: int) -> int:
-    """Return the end of the member with a header at a position, from its size alone; past the end if that is invalid."""
+    """Return the end of the member with a header at a position, by its size; past the end if that is invalid."""
     digits = HEADER.named(view, at)["size"].rstrip(b" ")
     size = int(digits) if digits.isdigit() else len(view)
     end = at + HEADER.size + size

@@ -1,6 +1,6 @@
-"""What must not be edited, and why: every check raises HostError with what stands in the way.
+"""Reasons not to edit: every check raises HostError that names the obstacle.
 
-The first reason that is met is the one that is reported; ``fatpack.binary.elf.editor.rewrite`` has the order.
+The first one that applies is reported; ``fatpack.binary.elf.editor.rewrite`` has the order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from fatpack.binary.elf.editor.editable import DefinedElfSymbol, EditableFile
 
-#: Types of sections whose bytes are device code and nothing that the file itself is made of.
+#: Types of sections that contain device code, and nothing that the file itself consists of.
 EDITABLE_TYPES = (layout.PROGBITS, layout.OFFLOADING)
 
 
 def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
-    """Raise UsageError or HostError if a section may not be edited, whoever refers to it."""
+    """Raise UsageError or HostError if a section may not be edited, regardless of references to it."""
     if not 0 < index < elf.section_count:
         raise UsageError(f"there is no section {index}", hint=f"the file has 1 to {elf.section_count - 1}")
     section = elf.section(index)
@@ -54,7 +54,7 @@ def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
 
 
 def check_symbols(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Collection[int]) -> None:
-    """Raise HostError if a symbol names a section that goes, or the inside of one that gets other contents."""
+    """Raise HostError if a symbol is in a removed section, or inside one that gets other contents."""
     for symbol in symbols:
         if symbol.is_marker:
             continue
@@ -94,7 +94,7 @@ def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequ
 
 
 def check_uses(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Collection[int]) -> None:
-    """Raise HostError if a relocation needs a section that goes, or points into one that gets other contents."""
+    """Raise HostError if a relocation needs a removed section, or refers into one that gets other contents."""
     for use in relocations_through(elf, symbols):
         goes = use.symbol.section in gone
         if use.addend == 0 and not goes:
@@ -114,7 +114,7 @@ def check_uses(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Col
 def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedElfSymbol]) -> None:
     """Raise HostError if a group, or another section by its link or info field, refers to one of the sections.
 
-    ``symbols`` are those of the sections: a group may be named after one.
+    ``symbols`` are those of the sections: the signature of a group may be one of them.
     """
     signatures = {(symbol.table, symbol.number): symbol.section for symbol in symbols}
     for index, row in enumerate(elf.section_rows):
