@@ -181,7 +181,7 @@ def test_what_usual_names_hold_is_not_searched_and_the_rest_is() -> None:
     names = (b"__bss", b"__objc_classlist", b"__debug_info", b"__eh_frame", b"__fatbin")
     data = build([TEXT, *(Section(b"__DATA", name, b"12345678") for name in names), mine], tail=b"appended")
     division = divided_sections("macho", view(data))
-    assert division.open == {"__TEXT,__text": (1, 10)}
+    assert division.skipped == {"__TEXT,__text": (1, 10)}
     assert [data[start:end] for start, end in division.searched] == [b"1234", b"appended"]
 
 

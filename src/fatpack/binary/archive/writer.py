@@ -1,8 +1,8 @@
 """Writing archives: with other contents of members, and new ones from files.
 
 Rewriting keeps headers, order and symbol tables; only sizes and offsets change. The result equals that of ``llvm-ar``
-for the changed members (tested for its GNU, BSD and COFF archives), except that dates and owners are those of the input.
-No symbols have to be read; see ``layout``.
+for the changed members (tested for its GNU, BSD and COFF archives), except that dates and owners are those of the
+input. No symbols have to be read; see ``layout``.
 
 QUIRK(llvm-ar, Darwin ar): names before data are padded so that the data starts at a multiple of 8; rewriting preserves
 this alignment.

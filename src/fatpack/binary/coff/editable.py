@@ -124,17 +124,17 @@ class EditableObject(CoffObject):
         name = self.section_name(number)
         return is_device_name(name) or name.startswith(SIZES_PREFIX)
 
-    def section(self, number: int, *, goes: bool = False) -> CoffSection:
+    def section(self, number: int, *, is_removed: bool = False) -> CoffSection:
         """Return the section of that number if its device code can be replaced. Raises HostError.
 
-        With ``goes`` it may be empty, as images of fat objects may be.
+        With ``is_removed`` it may be empty, as images of fat objects may be.
         """
         if not 1 <= number <= len(self.headers):
             raise HostError(f"no section {number}; the object has {len(self.headers)}", chain=self.view.chain)
         if not self.is_device(number):
             raise HostError(f"{self.title(number)} is no section of device code", chain=self.view.chain)
         section = self.header(number)
-        if (not section.raw_size and not goes) or section.flags & UNINITIALIZED:
+        if (not section.raw_size and not is_removed) or section.flags & UNINITIALIZED:
             raise HostError(
                 f"{self.title(number)} has no contents", hint="embed a new section instead", chain=self.view.chain
             )

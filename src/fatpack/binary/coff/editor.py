@@ -213,7 +213,7 @@ def edit_sections(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> 
     HostError that names the obstacle, FormatError for a damaged object, UsageError for empty content.
     """
     coff = EditableObject(view)
-    sections = [coff.section(number, goes=changes[number] is None) for number in sorted(changes)]
+    sections = [coff.section(number, is_removed=changes[number] is None) for number in sorted(changes)]
     coff.check_alone(set(changes))
     symbols = coff.symbols_in(set(changes))
     _check_replaced(coff, [symbol for symbol in symbols if changes[symbol.section] is not None])

@@ -217,9 +217,9 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
 def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
     """Return a linked file with other bytes in loaded sections; see
     :func:`fatpack.binary.elf.shrinker.shrink.shrink_elf`."""
-    from fatpack.binary.elf.shrinker import shrink as shrinker_shrink
+    from fatpack.binary.elf.shrinker.shrink import shrink_elf
 
-    return shrinker_shrink.shrink_elf(view, change, mode=mode)
+    return shrink_elf(view, change, mode=mode)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:

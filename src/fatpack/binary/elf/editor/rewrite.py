@@ -239,18 +239,18 @@ def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
     Raises HostError that names the obstacle, FormatError for a damaged file, UsageError for an unknown index.
     """
     elf = EditableFile(view)
-    gone = {index for index, content in changes.items() if content is None}
+    removed = {index for index, content in changes.items() if content is None}
     for index, content in sorted(changes.items(), key=lambda change: change[0]):
-        check_section(elf, index, goes=content is None)
+        check_section(elf, index, is_removed=content is None)
     # Checked first, because tables over the same bytes could make later steps read them many times.
     parts = list_parts(elf, changes)
     symbols = symbols_in_sections(elf, changes)
-    check_symbols(elf, symbols, gone)
+    check_symbols(elf, symbols, removed)
     check_relocations(elf, changes, symbols)
-    check_uses(elf, symbols, gone)
-    check_links(elf, gone, symbols)
+    check_uses(elf, symbols, removed)
+    check_links(elf, removed, symbols)
     count = elf.section_count
-    while count - 1 in gone:
+    while count - 1 in removed:
         count -= 1
     patches = _symbol_patches(elf, symbols, changes)
     if all(

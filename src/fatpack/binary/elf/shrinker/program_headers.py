@@ -122,7 +122,7 @@ class MovedRange(Record):
     sections: frozenset[int]
     patches: dict[int, bytes]
 
-    def holds(self, segment: ProgramHeader) -> bool:
+    def contains(self, segment: ProgramHeader) -> bool:
         """Return whether a segment is one of those that move."""
         return segment.type in _LEADING and self.start <= segment.offset and segment.end <= self.end
 
@@ -196,7 +196,7 @@ class ProgramHeaderSpace:
             return found == [(section.address, self._dynamic.TAGS[section.type])]
         return not found and (section.offset, section.end) in self._interpreters
 
-    def made(self, count: int, cuts: Sequence[ElfCut], align: int) -> tuple[MovedRange | None, list[ElfCut]]:
+    def make(self, count: int, cuts: Sequence[ElfCut], align: int) -> tuple[MovedRange | None, list[ElfCut]]:
         """Return the move for ``count`` more program headers, None if nothing moves, and the cuts after it.
 
         Raises Whole if it is impossible.

@@ -288,7 +288,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
     parts = {index: _parts(elf.segments[index], cuts) for index, cuts in by_load.items()}
     added = sum(len(each) - 1 for each in parts.values()) * elf.layouts.program.size
     for segment in elf.segments:
-        if plan.moved is not None and plan.moved.holds(segment):
+        if plan.moved is not None and plan.moved.contains(segment):
             offset = shift(segment.offset - plan.moved.start + plan.moved.position)
             address, physical = segment.address + plan.moved.shift, segment.physical_address + plan.moved.shift
             yield segment.replace(offset=offset, address=address, physical_address=physical)
@@ -441,5 +441,5 @@ def _with_room(elf: LinkedElfFile, found: list[cuts.ElfCut], align: int) -> tupl
         splits = room.most
     if not found:
         raise CannotShrinkElf(reasons[0])
-    moved, found = room.made(splits, found, align)
+    moved, found = room.make(splits, found, align)
     return ShrinkPlan(found, moved, align), reasons
