@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
     ShrinkMode: TypeAlias = Literal["shrink", "zero", "auto"]
-    """How freed bytes go: out of the file, to zeros, or out of the file where that is possible and else to zeros."""
+    """Treatment of freed bytes: removed from the file, zeroed, or removed if possible and else zeroed."""
 
 #: the modes; ``ShrinkResult.mode`` is one of the first two
 SHRINK: Literal["shrink"] = "shrink"

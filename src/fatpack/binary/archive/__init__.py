@@ -57,7 +57,7 @@ DOC = FormatInfo(
     name=FORMAT,
     title="ar archive",
     description=(
-        "Static libraries: object files one after the other behind a table of their symbols. Written by ar, llvm-ar, "
+        "Static libraries: object files one after the other, after a table of their symbols. Written by ar, llvm-ar, "
         "lib, llvm-lib and libtool."
     ),
     references=(
@@ -72,7 +72,8 @@ DOC = FormatInfo(
         "Thin archives are read, not written. The files they name are opened only below the archive's own directory.",
         "AIX big archives are recognised, but not read.",
         "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
-        "Behind a damaged member header the next one is found by its looks: data that look like one are taken for it.",
+        "After a damaged member header the next one is found by its form: data that look like a header are taken for "
+        "one.",
         "New archives are GNU's. Mach-O, Wasm, XCOFF and GOFF members are refused, because their symbols are not read.",
         "New archives do not list the symbols that inline assembly defines in bitcode without LLVM's symbol table.",
     ),

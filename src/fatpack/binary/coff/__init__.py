@@ -6,7 +6,7 @@
           big: 00 00 FF FF, version u16, machine u16, time u32, class id, 16 zero bytes, sections, symbols at, records
     0x14  (big: 0x38) section headers, 40 bytes each: name, sizes, offsets of contents and relocations, flags
     ....  contents and relocations
-    ....  symbols, 18 bytes each (big: 20); behind them the string table: its size u32, then names with NULs
+    ....  symbols, 18 bytes each (big: 20); after them the string table: its size u32, then names with NULs
 
 Device code is in sections named ``.llvm.offloading…`` (LLVM), ``__CLANG_OFFLOAD_BUNDLE__…`` (bundler), ``.hip_fatbin``
 and ``.nv_fatbin`` (HIP and CUDA without relocatable device code), ``__nv_relfatbin``. All are longer than 8 bytes, so
@@ -62,7 +62,7 @@ DOC = FormatInfo(
     ),
     limitations=(
         "Objects that hold the compiler's intermediate code (/GL) are recognised, but not read.",
-        "Objects with COFF line numbers, with bytes behind the string table, or in another order than compilers write, "
+        "Objects with COFF line numbers, with bytes after the string table, or in another order than compilers write, "
         "are not edited.",
         "Removing leaves an empty section and its name behind. If that would be an empty image of a fat object, the "
         "section is renamed to .removed.",
@@ -110,7 +110,7 @@ def embed(view: View, content: Sequence[Piece], *, name: str = ".llvm.offloading
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
     """Return the object with other contents in the section of number ``index`` (from 1 on), as pieces.
 
-    Raises HostError naming what stands in the way, FormatError for a damaged object.
+    Raises HostError that names the obstacle, FormatError for a damaged object.
     """
     from fatpack.binary.coff.editor import replace_section
 

@@ -184,7 +184,7 @@ class EditableObject(CoffObject):
                     continue
                 stored, value, section, _, storage_class, skip = row
                 if index + skip >= self.symbol_count:
-                    raise self._bad("symbol table", f"the records of symbol {index} go on behind its end")
+                    raise self._bad("symbol table", f"the records of symbol {index} continue after its end")
                 if section in numbers:
                     at = self.symbol_offset + index * layout.size
                     found.append(
@@ -257,7 +257,7 @@ class EditableObject(CoffObject):
         if end != len(self.view):
             raise HostError(
                 f"{len(self.view) - end} bytes follow the string table, where an object ends",
-                hint="remove them if nobody needs them",
+                hint="remove them if they are not needed",
                 chain=self.view.chain,
             )
 

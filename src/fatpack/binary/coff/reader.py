@@ -219,7 +219,7 @@ def _parts(coff: CoffObject) -> Iterator[Label]:
         span = coff.view.span(coff.symbol_offset, size)
         yield Label(span, "symbols", f"{coff.symbol_count} records", "the symbol table", "data")
     if strings is not None:
-        span, doc = coff.view.span(coff.symbol_end, len(strings)), "long names, behind their total size"
+        span, doc = coff.view.span(coff.symbol_end, len(strings)), "long names, after their total size"
         yield Label(span, "strings", f"{len(strings)} bytes", doc, "data")
 
 

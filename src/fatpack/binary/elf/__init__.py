@@ -87,13 +87,13 @@ DOC = FormatInfo(
         "bytes, only device code gets another address, and what makes room for a program header: the name of the "
         "interpreter, notes, tables that the loader finds by the dynamic table.",
         "A linked file gets smaller by whole pages. It keeps zeros instead if data follows the ELF image, segments "
-        "overlap, the section is written to at run time, a symbol names its end, or no room can be made behind the "
+        "overlap, the section is written to at run time, a symbol names its end, or no room can be made after the "
         "program headers. A part of an executable segment that is split stays executable, without code too.",
         "Linked files with relocations of pointers in CREL or Android's packed encoding, or of MIPS with addends, are "
         "not made smaller.",
-        "If the section table is gone or damaged, the device code is found that records of CUDA and HIP point to. If "
-        "they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
-        "Core files are not edited. Files with data behind the ELF image (signatures, AppImages) are not edited "
+        "If the section table is missing or damaged, the device code is found that records of CUDA and HIP point to. "
+        "If they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
+        "Core files are not edited. Files with data after the ELF image (signatures, AppImages) are not edited "
         "either, but that loaded device code can become zeros; from Python, `fatpack.binary.elf.embed` adds to them "
         "with `keep_trailing=True`.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",

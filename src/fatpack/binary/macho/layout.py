@@ -125,7 +125,7 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
         Field("machine", "u32", "cputype: the instruction set", machine_name),
         Field("variant", "u32", "cpusubtype: a variant of it, and capabilities in the highest byte"),
         Field("file_type", "u32", "filetype: object, program, library, …", _file_type),
-        Field("command_count", "u32", "ncmds: load commands behind this header"),
+        Field("command_count", "u32", "ncmds: load commands after this header"),
         Field("commands_size", "u32", "sizeofcmds: bytes of all load commands"),
         Field("flags", "u32", "flags: properties of the file"),
         *wide,
@@ -143,7 +143,7 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
         Field("size_in_file", word, "filesize: bytes in the file; 0 for zeros and in files of debug symbols"),
         Field("most_protection", "u32", "maxprot: the most that may be done with it in memory"),
         Field("protection", "u32", "initprot: what may be done with it at first"),
-        Field("section_count", "u32", "nsects: section headers behind this record"),
+        Field("section_count", "u32", "nsects: section headers after this record"),
         Field("flags", "u32", "flags: properties of the segment"),
     )
     section = (

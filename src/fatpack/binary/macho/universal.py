@@ -76,7 +76,7 @@ HEADER = Layout(
     "header",
     (
         Field("magic", "bytes[4]", "magic: CA FE BA BE, or BF as the last byte for offsets of 64 bits"),
-        Field("slice_count", "u32", "nfat_arch: records behind this header"),
+        Field("slice_count", "u32", "nfat_arch: records after this header"),
     ),
     "big",
 )

@@ -35,7 +35,7 @@ DOS_HEADER = Layout(
     "DOS header",
     (
         Field("magic", "bytes[2]", "e_magic: MZ"),
-        Field("dos", "bytes[58]", "what DOS needs to start the program behind this header"),
+        Field("dos", "bytes[58]", "what DOS needs to start the program after this header"),
         Field("pe_offset", "u32", "e_lfanew: where the PE signature is"),
     ),
 )

@@ -186,7 +186,7 @@ class LinkedPeImage(PeFile):
             if size > section.raw_size:
                 raise self.refusal(
                     f"{self.title(section)} would get {size} bytes, and has room for {section.raw_size}",
-                    "what is behind it cannot move; put less in it, or link the program again",
+                    "the bytes after it cannot move; make it smaller, or link the program again",
                 )
             found[index] = ChangedPeSection(section, content.pieces, size)
         return sorted(found.values(), key=lambda change: change.section.raw_offset)

@@ -86,7 +86,7 @@ class _Comparison:
         starts, ends = _parts(self.new)
         last = max(ends)
         if last > len(self.new.view):
-            raise self.fail(f"a part ends at {last:#x}, behind the end of the file")
+            raise self.fail(f"a part ends at {last:#x}, after the end of the file")
         clash = _overlap(starts, ends)
         if clash is not None and _overlap(*_parts(self.old)) is None:
             raise self.fail(f"parts overlap at {clash:#x}")

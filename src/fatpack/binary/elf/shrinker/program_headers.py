@@ -53,7 +53,7 @@ class DynamicTable:
     """The entries of a file's dynamic table that are addresses; none for a file without one."""
 
     #: type of a section → the tag of the only dynamic entry that refers to it
-    TAGS = {  # noqa: RUF012  (nobody changes it)
+    TAGS = {  # noqa: RUF012  (never changed)
         5: 4,
         0x6FFFFFF6: 0x6FFFFEF5,
         layout.DYNSYM: 6,
@@ -225,7 +225,7 @@ class ProgramHeaderSpace:
         return self._moved(indices, start, reach, cuts, align)
 
     def _blocked(self, what: str) -> CannotShrinkElf:
-        return CannotShrinkElf(f"{what} stands behind the program headers, where one more is needed, and cannot move")
+        return CannotShrinkElf(f"{what} is after the program headers, where one more is needed, and cannot move")
 
     def _moved(
         self, indices: Sequence[int], start: int, end: int, cuts: Sequence[ElfCut], align: int
@@ -252,7 +252,7 @@ class ProgramHeaderSpace:
             if smaller.size and (best is None or lost < best[0]):
                 best = lost, number, smaller, cut
         if best is None:
-            raise CannotShrinkElf("what stands behind the program headers does not fit into the freed bytes")
+            raise CannotShrinkElf("the bytes after the program headers do not fit into the freed bytes")
         _, number, smaller, _ = best
         if has_relative_pointer_into(elf, address, address + end - start):
             raise self._blocked("something that a relocation leads to")

@@ -165,7 +165,7 @@ class LinkedElfFile(EditableFile):
         if size > section.size:
             raise self.refusal(
                 f"{title} would get {size} bytes, and has room for {section.size}",
-                "what is behind it cannot move; put less in it, or link the program again",
+                "the bytes after it cannot move; make it smaller, or link the program again",
             )
 
 
@@ -237,7 +237,7 @@ class _Edits:
             raise self._meeting(self._stretches[0][0])
 
     def _meeting(self, at: int) -> Exception:
-        problem = f"changes of pointers, symbols and device code meet at or behind {self._elf.at(at)}"
+        problem = f"changes of pointers, symbols and device code overlap at or after {self._elf.at(at)}"
         return self._elf.refusal(problem, "use a file as the linker wrote it")
 
 
@@ -434,7 +434,7 @@ def _with_room(elf: LinkedElfFile, found: list[cuts.ElfCut], align: int) -> tupl
     if room.most < splits:
         number = splits - room.most
         reasons.append(
-            f"{room.obstacle} stands behind the program headers, where there is room for {room.most} more and not for "
+            f"{room.obstacle} is after the program headers, where there is room for {room.most} more and not for "
             f"{splits}, and cannot move"
         )
         found = cuts.best_cuts(found, splits - number)
