@@ -113,9 +113,7 @@ class _Comparison:
         common = min(len(old), len(new))
         if not _same(old.slice(0, common), new.slice(0, common)):
             raise self.fail("the table of section names changed")
-        if len(new) < len(old) and (
-            not common or new.read(common - 1, 1) != b"\0" or self._last_name_used() >= common
-        ):
+        if len(new) < len(old) and (not common or new.read(common - 1, 1) != b"\0" or self._last_name_used() >= common):
             raise self.fail("the table of section names is shorter")
 
     def _last_name_used(self) -> int:

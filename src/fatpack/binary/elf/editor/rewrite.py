@@ -257,7 +257,7 @@ def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
         content is not None and total_size(content) == elf.section_rows[i][SH_SIZE] for i, content in changes.items()
     ):
         return patch_in_place(elf, changes, parts, patches)
-    names = _names_left(elf, gone)
+    names = _names_left(elf, removed)
     if names is not None and elf.names.offset >= _cut(elf, changes, parts):
         changes = {**changes, elf.names.index: [names]}
     return lay_out(elf, changes, parts, patches, count)
