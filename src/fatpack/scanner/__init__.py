@@ -2,7 +2,7 @@
 
 :func:`scan` asks the hosts where device code may lie, walks the containers there by their declared sizes, recognises
 every image, and looks into images that are containers or hosts themselves. Damage becomes a
-:class:`~fatpack.model.Finding` and the walk goes on behind it, so one bad container never hides its siblings.
+:class:`~fatpack.model.Finding` and the walk goes on behind it, so one bad container never hides its neighbours.
 
 Rules the code below obeys:
 

@@ -46,7 +46,7 @@ _CUT = "the file looks cut short"
 #: The fewest bytes that hold a container with an image: what lies between two sections is shorter, as a rule.
 _LEAST = 32
 
-#: Ranges that are not further from each other than this are searched as one: siblings with padding between them.
+#: Ranges that are not further from each other than this are searched as one: neighbours with padding between them.
 _NEAR = 64
 
 # What plug-ins read is searched for too, and this module is imported where something is searched.
@@ -201,7 +201,7 @@ def ranges_between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tup
 
 
 def intersect_ranges(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts that lie in both of two lists of ranges, in order; siblings become one."""
+    """Return the parts that lie in both of two lists of ranges, in order; neighbours become one."""
     found: list[tuple[int, int]] = []
     rest = iter(others)
     start, end = next(rest, (0, 0))

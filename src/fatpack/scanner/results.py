@@ -252,7 +252,7 @@ def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[Found
         try:
             seen[place] = _recognise(image, enter)
         except (FormatError, Unsupported) as error:
-            # An image of its own compression does not inflate; its siblings do. A damaged stream is reported once.
+            # An image of its own compression does not inflate; its neighbours do. A damaged stream is reported once.
             seen[place] = (images.UNKNOWN, (finding_from_error(error, image.span),) if error is not reported else ())
             reported = error
             continue
@@ -283,31 +283,31 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
     return placed[0][1]
 
 
-def inflate_image(found: FoundImage, siblings: Sequence[Image] = ()) -> FoundImage:
+def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without inflating it (``images.NOT_INFLATED``), inflated and recognised.
 
-    ``siblings`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
+    ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
     can.
     """
     recognised = images.identify_image(found.data)
-    wrong = _disagreements(found.as_stored, recognised, siblings)
+    wrong = _disagreements(found.as_stored, recognised, neighbours)
     return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
 
 
-def checked_against_container(found: FoundImage, holder: Source, siblings: Sequence[Image] = ()) -> FoundImage:
+def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without inflating it, compared with what is stored about it by its first bytes.
 
-    ``holder`` is the source of its container, ``siblings`` are the images of that. What contradicts is ``inside``;
+    ``holder`` is the source of its container, ``neighbours`` are the images of that. What contradicts is ``inside``;
     it still counts as not inflated. Raises as :func:`inflated` does.
     """
     from fatpack.images import peek
 
     recognised = peek.identify_by_head(found.as_stored, holder)
-    wrong = tuple(_disagreements(found.as_stored, recognised, siblings))
+    wrong = tuple(_disagreements(found.as_stored, recognised, neighbours))
     return found.replace(inside=(*wrong, *found.inside)) if wrong else found
 
 
-def _disagreements(image: Image, recognised: ImageInfo, siblings: Sequence[Image]) -> Iterable[Finding]:
+def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> Iterable[Finding]:
     """Return a finding for everything in which an image contradicts what is stored about it."""
     target = image.target
     if (
@@ -319,7 +319,7 @@ def _disagreements(image: Image, recognised: ImageInfo, siblings: Sequence[Image
         return ()  # most images say what is stored about them, or nothing
     from fatpack.images.container_mismatch import mismatch_findings
 
-    return mismatch_findings(image, recognised, siblings)
+    return mismatch_findings(image, recognised, neighbours)
 
 
 def _recognise(image: Image, enter: EnterCallback) -> tuple[ImageInfo, tuple[FoundContainer | Finding, ...]]:
