@@ -1,10 +1,10 @@
-"""Images of a file that are meant to change, and the file with others in their place: what every such edit shares.
+"""The selection of images to change, and the file with others in their place; all edits of images share it.
 
 ::
 
     host, selector ──► choose ──► Meant ──► changes: image → the images in its place ──► written ──► pieces
                                     │            (none: it is removed)
-                                    └─► refused: nothing is meant, or damage that could not be kept safely
+                                    └─► refused: nothing is selected, or damage that could not be kept safely
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.scanner.unsupported_files import unsupported_kind
-from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
+from fatpack.selectors.address import find_location, refuse_package
+from fatpack.selectors.no_match import NothingSelected, available_values, refuse_empty, unread_findings
 from fatpack.selectors.select import select_images
 
 TYPE_CHECKING = False
@@ -37,13 +38,26 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
     from fatpack.scanner import FoundImage
+    from fatpack.selectors.address import Address, Location
     from fatpack.selectors.select import Selector
 
     #: number of a section → what it holds now; None for one that goes
     SectionContents = dict[int, Sequence[Piece] | None]
 
 
-# Images changed in an object: what becomes of its sections, and of those that say something about the images.
+def locate_edit(host: View, address: Address, *contents: View) -> Location:
+    """Return the place of a host that an edit changes; both the command line and the library call this.
+
+    Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address that
+    names nothing.
+    """
+    for view in (host, *contents):
+        refuse_empty(view)
+    refuse_package(host)
+    return find_location(host, address)
+
+
+# Images changed in an object: its sections, and the sections with facts about the images.
 
 #: sections in which DPC++ notes the sizes of a target's images, and the symbols of all targets
 _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
@@ -225,7 +239,7 @@ class EditSelection(Record):
     """The images that a selector means, each with its position and its container, and all else that is in the file.
 
     ``titles`` are the names of members, by the ``id()`` of the containers in them, with a colon. ``damaged`` is the
-    damage of members in which nothing is meant: they stay to the byte.
+    damage of members in which nothing is selected: they stay to the byte.
     """
 
     whole: FilePart
@@ -238,7 +252,7 @@ class EditSelection(Record):
 def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart | None = None) -> EditSelection:
     """Return the images of a file, or of all members of an archive, that a selector means; at least one.
 
-    ``verb`` is what is to be done with them, for messages; ``whole`` is what :func:`look` returned, if it was asked. A
+    ``verb`` names the edit in messages; ``whole`` is the result of :func:`scan_tree`, if there is one already. A
     damaged container refuses the whole edit: what cannot be read cannot be kept safely. Raises NothingSelected, with
     what is there, FormatError, and HostError for a host that is not edited.
     """
@@ -292,7 +306,7 @@ def _refusal(wrong: Finding, host: View, verb: str) -> FormatError:
 
 
 def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb: str) -> Iterator[Finding]:
-    """Yield the damage of members that stay as they are, to the byte, because nothing in them is meant.
+    """Yield the damage of members that stay as they are, to the byte, because nothing in them is selected.
 
     Raises FormatError for any other: what cannot be read cannot be kept safely.
     """
@@ -347,7 +361,7 @@ def _parts(part: FilePart) -> Iterator[FilePart]:
 
 
 def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = False) -> list[Piece]:
-    """Return the file with other images in the place of some of those that are meant.
+    """Return the file with other images in the place of some of the selected ones.
 
     A section that loses everything in it goes. One that keeps something is written again: containers in which an image
     changes are rewritten, all other bytes stay as they are, known or not. So it is with the file if it is a container

@@ -4,7 +4,7 @@ An offload binary says more than a bundle: a kind of image, flags and any number
 ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
 one again; so a bundle becomes offload binaries and those the same bundle. How images are laid out (alignment,
 compression, comments of text bundles) is not content: it is chosen anew. What is special about CUDA fat binaries is in
-``ops.convert.fatbins``.
+the last section of this module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from fatpack.concurrency.threads import ThreadTasks
 from fatpack.edit.extract import image_pieces
 from fatpack.edit.verify import CONTENT_CODES
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error, with_separate_streams
-from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
+from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
+from fatpack.exit_codes import FINDINGS
 from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id, stored_id
 from fatpack.formats.cuda_fatbin.entry import is_refused
 from fatpack.formats.cuda_fatbin.layout import (
@@ -158,9 +159,9 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     yield Image(target, form, data, len(data), len(data), data.span(), attrs=kept)
 
 
-# What is special about SYCLBIN files when they are converted: property sets belong to modules, not to images.
+# Conversion of SYCLBIN files: property sets belong to modules, not to images.
 
-#: What says where an image stands in its file, which means nothing elsewhere.
+#: Attributes of an image's position in its file, which have no meaning in another file.
 _PLACES = ("role", "am_index", "ir_type")
 
 
@@ -247,6 +248,16 @@ class Conversion(Record):
     packed: PackedContainers
     image_count: int
     losses: tuple[str, ...] = ()
+
+
+class LossyConversion(UsageError):
+    """A conversion that would lose what the other format cannot hold; nothing is written."""
+
+    exit_code = FINDINGS
+
+    def __init__(self, losses: Sequence[str]) -> None:
+        lossy = cli_or_api("--lossy converts all the same", "lossy=True converts all the same")
+        super().__init__(f"{pluralize(len(losses), 'thing')} would be lost: {'; '.join(losses)}", hint=lossy)
 
 
 def convert_images(
@@ -420,7 +431,7 @@ def _chosen(
     glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
     seen: set[int] = set()
     for position, found, image in select_images(items, selector):
-        # What an image holds in turn goes with it.
+        # Containers inside an image go with it.
         if "/" in position or id(found) in distrusted:
             continue
         try:

@@ -20,7 +20,7 @@ from fatpack.command_line.options import (
 )
 from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
 from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
-from fatpack.errors import UsageError, pluralize
+from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.printable import format_size
 
@@ -52,13 +52,13 @@ def pack_file(
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
     from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
+    from fatpack.commands.pack.request import no_images
     from fatpack.formats.offload_binary.image_option import parse_image_option
     from fatpack.options import BundleOptions
 
     allow_any_output(force)
     if not images:
-        hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
-        raise UsageError("there is nothing to pack", hint=hint)
+        raise no_images()
     chosen = packing_from_options(packing, output)
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
