@@ -10,7 +10,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
 
 
@@ -54,7 +54,7 @@ def write_lines(lines: Iterable[str], out: TextIO) -> None:
             out.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
-def is_fat_object(container: dict[str, Any]) -> bool:
+def is_fat_object(container: Mapping[str, Any]) -> bool:
     """Return :attr:`fatpack.model.Container.is_fat_object` of the container that a JSON record shows."""
     flavour: str = container["attrs"].get("flavour", "")
     return flavour == "object"

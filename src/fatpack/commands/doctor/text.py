@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from fatpack.text.findings import FindingRecord
+
 __all__ = ["SCHEMA", "check_list_lines", "render_diagnosis"]
 
 _NOTHING = "nothing verified: no file was read"
@@ -84,7 +86,7 @@ def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
 
 
 def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[FindingRecord]] = {}
     for item in document["findings"]:
         if verbose or item["severity"] != "note":
             groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
