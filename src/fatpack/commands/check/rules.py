@@ -63,7 +63,7 @@ def forbidden_violations(given: RuleContext) -> Iterator[Violation]:
         for item, archs in pairs:
             if archs:
                 names = ", ".join(dict.fromkeys(archs))
-                text = f"has {names}, which {pattern} forbids ({pluralize(len(archs), 'image')})"
+                text = f"contains {pluralize(len(archs), 'image')} for {names}, which the policy forbids ({pattern})"
                 path = _outermost(item)
                 yield make_violation(
                     "FP3306", item.last.path, pattern, text, _advice(path, item.last.path, dropped[path])

@@ -238,9 +238,8 @@ def render_registration(record: dict[str, Any]) -> Iterator[str]:
         if "likely" in unit:
             names = unit["likely"]
             shown = f": {name_list(names)}" if names else ""
-            yield printable(
-                f"  likely registered: {pluralize(len(names), 'kernel')} whose names stand in its data{shown}"
-            )
+            count = pluralize(len(names), "kernel")
+            yield printable(f"  probably registered: {count}, whose names are in the program's data{shown}")
     if record.get("verdict") in ("agrees", "not judged"):
         why = f": {record['why_not']}" if record["why_not"] else ""
         yield printable(f"  verdict: {record['verdict']}{why}")
@@ -257,7 +256,7 @@ def _unit_lines(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     if is_loop:
         yield "  registers the offload entries of all objects"
     elif unit["unread"]:
-        yield f"  not read: what registers {pluralize(unit['unread'], 'more kernel')}"
+        yield f"  {pluralize(unit['unread'], 'more kernel')}: the registration was not read"
     if unit["unfollowed"]:
         does = "launches or registers" if unit["unfollowed"] == 1 else "launch or register"
         yield f"  not followed: {pluralize(unit['unfollowed'], 'function')} that {does}"
