@@ -1,4 +1,4 @@
-"""Records as JSON text: what ``json.dumps(value, indent=1)`` makes, in half its time and piece by piece.
+"""JSON text of records: the same as ``json.dumps(value, indent=1)``, in half the time and in pieces.
 
 ``json`` has its fast encoder only without an indent, and joins all that it makes: the record of a library has millions
 of values.

@@ -1,4 +1,4 @@
-"""How text looks on a terminal: colour for a few words, and tables that fit. Files and pipes get plain text.
+"""Terminal output: colour for a few words, and tables that fit. Files and pipes get plain text.
 
 A command decides once (``fatpack.command_line.terminal.get_style``) and hands the :class:`Style` to what renders.
 Colour comes last, over words that stand in their columns already: whatever measures text sees none of it.

@@ -1,4 +1,4 @@
-"""Rows to units: the images among which one runtime chooses, of one vendor and one programming model.
+"""Input of policy rules: units of images among which one runtime chooses, and the rules by which it does.
 
 ==========================  ======================================================================================
 CUDA fat binary, bundle     each container: each source file that was compiled, or each device link, is chosen alone

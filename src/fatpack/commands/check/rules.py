@@ -1,4 +1,4 @@
-"""Every unit, or something in each library, serves the devices of ``--require``."""
+"""Rules of a policy: one section for each option of ``check``."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _mismatch_words(row: ImageRow) -> str:
 
 
 class LackingKernels(Record):
-    """What kernels of a library lack: ``title`` is the architecture, ``units`` are those in which, with the names."""
+    """Missing kernels of a library: ``title`` is the architecture; ``units`` are the units that lack them, with names."""
 
     title: str
     units: tuple[tuple[ImageSetRows, tuple[str, ...]], ...]

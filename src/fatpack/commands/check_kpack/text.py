@@ -1,4 +1,4 @@
-"""What ``check-kpack`` finds, as plain data and as text.
+"""JSON and text of ``check-kpack``.
 
 The record is ``kpack`` in a document of ``fatpack.check/1``; ``schemas/check.schema.json`` describes it.
 """

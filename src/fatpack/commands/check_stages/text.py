@@ -1,4 +1,4 @@
-"""What ``check FILE FILE…`` finds, as plain data and as text.
+"""JSON and text of ``check-stages``.
 
 The record is ``stages`` in a document of ``fatpack.check/1``; ``schemas/check.schema.json`` describes it.
 """

@@ -1,4 +1,4 @@
-"""What ``doctor`` finds, as text: the verdict, what was verified, findings, known bugs, what was not verified.
+"""Text of ``doctor``: the verdict, counts of verified items, findings, known bugs, unverified items.
 
 The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` describes it.
 """

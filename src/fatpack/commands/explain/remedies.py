@@ -1,4 +1,4 @@
-"""What would make a unit run that does not: what to build, which driver, which variable. Advice that can be typed."""
+"""Fixes for units that do not run: builds, drivers, environment variables, as advice that can be typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What devices load of files: ``explain``."""
+"""The library function ``explain``: images that devices load from files."""
 
 from __future__ import annotations
 

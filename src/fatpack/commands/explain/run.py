@@ -1,4 +1,4 @@
-"""Rows of files, devices and what is known of their machine → what the runtimes load, and why."""
+"""Selection of images by the runtimes of devices, from rows of files and facts about the machine."""
 
 from __future__ import annotations
 

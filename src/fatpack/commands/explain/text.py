@@ -1,4 +1,4 @@
-"""What ``explain`` answers, as text: the verdict first, then what fails, image by image, then the rest."""
+"""Text of ``explain``: the verdict, then failures image by image, then all other units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``inspect`` says of a program whose device code was moved: which archives it looks for, and what is beside it.
+"""Listings of programs whose device code is in kpack archives, and of the manifests of such archives.
 
 The record is ``kpack`` of a file in ``fatpack.inspect/1``.
 """

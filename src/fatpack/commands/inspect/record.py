@@ -1,4 +1,4 @@
-"""What ``inspect`` finds: one record of plain data per file, from which text and JSON are made.
+"""The listing of a file: one record of plain data, from which text and JSON are made.
 
 The record's shape is ``fatpack.inspect/1``; ``schemas/inspect.schema.json`` describes it. Names may be added
 within a version, never renamed or removed.
@@ -174,7 +174,7 @@ _MOST_KERNELS = 1000
 
 
 class InspectOptions(Record):
-    """How much of a file is read.
+    """Options of a listing: the parts of a file that are read.
 
     ``deep`` looks outside the usual sections too. ``kernels`` adds what each kernel needs and what made the images;
     without it, no more is read of an image than names its kernels. Without ``inflate`` the images of large compressed

@@ -1,4 +1,4 @@
-"""What a file launches and registers, as plain data: one unit per object, program, or member of an archive."""
+"""``inspect --runtime``: kernels that objects and programs launch and register, by object, program or member."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str
 
 
 class _ShownRegistrations:
-    """What is shown of each name, and the exit code for what was shown so far."""
+    """Records or text of each argument, and the exit code so far."""
 
     def __init__(self, *, as_json: bool, exclude: tuple[str, ...]) -> None:
         self._as_json, self._exclude = as_json, exclude
@@ -398,7 +398,7 @@ def _write(record: Any) -> None:
 
 
 class _RegistrationReader(Record):
-    """What makes of a leaf what is shown of it."""
+    """Makes the text or the record of one file of a tree."""
 
     as_json: bool
 

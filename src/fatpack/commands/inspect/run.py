@@ -1,4 +1,4 @@
-"""What ``fatpack inspect FILE...`` does, without click: the command people type most answers fastest."""
+"""``fatpack inspect FILE...``: reads files, folders and packages, and prints their listings or totals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class InspectTrees(Record):
-    """How leaves are shown: with which options they are read, and as lines, JSON (``json``), a ``record``, or ``sums``.
+    """Reads a file of a tree with ``options``, and shows it as lines, JSON (``json``), a ``record``, or ``sums``.
 
     ``by`` are the keys of sums, which come with lines about what is wrong.
     """
@@ -231,7 +231,7 @@ def show_files(
 
 
 class _ShownFiles:
-    """What is shown of each name, and the exit code for what was shown so far."""
+    """Records or text of each argument, and the exit code so far."""
 
     def __init__(
         self, options: InspectOptions, exclude: tuple[str, ...], *, as_json: bool, verbose: int, one_program: bool

@@ -172,7 +172,7 @@ _NAME_SHOWN = 60
 
 
 class NestedRows:
-    """What stands below the row of an image: lines about it, from its record, and the containers in it."""
+    """Lines below the row of an image: facts from its record, and the containers in it."""
 
     __slots__ = ("image", "places", "said")
 

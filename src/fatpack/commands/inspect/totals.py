@@ -1,4 +1,4 @@
-"""What device code adds up to: by architecture, by kernel, by file, or by several of them; from ``inspect``'s records.
+"""Sums over images by architecture, kernel, file, or several of them, made from the records of ``inspect``.
 
 ::
 
