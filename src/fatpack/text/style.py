@@ -27,7 +27,7 @@ def align_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), inde
 
 
 def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> Iterator[str]:
-    """Yield what :func:`columns` returns."""
+    """Yield the lines that :func:`align_columns` returns."""
     if len(rows) < 2:  # nothing to align: most places of an archive hold one image
         yield from ((indent + "  ".join(filter(None, row))).rstrip() for row in rows)
         return

@@ -95,7 +95,7 @@ class CheckedLibrary(Record):
 class CompiledDevice(Record):
     """A device that ``units`` of ``total`` units serve only after a driver compiled what is in them.
 
-    ``device`` is spelled as in the devices of :class:`Required`.
+    ``device`` is spelled as in the devices of :class:`~fatpack.commands.check.policy.Requirement`.
     """
 
     device: str

@@ -166,7 +166,7 @@ def _mismatch_words(row: ImageRow) -> str:
 
 
 class LackingKernels(Record):
-    """Missing kernels of a library: ``title`` is the architecture; ``units`` are the units that lack them, with names."""
+    """Missing kernels of a library: ``title`` is the architecture; ``units`` lack them, with the names."""
 
     title: str
     units: tuple[tuple[ImageSetRows, tuple[str, ...]], ...]

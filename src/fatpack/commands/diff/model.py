@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     DiffKind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
 
-#: The version of :meth:`Diff.to_dict`.
+#: The version of :meth:`DiffResult.to_dict`.
 SCHEMA = "fatpack.diff/1"
 
 #: What may be told apart, and what counts as a difference when nobody says what does.

@@ -1,7 +1,7 @@
 """The two sides of a comparison: their libraries, with no more of each image than tells it from others.
 
 Stored bytes are digested, nothing is inflated for that. Only images that differ there are read, later and by name
-(:meth:`Side.contents`), and of their kernels no more is held than digests and what they need.
+(:meth:`Release.contents`), and of their kernels no more is held than digests and what they need.
 """
 
 from __future__ import annotations

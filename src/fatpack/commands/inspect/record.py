@@ -260,7 +260,7 @@ def make_file_record(
 
 
 def make_file_listing(view: View, options: InspectOptions | None = None) -> FileListing:
-    """Return the record of one file with :class:`Places` instead of the records of its containers.
+    """Return the record of one file with :class:`ListingRows` instead of the records of its containers.
 
     It takes a fifth of the memory, and the text without ``-v`` shows no more of it. ``options`` ask for no facts about
     kernels.

@@ -170,7 +170,7 @@ def run_task(task: SurveyTask, options: TaskOptions) -> TaskResult:
 
 
 def run_in_worker(task: SurveyTask, options: TaskOptions) -> TaskResult:
-    """Do what :func:`run` does, in a process that does nothing else: the limits are those of the driver."""
+    """Call :func:`run_task` in a process of its own, with the limits of the driver."""
     for name, value in options.limits:
         setattr(limits, name, value)
     return run_task(task, options)
