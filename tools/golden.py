@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from tests.laws.rooms import FIXTURES, FORMATS, HOSTS
 
@@ -33,7 +32,7 @@ def golden(path: Path) -> str:
     """Return what the golden file of a fixture must hold."""
     name = path.relative_to(FIXTURES).as_posix()
     with option_names_in_messages(), open_source(path, name=name) as source:
-        record: dict[str, Any] = make_file_record(source.view())
+        record = make_file_record(source.view())
     return json.dumps({"schema": SCHEMA, "files": [record]}, indent=1) + "\n"
 
 

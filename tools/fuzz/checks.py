@@ -88,7 +88,7 @@ def inspect_file(data: bytes) -> str:
     record = make_file_record(_view(data), InspectOptions(kernels=True))
     codes = sorted({item["code"] for item in record["findings"]})
     found = [f"{item['format']}{len(item['images']).bit_length()}" for item in record["containers"][:3]]
-    return " ".join([record["host"], *found, *codes])
+    return " ".join([record["host"] or "", *found, *codes])
 
 
 def rows_of_file(data: bytes) -> str:

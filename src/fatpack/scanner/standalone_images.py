@@ -13,12 +13,45 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import Any
+    from typing import Any, NotRequired, TypedDict
 
     from fatpack.images import ImageInfo
     from fatpack.images.sidecar import SidecarClaims
     from fatpack.io.source import View
     from fatpack.model import Finding
+
+    class ImageClaims(TypedDict):
+        """The form of an image, and the target that it states itself."""
+
+        form: str
+        triple: str
+        arch: str
+        detail: str
+
+    class SidecarFacts(TypedDict):
+        """Contents of the metadata file that a compiler wrote beside an image."""
+
+        file: str
+        producer: str
+        triple: NotRequired[str]
+        arch: NotRequired[str]
+        kernel: NotRequired[str]
+        warp_size: NotRequired[int]
+        threads: NotRequired[int]
+        shared: NotRequired[int]
+
+    class SidecarRecord(TypedDict, total=False):
+        """The metadata file beside an image; empty if there is none."""
+
+        metadata: SidecarFacts
+
+    class CirModules(TypedDict, total=False):
+        """The modules of a CIR file, and the target of the first that names one; empty if they are damaged."""
+
+        triple: str
+        arch: str
+        stored: dict[str, Any]
+
 
 #: What bitcode is for a device: the start of its triple. Other bitcode is the host's, compiled with -flto.
 _DEVICES = ("amdgcn", "nvptx", "spir", "r600")
@@ -35,12 +68,17 @@ def standalone_image(view: View) -> ImageInfo | None:
     return None if recognised.form in _NO_IMAGES or recognised.container else recognised
 
 
-def image_claims(recognised: ImageInfo) -> dict[str, Any]:
-    """Return the part of a record that says what an image is, and what it claims to be for."""
-    return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
+def image_claims(recognised: ImageInfo) -> ImageClaims:
+    """Return the form of an image, and the target that it states itself, as plain data."""
+    return {
+        "form": recognised.form,
+        "triple": recognised.triple,
+        "arch": recognised.arch,
+        "detail": recognised.detail,
+    }
 
 
-def sidecar_record(view: View, recognised: ImageInfo) -> tuple[dict[str, Any], list[Finding]]:
+def sidecar_record(view: View, recognised: ImageInfo) -> tuple[SidecarRecord, list[Finding]]:
     """Return what a compiler wrote beside an image that is a file of its own, and what contradicts the image.
 
     ``metadata`` with the name of that file, its producer and what it says; nothing if there is no such file. The
@@ -60,7 +98,8 @@ def sidecar_record(view: View, recognised: ImageInfo) -> tuple[dict[str, Any], l
     # The launch of an image for another target is another one.
     problems = list(sidecar.target_problems(claimed, recognised)) or list(_of_kernels(view, recognised, claimed))
     stated = {field: value for field in _CLAIMED if (value := getattr(claimed, field)) not in ("", None)}
-    return {"metadata": {"file": name, **stated}}, [finding(code, span, f"{name} {text}") for code, text in problems]
+    metadata: Any = {"file": name, **stated}
+    return {"metadata": metadata}, [finding(code, span, f"{name} {text}") for code, text in problems]
 
 
 def _read_beside(view: View) -> tuple[str, bytes | None]:
@@ -94,7 +133,7 @@ def _of_kernels(view: View, recognised: ImageInfo, claimed: SidecarClaims) -> It
     yield from sidecar.kernel_problems(claimed, recognised, kernels)
 
 
-def plain_cir_modules(view: View) -> dict[str, Any]:
+def plain_cir_modules(view: View) -> CirModules:
     """Return the modules of a file that is no container, with the target of the first that names one."""
     from fatpack.formats import cir
 
@@ -103,7 +142,9 @@ def plain_cir_modules(view: View) -> dict[str, Any]:
     except FormatError:  # the scan has the finding
         return {}
     first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)
-    return {**({"triple": first["triple"], "arch": first["arch"]} if first else {}), "stored": stored}
+    if first is None:
+        return {"stored": stored}
+    return {"triple": first["triple"], "arch": first["arch"], "stored": stored}
 
 
 class MemberImage(Record):

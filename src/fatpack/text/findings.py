@@ -14,10 +14,30 @@ from fatpack.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import NotRequired, TypeAlias, TypedDict
 
     from fatpack.model import Finding
+
+    class FindingRecord(TypedDict):
+        """A finding as plain data. ``offset`` is None if the place is not in the file as such."""
+
+        code: str
+        severity: str
+        offset: int | None
+        message: str
+        hint: str
+        where: list[str]
+        section: NotRequired[str]
+        field: NotRequired[str]
+
+    class UnlistedRecord(TypedDict):
+        """The number of findings of one kind that are not listed; ``where`` is empty for all places together."""
+
+        code: str
+        severity: str
+        where: list[str]
+        count: int
 
     #: code, severity, and the chain of names that leads to the place
     ListKind: TypeAlias = tuple[str, str, tuple[str, ...]]
@@ -66,7 +86,7 @@ class FindingList:
         return bool(self.kept)
 
 
-def unlisted_records(*lists: FindingList) -> list[dict[str, Any]]:
+def unlisted_records(*lists: FindingList) -> list[UnlistedRecord]:
     """Return how many findings of each kind are not kept, as plain data."""
     counts: dict[ListKind, int] = {}
     for each in lists:
@@ -78,18 +98,21 @@ def unlisted_records(*lists: FindingList) -> list[dict[str, Any]]:
     ]
 
 
-def finding_record(item: Finding) -> dict[str, Any]:
+def finding_record(item: Finding) -> FindingRecord:
     """Return a finding as plain data."""
-    return {
+    record: FindingRecord = {
         "code": item.code,
         "severity": item.severity,
         "offset": item.span.start if is_in_file(item.span.source) else None,
         "message": item.message,
         "hint": item.hint,
         "where": list(item.span.source),
-        **({"section": item.section} if item.section else {}),
-        **({"field": item.field} if item.field else {}),
     }
+    if item.section:
+        record["section"] = item.section
+    if item.field:
+        record["field"] = item.field
+    return record
 
 
 #: different messages of one kind in one place that are shown without ``-v``
@@ -97,10 +120,10 @@ _SHOWN = 3
 
 
 def finding_lines(
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRecord],
     indent: str = "",
     *,
-    unlisted: Sequence[Mapping[str, Any]] = (),
+    unlisted: Sequence[UnlistedRecord] = (),
     title: str = "",
     path: str = "",
     verbose: int = 0,
@@ -111,7 +134,7 @@ def finding_lines(
     below it; ``path`` is that of the file they stand below, in whose members they may be. Without ``verbose`` only the
     first few messages of a kind and place are shown, and the others counted.
     """
-    groups: dict[TextKind, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    groups: dict[TextKind, dict[tuple[str, str], list[FindingRecord]]] = {}
     for item in findings:
         group = groups.setdefault(_kind(item), {})
         group.setdefault((_message(item), item["hint"]), []).append(item)
@@ -119,8 +142,8 @@ def finding_lines(
     for code, _ in groups:
         places[code] = places.get(code, 0) + 1
     more: dict[TextKind, int] = {}
-    for item in unlisted:
-        more[_kind(item)] = more.get(_kind(item), 0) + item["count"]
+    for counted in unlisted:
+        more[_kind(counted)] = more.get(_kind(counted), 0) + counted["count"]
     for kind, group in groups.items():
         rest = more.pop(kind, 0) + (more.pop((kind[0], ()), 0) if places[kind[0]] == 1 else 0)
         same = list(group.values())
@@ -137,22 +160,23 @@ def finding_lines(
             yield indent + printable(
                 f"{same[0][0]['severity']} {kind[0]}{where}: {hidden + rest} more with other messages{advice}"
             )
-    for item in unlisted:
-        number = more.pop(_kind(item), 0)
+    for counted in unlisted:
+        number = more.pop(_kind(counted), 0)
         if number:
-            yield indent + printable(f"{item['severity']} {item['code']}{_where(item, title, path)}: {number} more")
+            place = _where(counted, title, path)
+            yield indent + printable(f"{counted['severity']} {counted['code']}{place}: {number} more")
 
 
-def _kind(item: Mapping[str, Any]) -> TextKind:
+def _kind(item: FindingRecord | UnlistedRecord) -> TextKind:
     return item["code"], tuple(item["where"])
 
 
-def _message(item: Mapping[str, Any]) -> str:
+def _message(item: FindingRecord) -> str:
     """Return the message without the offset of the finding itself, which stands in front of it."""
     return without_offset(item["message"], item["offset"])
 
 
-def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
+def _line(item: FindingRecord, number: int, title: str, path: str) -> str:
     times = f", {number} times" if number > 1 else ""
     at = f" at {item['offset']:#x}" if item["offset"] is not None else ""
     first = ", first" if times and at else ""
@@ -161,6 +185,6 @@ def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
     return printable(f"{item['severity']} {item['code']}{times}{place}: {_message(item)}{hint}")
 
 
-def _where(item: Mapping[str, Any], title: str, path: str) -> str:
+def _where(item: FindingRecord | UnlistedRecord, title: str, path: str) -> str:
     """Return the place of a finding in its file: a member, a section, a container that was inflated."""
     return f": {title}" if title else location_words(item["where"], path)

@@ -1,4 +1,4 @@
-"""How text looks on a terminal: colour for a few words, and tables that fit. Files and pipes get plain text.
+"""Terminal output: colour for a few words, and tables that fit. Files and pipes get plain text.
 
 A command decides once (``fatpack.command_line.terminal.get_style``) and hands the :class:`Style` to what renders.
 Colour comes last, over words that stand in their columns already: whatever measures text sees none of it.
@@ -10,7 +10,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
 
 
@@ -27,7 +27,7 @@ def align_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), inde
 
 
 def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> Iterator[str]:
-    """Yield what :func:`columns` returns."""
+    """Yield the lines that :func:`align_columns` returns."""
     if len(rows) < 2:  # nothing to align: most places of an archive hold one image
         yield from ((indent + "  ".join(filter(None, row))).rstrip() for row in rows)
         return
@@ -54,7 +54,7 @@ def write_lines(lines: Iterable[str], out: TextIO) -> None:
             out.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
-def is_fat_object(container: dict[str, Any]) -> bool:
+def is_fat_object(container: Mapping[str, Any]) -> bool:
     """Return :attr:`fatpack.model.Container.is_fat_object` of the container that a JSON record shows."""
     flavour: str = container["attrs"].get("flavour", "")
     return flavour == "object"

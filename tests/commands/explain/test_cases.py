@@ -80,7 +80,7 @@ def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, ImageSetAns
 
 def test_what_mends_is_said() -> None:
     _, unit = only("cuda", "100a", "sm_103")
-    assert unit.mends[0] == "a build of this library that has sm_103 or PTX up to compute_103"
+    assert unit.mends[0] == "install a build of this library that has sm_103, or PTX for compute_103 or lower"
     assert "sm_100f" in unit.mends[1]
     assert "nvcc -gencode arch=compute_103,code=sm_103" in unit.mends[2]
     assert unit.mends[3] == "or with clang: --offload-arch=sm_103"
@@ -108,7 +108,7 @@ def test_an_override_is_named_only_with_its_danger() -> None:
 
 def test_the_driver_that_is_needed_is_said_where_none_was_named() -> None:
     answer, _ = only("cuda", "p80@8.7", "RTX 4090")
-    assert answer.notes == ("what runs needs a driver of CUDA 12.8 or newer (driver 570): none was named",)
+    assert answer.notes == ("needs a driver of CUDA 12.8 or newer (driver 570); pass driver= to check yours",)
 
 
 def test_a_driver_that_is_older_than_the_device_is_not_said_to_run_anything() -> None:
@@ -221,7 +221,7 @@ def test_vllm_56549_code_for_b200_alone_on_b300() -> None:
 def test_executorch_21567_a_wheel_built_for_the_gpu_of_the_build_machine() -> None:
     verdict, unit = field("90", "RTX 5090")
     assert verdict.startswith("GeForce RTX 5090 (sm_120): the only container fails")
-    assert unit.mends[0] == "a build of this library that has sm_120 or PTX up to compute_120"
+    assert unit.mends[0] == "install a build of this library that has sm_120, or PTX for compute_120 or lower"
 
 
 def test_bitsandbytes_2046_a_list_without_the_device() -> None:

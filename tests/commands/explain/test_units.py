@@ -124,7 +124,7 @@ def test_a_driver_that_is_older_than_the_cuda_runtime_of_the_program_fails() -> 
     for major, driver in ((12, (12, 0)), (12, (13, 0)), (None, (11, 0))):
         assert of_runtime(major, driver).units[0].rule != "C19"
     assert of_runtime(12, None).notes == (
-        "what runs needs a driver of CUDA 12.0 or newer (driver 525): none was named",
+        "needs a driver of CUDA 12.0 or newer (driver 525); pass driver= to check yours",
     )
 
 
@@ -139,8 +139,8 @@ def test_only_what_runs_needs_a_driver() -> None:
         for end in (2, 6)
     ]
     assert [answer.notes for answer in asked] == [
-        ("what runs needs a driver of CUDA 11.0 or newer (driver 450): none was named",),
-        ("some of what runs needs a driver of CUDA 12.0 or newer (driver 525): none was named",),
+        ("needs a driver of CUDA 11.0 or newer (driver 450); pass driver= to check yours",),
+        ("some images need a driver of CUDA 12.0 or newer (driver 525); pass driver= to check yours",),
     ]
 
 
@@ -158,7 +158,7 @@ def test_the_driver_that_is_named_knows_the_device_and_takes_the_image(images: s
     """What is advised is what the same question with that driver does not deny."""
     rows = list(fatpack.rows(offered.cuda(images)))
     (answer,) = explain_rows(rows, ["x"], ExplainQuery((parse_device(arch),), RuntimeSettings())).devices  # type: ignore[arg-type]
-    assert answer.notes == (f"what runs needs a driver of {said}: none was named",)
+    assert answer.notes == (f"needs a driver of {said}; pass driver= to check yours",)
     branch = driver_cuda(said.partition("(driver ")[2][:3])
     (again,) = explain_rows(rows, ["x"], ExplainQuery((parse_device(arch),), RuntimeSettings(driver=branch))).devices  # type: ignore[arg-type]
     assert again.units[0].outcome in ("runs", "compiles")

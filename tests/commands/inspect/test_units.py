@@ -87,7 +87,7 @@ def test_without_capstone_names_in_data_are_likely_registered(
     assert unit["read"] == "no capstone"
     assert unit["likely"] == ["_Z2lbPi", "_Z5scaleIdEvPT_S0_", "_Z5scaleIfEvPT_S0_", "_Z6stat_kPi", "add_one"]
     assert main(["inspect", "--runtime", path]) == 0
-    assert "likely registered: 5 kernels whose names stand in its data: _Z2lbPi" in capsys.readouterr().out
+    assert "probably registered: 5 kernels, whose names are in the program's data: _Z2lbPi" in capsys.readouterr().out
 
 
 def test_names_share_their_ends() -> None:

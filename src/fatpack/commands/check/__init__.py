@@ -1,4 +1,4 @@
-"""Answers: what users want to know of their files beside what is in them. Facts and rules in, plain records out.
+"""The command ``check``: files checked against a policy. Rows and rules in, plain records out.
 
 ==========  ==================================================================================
 ``kpack/``  whether the programs of a folder find their device code in the kpack archives there

@@ -1,4 +1,4 @@
-"""What ``fatpack check`` does with a policy: options and files together, the check, and its outcome written."""
+"""``fatpack check``: merges options with the policy file, runs the check, and writes the outcome."""
 
 from __future__ import annotations
 

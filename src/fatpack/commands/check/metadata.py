@@ -1,4 +1,4 @@
-"""Claims against units: whether something in the package serves what is declared, and what is there besides."""
+"""Package metadata checked against device code: declared architectures without code, and undeclared code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check of a policy comes to: plain records that every output renders."""
+"""Records of a policy check, which every output renders."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Violation(Record):
 
     @property
     def is_broken(self) -> bool:
-        """Whether the check fails because of it."""
+        """True if the check fails because of it."""
         return self.severity != "note"
 
     @property
     def is_unread(self) -> bool:
-        """Whether it says that something could not be read, so that nobody knows whether the policy is kept."""
+        """True if a file could not be read, so that it is unknown if it complies with the policy."""
         return self.code == "FP3301" or (not self.code.startswith("FP33") and CODES[self.code][0] == "error")
 
 
@@ -95,7 +95,7 @@ class CheckedLibrary(Record):
 class CompiledDevice(Record):
     """A device that ``units`` of ``total`` units serve only after a driver compiled what is in them.
 
-    ``device`` is spelled as in the devices of :class:`Required`.
+    ``device`` is spelled as in the devices of :class:`~fatpack.commands.check.policy.Requirement`.
     """
 
     device: str
@@ -112,7 +112,7 @@ class RequiredDevices(Record):
 
 
 class CheckedPath(Record):
-    """What was named, and its size in bytes; None where that is not known."""
+    """An argument and its size in bytes; None if the size is unknown."""
 
     path: str
     size: int | None

@@ -1,4 +1,4 @@
-"""What ``--require`` asks for: devices, PTX for later ones, images for one architecture alone.
+"""Policies: requirements (devices, PTX for later devices, architectures), sizes, and the files that state them.
 
 ::
 
@@ -267,7 +267,7 @@ class Requirement(Record):
 
     @property
     def words(self) -> str:
-        """What is asked, as rules call it."""
+        """Text of the requirement, as violations show it."""
         return f"{self.text or self.device.words}{'+ptx' if self.wants_ptx else ''}{'!' if self.is_native else ''}"
 
 
@@ -422,7 +422,7 @@ class Policy(Record):
 
     @property
     def required(self) -> tuple[RequiredDevices, ...]:
-        """What is required of the code for each vendor's devices."""
+        """Requirements for the code of each vendor's devices."""
         from fatpack.commands.check.model import RequiredDevices
 
         vendors = dict.fromkeys(item.device.vendor for item in self.require)

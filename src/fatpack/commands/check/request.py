@@ -1,4 +1,4 @@
-"""Whether files keep to a policy: ``check``."""
+"""The library function ``check``: checks files against a policy."""
 
 from __future__ import annotations
 

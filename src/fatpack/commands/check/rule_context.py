@@ -1,4 +1,4 @@
-"""Rows to units: the images among which one runtime chooses, of one vendor and one programming model.
+"""Input of policy rules: units of images among which one runtime chooses, and the rules by which it does.
 
 ==========================  ======================================================================================
 CUDA fat binary, bundle     each container: each source file that was compiled, or each device link, is chosen alone
@@ -141,7 +141,8 @@ def supports_later_devices(unit: ImageSetRows, device: Device) -> bool:
 def reopen(path: str, budget: Budget) -> Source | NestedFile:
     """Open a file again that rows were made of, also one in a package. Raises FatpackError and ``OSError``.
 
-    Of a package that is compressed as a whole everything before the file is inflated: :func:`of_packages` takes many.
+    In a package that is compressed as a whole, all data before the file is inflated; for several files, call
+    :func:`map_package_files`.
     """
     if isinstance(path, MemberPath):
         return open_nested(open_source(resolve_url(path.names[0]), budget=budget), SEPARATOR.join(path.names[1:]))
@@ -251,7 +252,7 @@ def read_kernels(path: str, budget: Budget) -> ImageKernels:
 def read_package_kernels(paths: Iterable[str], budget: Budget, *, deep: bool) -> dict[str, ImageKernels]:
     """Return the kernels of files in packages, each of which is walked once.
 
-    A file of which something cannot be read is left out: :func:`read` says it.
+    A file that cannot be read completely is left out; :func:`read_kernels` gives its problem.
     """
     made = map_package_files(paths, _of_leaf, budget, deep=deep)
     return {path: found for path, found in made.items() if not found.problem}

@@ -1,4 +1,4 @@
-"""Every unit, or something in each library, serves the devices of ``--require``."""
+"""Rules of a policy: one section for each option of ``check``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def forbidden_violations(given: RuleContext) -> Iterator[Violation]:
         for item, archs in pairs:
             if archs:
                 names = ", ".join(dict.fromkeys(archs))
-                text = f"has {names}, which {pattern} forbids ({pluralize(len(archs), 'image')})"
+                text = f"contains {pluralize(len(archs), 'image')} for {names}, which the policy forbids ({pattern})"
                 path = _outermost(item)
                 yield make_violation(
                     "FP3306", item.last.path, pattern, text, _advice(path, item.last.path, dropped[path])
@@ -166,7 +166,7 @@ def _mismatch_words(row: ImageRow) -> str:
 
 
 class LackingKernels(Record):
-    """What kernels of a library lack: ``title`` is the architecture, ``units`` are those in which, with the names."""
+    """Missing kernels of a library: ``title`` is the architecture; ``units`` lack them, with the names."""
 
     title: str
     units: tuple[tuple[ImageSetRows, tuple[str, ...]], ...]

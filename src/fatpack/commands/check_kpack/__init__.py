@@ -1,1 +1,1 @@
-"""Whether the programs of a folder find their device code in the kpack archives there."""
+"""The command ``check-kpack``: checks that programs find their device code in the kpack archives beside them."""

@@ -1,4 +1,4 @@
-"""Why a program does not get its code objects: findings that name what is wrong, where, and what to do."""
+"""Findings about programs that do not get their code objects: the cause, the place, and the fix."""
 
 from __future__ import annotations
 

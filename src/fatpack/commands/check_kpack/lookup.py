@@ -1,4 +1,4 @@
-"""What one program finds in the folders beside it: nothing is read but the tables of archives with fitting names."""
+"""Lookup of a program's code objects in kpack archives. Reads only the tables of archives with matching names."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class FoundManifest(Record):
 
 
 class KpackFolder(Record):
-    """What was read of a folder.
+    """Contents of a folder: archives, manifests and programs.
 
     ``given`` is the folder as it was named, ``path`` with links resolved; archives are by their paths. ``files`` is how
     many were looked at, ``passed_by`` how many were not, because of their names; ``links`` and ``special`` count links,
@@ -200,7 +200,7 @@ class WrongCodeObject(Record):
 
 
 class LookupResult(Record):
-    """What a program gets on a device.
+    """Code objects that a program gets on a device.
 
     ``resolved`` is how many of its markers lead to a code object, ``missing`` are the others. ``older`` are those that
     only the newer loader resolves, with the position on their shelf of the archive that decides for the older one.
@@ -218,7 +218,7 @@ class LookupResult(Record):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every marker leads to a code object that the device can run."""
+        """True if every marker leads to a code object that the device can run."""
         return not self.missing and not self.wrong
 
 

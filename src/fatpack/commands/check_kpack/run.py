@@ -175,7 +175,7 @@ class LoaderSettings(Record):
 
 
 class KpackReport(Record):
-    """What was found: the folder, the devices that were asked about, and what each program gets on each of them."""
+    """Result: the folder, the devices, and the code objects that each program gets on each device."""
 
     folder: KpackFolder
     devices: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What ``check-kpack`` finds, as plain data and as text.
+"""JSON and text of ``check-kpack``.
 
 The record is ``kpack`` in a document of ``fatpack.check/1``; ``schemas/check.schema.json`` describes it.
 """
@@ -13,11 +13,29 @@ from fatpack.text.style import align_columns
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypedDict
 
     from fatpack.commands.check_kpack.lookup import KpackFolder, KpackProgram, LookupResult
     from fatpack.commands.check_kpack.run import KpackReport
     from fatpack.registration.kpack_marker import KpackMarker
+    from fatpack.text.findings import FindingRecord, UnlistedRecord
+
+    class MarkerNames(TypedDict):
+        """The names of a program in kpack archives, and the paths at which it looks for them."""
+
+        names: list[str]
+        search_paths: list[str]
+
+    class LookupRecord(TypedDict):
+        """The code objects that a program gets from kpack archives on one device."""
+
+        device: str
+        resolved: int
+        missing: list[str]
+        missing_count: int
+        only_newer: int
+        wrong: int
+        archives: list[str]
 
 
 # What programs get from kpack archives, as plain data: alike for ``inspect`` and ``check``.
@@ -26,7 +44,7 @@ if TYPE_CHECKING:
 _NAMED = 100
 
 
-def marker_names(markers: Sequence[KpackMarker]) -> dict[str, Any]:
+def marker_names(markers: Sequence[KpackMarker]) -> MarkerNames:
     """Return what a program is called in archives, and where it looks for them, each once."""
     return {
         "names": list(dict.fromkeys(marker.reference.kernel_name for marker in markers)),
@@ -34,7 +52,7 @@ def marker_names(markers: Sequence[KpackMarker]) -> dict[str, Any]:
     }
 
 
-def lookup_records(outcomes: Iterable[LookupResult], shown: Callable[[str], str]) -> list[dict[str, Any]]:
+def lookup_records(outcomes: Iterable[LookupResult], shown: Callable[[str], str]) -> list[LookupRecord]:
     """Return what a program gets on each device; ``shown`` is how paths are written."""
     return [
         {
@@ -174,10 +192,10 @@ def _looked_at(check: Mapping[str, Any]) -> str:
 def _finding_lines(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
     from fatpack.text.findings import finding_lines
 
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[FindingRecord]] = {}
     for item in document["findings"]:
         groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    unlisted: dict[str, list[Mapping[str, Any]]] = {}
+    unlisted: dict[str, list[UnlistedRecord]] = {}
     for item in document.get("unlisted_findings", ()):
         unlisted.setdefault(item["where"][0] if item["where"] else "", []).append(item)
     for path in dict.fromkeys((*groups, *unlisted)):

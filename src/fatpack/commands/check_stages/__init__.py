@@ -1,1 +1,1 @@
-"""What a later stage of one unit's pipeline lost of what an earlier one has: kernels, architectures, registration."""
+"""The command ``check-stages``: kernels, architectures and registration that a later build stage lost."""

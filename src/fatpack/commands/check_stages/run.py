@@ -1,4 +1,4 @@
-"""What later stages lost: the device code of earlier ones is followed from stage to stage.
+"""Comparison of build stages: device code of each stage is searched for in the next ones.
 
 A stage without device code of its own (a host's module, an object whose code comes with the link) is passed over; what
 is lost is lost once, in the first stage that lacks it. Each stage is compared by itself: a later one that has what it
@@ -53,7 +53,7 @@ _MAX_ARCHS_SHOWN = 6
 
 
 class LostCode(Record):
-    """What a stage lacks that an earlier one has.
+    """Device code that a stage lacks and an earlier one has.
 
     ``what`` is ``code`` (all device code), ``arch`` (what is for one architecture), ``kernels`` (some of one
     architecture), or ``registration`` (kernels that the host's side does not register). ``served`` names architectures
@@ -69,7 +69,7 @@ class LostCode(Record):
 
 
 class UncomparedStage(Record):
-    """What of a stage could not be compared with the one before it, and why, in words."""
+    """A part of a stage that could not be compared with the stage before it, and the reason."""
 
     stage: BuildStage
     why: str
@@ -262,7 +262,7 @@ _MAX_KERNELS_SHOWN = 3
 
 
 class StagesReport(Record):
-    """What was found: the stages, what was lost on the way, and what could not be compared."""
+    """Result: the stages, the lost code, and the parts that could not be compared."""
 
     stages: tuple[BuildStage, ...]
     others: tuple[StageFile, ...]

@@ -1,4 +1,4 @@
-"""A file of a unit, read: of which stage it is, its device code, and what its host's side launches and registers.
+"""One build stage: its kind, its device code, and the kernels that its host code launches and registers.
 
 Kernels are named by cubins, PTX, code objects, SPIR-V and CIR; bitcode and LTO-IR do not tell, and neither do modules
 in MLIR bytecode whose functions only their dialect knows. What host files register comes from

@@ -1,4 +1,4 @@
-"""What ``check FILE FILE…`` finds, as plain data and as text.
+"""JSON and text of ``check-stages``.
 
 The record is ``stages`` in a document of ``fatpack.check/1``; ``schemas/check.schema.json`` describes it.
 """
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.check_stages.run import LostCode, StagesReport
     from fatpack.commands.check_stages.stage import BuildStage, HostSide, StageArchCode
+    from fatpack.text.findings import FindingRecord, UnlistedRecord
 
 SCHEMA = "fatpack.check/1"
 
@@ -92,10 +93,10 @@ def render_stages(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[
             for what in ("launched", "registered"):
                 if stage["host"][what]:
                     yield printable(f"  {what}: {', '.join(stage['host'][what])}")
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[FindingRecord]] = {}
     for item in document["findings"]:
         groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    unlisted: dict[str, list[Mapping[str, Any]]] = {}
+    unlisted: dict[str, list[UnlistedRecord]] = {}
     for item in document.get("unlisted_findings", ()):
         unlisted.setdefault(item["where"][0] if item["where"] else "", []).append(item)
     for path in dict.fromkeys((*groups, *unlisted)):

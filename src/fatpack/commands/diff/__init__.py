@@ -1,3 +1,3 @@
-"""The commands that answer questions about files, beside what is in them."""
+"""The command ``diff``: device code of two releases compared."""
 
 from __future__ import annotations

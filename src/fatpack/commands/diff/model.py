@@ -1,4 +1,4 @@
-"""What a comparison of two releases says, as records of plain values: what it compares and how is in ``compare``."""
+"""Records of a comparison of two releases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     DiffKind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
 
-#: The version of :meth:`Diff.to_dict`.
+#: The version of :meth:`DiffResult.to_dict`.
 SCHEMA = "fatpack.diff/1"
 
 #: What may be told apart, and what counts as a difference when nobody says what does.
@@ -86,7 +86,7 @@ class ArchDiff(Record):
 
     @property
     def is_same(self) -> bool:
-        """Whether no image differs in any way."""
+        """True if no image differs in any way."""
         return not (self.lost or self.added or self.changed or self.repacked or self.rebuilt)
 
 
@@ -113,7 +113,7 @@ class LibraryDiff(Record):
 
     @property
     def is_same(self) -> bool:
-        """Whether its device code is the same on both sides, in every byte that is stored."""
+        """True if its device code is the same on both sides, in every stored byte."""
         return self.kind == "both" and not self.moved and all(arch.is_same for arch in self.archs)
 
 
@@ -178,7 +178,7 @@ class DiffResult(Result):
 
     @property
     def differs(self) -> bool:
-        """Whether device code was lost, added, changed or moved."""
+        """True if device code was lost, added, changed or moved."""
         return not set(DIFFERENCES).isdisjoint(self.kinds)
 
     @property

@@ -1,7 +1,7 @@
 """The two sides of a comparison: their libraries, with no more of each image than tells it from others.
 
 Stored bytes are digested, nothing is inflated for that. Only images that differ there are read, later and by name
-(:meth:`Side.contents`), and of their kernels no more is held than digests and what they need.
+(:meth:`Release.contents`), and of their kernels no more is held than digests and what they need.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class KernelFacts(Record):
 
 
 class ImageContent(Record):
-    """What is in an image: the digest of its bytes, that of its variables, and its kernels if they were asked for."""
+    """Contents of an image: digests of its bytes and of its variables, and its kernels if they were requested."""
 
     digest: str | None
     variables: str | None
@@ -112,7 +112,7 @@ class Release:
 
     @property
     def unlooked(self) -> Skipped:
-        """What was met and not looked into when the libraries were listed."""
+        """Inputs that were skipped when the libraries were listed."""
         return make_skipped(self._counts)
 
     def libraries(self) -> list[LibraryFacts]:
@@ -192,7 +192,7 @@ class Release:
 
 
 class _LibraryReader(Record):
-    """What makes a library of a leaf, None of one without device code."""
+    """Makes the facts of a library from a file; None for a file without device code."""
 
     options: RowOptions
 
@@ -249,7 +249,7 @@ def _digest(view: View) -> bytes:
 
 
 class _ImageContentReader(Record):
-    """What reads some images of a leaf: their contents by path and place."""
+    """Reads the contents of some images of a file, by path and place."""
 
     wanted: dict[str, frozenset[str]]
     options: RowOptions

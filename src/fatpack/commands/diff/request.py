@@ -1,4 +1,4 @@
-"""What differs between two releases: ``diff``."""
+"""The library function ``diff``: compares two releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of each image and kernel from one release to the next.
+"""Comparison of the images and kernels of two releases.
 
 Images of a library are compared within their architecture, form and programming model. Those with the same stored
 bytes are the same, and nothing of them is read. Of the others, those that inflate to the same bytes were packed anew.

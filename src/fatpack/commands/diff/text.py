@@ -1,4 +1,4 @@
-"""What ``fatpack diff`` finds, as text: a line that says what matters, and a table for each library that differs."""
+"""Text of ``fatpack diff``: a line with the result, and a table for each library that differs."""
 
 from __future__ import annotations
 

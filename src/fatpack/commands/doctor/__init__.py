@@ -1,4 +1,4 @@
-"""Whether files are healthy: all that can be verified of them, and what cannot, with the reason.
+"""The command ``doctor``: complete verification of files, with the reason for everything that cannot be verified.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One file, examined: every container parsed, every image inflated and read, all that has a hash compared with it."""
+"""Complete verification of one file: parses containers, inflates and reads images, compares all hashes."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def examine_file(view: View, *, deep: bool = False) -> ExaminedFile:
 
 
 class _Examination:
-    """What is known of one file so far."""
+    """Facts about one file, collected while it is verified."""
 
     def __init__(self, view: View, deep: bool) -> None:
         self._view = view

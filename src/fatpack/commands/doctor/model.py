@@ -1,4 +1,4 @@
-"""What a doctor says: counts of what was verified, findings, known bugs, and what could not be verified."""
+"""Records of a diagnosis: counts of verified items, findings, known bugs, and items that could not be verified."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class FileResult(Record):
 
 
 class _FileExaminer(Record):
-    """What examines a leaf, in this process or another."""
+    """Verifies one file, in this process or another."""
 
     deep: bool
 

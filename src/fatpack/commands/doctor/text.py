@@ -1,4 +1,4 @@
-"""What ``doctor`` finds, as text: the verdict, what was verified, findings, known bugs, what was not verified.
+"""Text of ``doctor``: the verdict, counts of verified items, findings, known bugs, unverified items.
 
 The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` describes it.
 """
@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+    from fatpack.text.findings import FindingRecord
 
 __all__ = ["SCHEMA", "check_list_lines", "render_diagnosis"]
 
@@ -84,7 +86,7 @@ def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
 
 
 def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[FindingRecord]] = {}
     for item in document["findings"]:
         if verbose or item["severity"] != "note":
             groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)

@@ -1,1 +1,1 @@
-"""What the runtimes of some devices load of files: rules accept or reject images, and what mends it where none fits."""
+"""The command ``explain``: images that a device's runtime would load, the rule for each, and fixes if none fits."""

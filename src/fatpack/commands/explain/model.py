@@ -1,4 +1,4 @@
-"""What is said of files and devices: plain records, worst things first."""
+"""Records of ``explain``: outcomes by device and unit, failures first."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ImageAnswer(Record):
 
 
 class StateAnswer(Record):
-    """What becomes of a unit in one setting of an AMD device's features."""
+    """Outcome of a unit for one setting of an AMD device's features."""
 
     state: str
     outcome: str
@@ -89,12 +89,12 @@ class ImageSetAnswer(Record):
 
     @property
     def count(self) -> int:
-        """How many units answer so."""
+        """Number of units with this outcome."""
         return len(self.places)
 
     @property
     def noun(self) -> str:
-        """How a unit is called: a program of kpack archives, a library that chooses by itself, image, or container."""
+        """Title of a unit: a program of kpack archives, a library that chooses by itself, an image, or a container."""
         from fatpack.tabular.image_sets import is_in_data
 
         if self.runtime == "kpack":
@@ -114,7 +114,7 @@ class RuleAnswer(Record):
 
 
 class DeviceAnswer(Record):
-    """What one device gets of all files.
+    """Outcome of all files on one device.
 
     ``device`` is its architecture, ``words`` as messages call it. ``verdict`` is one sentence. ``runs`` counts units
     that run, ``compiles`` those of them that compile code first; ``fails`` and ``unknown`` the others. ``units`` are
@@ -135,7 +135,7 @@ class DeviceAnswer(Record):
 
     @property
     def is_served(self) -> bool:
-        """Whether everything in the files that is for devices of its vendor was read and runs, and something is."""
+        """True if the files have code for devices of its vendor, and all of it was read and runs."""
         return self.is_complete and bool(self.runs) and not self.fails and not self.unknown
 
 

@@ -1,4 +1,4 @@
-"""What would make a unit run that does not: what to build, which driver, which variable. Advice that can be typed."""
+"""Fixes for units that do not run: builds, drivers, environment variables, as advice that can be typed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _nvidia(unit: ImageSet, choice: DeviceSelection, device: Device, settings: R
         yield "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"
         return
     if unit.runtime == "cuda" and choice.rule not in ("C8", "C13", "C15"):
-        yield f"a build of this library that has sm_{arch.number} or PTX up to compute_{arch.number}"
+        yield f"install a build of this library that has sm_{arch.number}, or PTX for compute_{arch.number} or lower"
     for image in unit.images:
         have = parse_nvidia(image.candidate.arch)
         members = FAMILIES.get(have.number, ()) if have is not None and have.suffix == "a" else ()

@@ -1,4 +1,4 @@
-"""What devices load of files: ``explain``."""
+"""The library function ``explain``: images that devices load from files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def explain(
 
     Nothing is raised for a file: what could not be read is in ``unread`` of the result. Raises TargetError for an
     unknown device, UsageError and TypeError for wrong arguments. Names are explained by
-    :func:`fatpack.targets.explain_name`, files here.
+    :func:`fatpack.commands.targets.run.explain_name`, files here.
     """
     names = [device] if isinstance(device, str) else _names(device)
     check_type("kernel", kernel, str, "a regular expression, as a text")

@@ -1,4 +1,4 @@
-"""Rows of files, devices and what is known of their machine → what the runtimes load, and why."""
+"""Selection of images by the runtimes of devices, from rows of files and facts about the machine."""
 
 from __future__ import annotations
 
@@ -521,8 +521,9 @@ class _DeviceExplainer:
         if device.vendor == "nvidia":
             newest = max(self._needs, default=(0, 0))
             if settings.driver is None and newest != (0, 0) and may_run:
-                which = "what runs needs" if len(self._needs) == 1 else "some of what runs needs"
-                notes.append(f"{which} a driver of {driver_words(newest)}: none was named")
+                needs = "needs" if len(self._needs) == 1 else "some images need"
+                way = cli_or_api("--driver", "driver=")
+                notes.append(f"{needs} a driver of {driver_words(newest)}; pass {way} to check yours")
             if settings.driver is not None and self._answers and not self._runtimes:
                 notes.append(
                     "which CUDA runtime library it brings is not known, so that was not compared with the driver"

@@ -1,4 +1,4 @@
-"""What ``explain`` answers, as text: the verdict first, then what fails, image by image, then the rest."""
+"""Text of ``explain``: the verdict, then failures image by image, then all other units."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _units(units: list[ImageSetAnswer], verbose: int) -> Iterator[str]:
         for text in unit.told.also:
             yield printable(f"      {text}")
     for mend in unit.mends:
-        yield printable(f"    to mend: {mend}")
+        yield printable(f"    fix: {mend}")
     if unit.danger:
         yield printable(f"    no cure: {unit.danger}")
 

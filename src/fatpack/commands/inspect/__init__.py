@@ -1,3 +1,3 @@
-"""What commands do with folders, patterns and packages: the same as with each file in them, and a summary."""
+"""The command ``inspect``: listings, rows, totals, registration and byte dumps of files."""
 
 from __future__ import annotations

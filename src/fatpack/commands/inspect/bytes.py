@@ -1,4 +1,4 @@
-"""``inspect --bytes`` and ``--at``: which byte is what, from the labels of hosts and formats."""
+"""``inspect --bytes`` and ``--at``: the meaning of each byte, from the annotations of hosts and formats."""
 
 from __future__ import annotations
 

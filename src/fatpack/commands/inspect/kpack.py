@@ -1,4 +1,4 @@
-"""What ``inspect`` says of a program whose device code was moved: which archives it looks for, and what is beside it.
+"""Listings of programs whose device code is in kpack archives, and of the manifests of such archives.
 
 The record is ``kpack`` of a file in ``fatpack.inspect/1``.
 """
@@ -18,9 +18,9 @@ from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
 
+    from fatpack.commands.inspect.listing import ManifestRecord, MarkerRecord
     from fatpack.io.source import View
 
 
@@ -31,7 +31,7 @@ _MOST = 1000
 _NAMED = 3
 
 
-def marker_record(view: View, host: str) -> dict[str, Any] | None:
+def marker_record(view: View, host: str) -> MarkerRecord | None:
     """Return the record of a program with markers that can be read, None if there is none.
 
     What is beside it is looked at where it was opened by its path. Damage is not told here: a scan has told it.
@@ -39,14 +39,16 @@ def marker_record(view: View, host: str) -> dict[str, Any] | None:
     markers = [item for item in records.kpack_markers(view, host) if not isinstance(item, Finding)]
     if not markers:
         return None
-    record: dict[str, Any] = {
-        **marker_names(markers),
+    names = marker_names(markers)
+    record: MarkerRecord = {
+        **names,
         "count": len(markers),
         "markers": [{"key": marker.key, "offset": marker.span.start} for marker in markers[:_MOST]],
+        "beside": None,
     }
     path = view.source.path
     if path is None or len(view) != view.source.size:
-        return {**record, "beside": None}
+        return record
     from fatpack.commands.check_kpack.lookup import find_siblings
 
     found = find_siblings(path, markers)
@@ -55,20 +57,18 @@ def marker_record(view: View, host: str) -> dict[str, Any] | None:
     def shown(real: str) -> str:
         return os.path.relpath(real, home)
 
-    return {
-        **record,
-        "beside": {
-            "archives": [
-                {"path": shown(item.path), "size": item.size, "archs": list(item.archs), "objects": len(item.objects)}
-                for item in found.archives
-            ],
-            "devices": lookup_records(found.outcomes, shown),
-            "problems": [{"path": given, "problem": problem} for given, problem in found.problems],
-        },
+    record["beside"] = {
+        "archives": [
+            {"path": shown(item.path), "size": item.size, "archs": list(item.archs), "objects": len(item.objects)}
+            for item in found.archives
+        ],
+        "devices": lookup_records(found.outcomes, shown),
+        "problems": [{"path": given, "problem": problem} for given, problem in found.problems],
     }
+    return record
 
 
-def marker_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
+def marker_lines(record: MarkerRecord, indent: str) -> Iterator[str]:
     """Yield the lines about such a program."""
     names = ", ".join(record["names"])
     yield printable(f"{indent}device code in kpack archives: {pluralize(record['count'], 'code object')} of {names}")
@@ -94,7 +94,7 @@ def marker_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
 # What ``inspect`` says of a manifest of kpack archives (``.kpm``): the record is ``manifest`` of a file.
 
 
-def manifest_record(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
+def manifest_record(view: View) -> tuple[ManifestRecord | None, list[Finding]]:
     """Return the record of a manifest, None if the bytes are none or cannot be read, and what is wrong with it."""
     if not room.detect_manifest(view):
         return None, []
@@ -105,7 +105,7 @@ def manifest_record(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
         if error.offset is not None:
             span = span.replace(start=error.offset, end=error.offset)
         return None, [finding(code_for_error("FP1607", error), span, error.describe(), error.hint, field=error.field)]
-    record = {
+    record: ManifestRecord = {
         "component": read.component,
         "prefix": read.prefix,
         "format_version": read.version,
@@ -123,7 +123,7 @@ def manifest_record(view: View) -> tuple[dict[str, Any] | None, list[Finding]]:
     return record, list(read.findings)
 
 
-def manifest_lines(record: Mapping[str, Any], indent: str) -> Iterator[str]:
+def manifest_lines(record: ManifestRecord, indent: str) -> Iterator[str]:
     """Yield the lines about a manifest: which archive it names for each architecture."""
     rows = []
     for item in record["files"]:

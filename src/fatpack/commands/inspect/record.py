@@ -1,4 +1,4 @@
-"""What ``inspect`` finds: one record of plain data per file, from which text and JSON are made.
+"""The listing of a file: one record of plain data, from which text and JSON are made.
 
 The record's shape is ``fatpack.inspect/1``; ``schemas/inspect.schema.json`` describes it. Names may be added
 within a version, never renamed or removed.
@@ -23,14 +23,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from fatpack.commands.inspect.listing import (
+        ContainerRecord,
+        Containers,
+        FileListing,
+        FileRecord,
+        ImageRecord,
+        InflatedFlag,
+        KernelNames,
+        KernelRecord,
+        LeftOutImages,
+        ListedFile,
+        ManifestRecord,
+        MarkerRecord,
+        MemberImageRecord,
+        MemberNumbers,
+        OptionalFacts,
+        RegistrationCountsRecord,
+        StandaloneImageRecord,
+        UnsearchedSections,
+    )
     from fatpack.images.identification import ImageInfo
     from fatpack.images.kernel import KernelNeeds
     from fatpack.io.source import Source, View
     from fatpack.model import Image
     from fatpack.scanner import ContainerScan, FoundContainer
+    from fatpack.scanner.standalone_images import CirModules
 
-    #: the names under ``kernels``, with facts also ``kernel_facts`` and ``made_by``; and the findings about them
-    KernelCache = tuple[dict[str, Any], list[Finding]]
+    #: the kernels of an image, and the findings about them
+    KernelCache = tuple[KernelNames, list[Finding]]
 
 
 # The kernels of a file's images as records, with what each needs where that is wanted.
@@ -55,7 +76,7 @@ class KernelRecords:
         if len(self._known) > most:
             self._known.clear()
 
-    def none(self) -> dict[str, Any]:
+    def none(self) -> KernelNames:
         """Return the record of an image that has no kernels."""
         if self._has_sizes:
             return {"kernels": [], "kernel_facts": {}}
@@ -105,7 +126,11 @@ class KernelRecords:
             names = list(images.kernels(view, form))
             return {**self.none(), "kernels": names}, [_damage(view, error)]
         names = [kernel.name for kernel in facts.kernels]
-        record = {"kernels": names, "kernel_facts": _records(facts.kernels), "made_by": list(facts.made_by)}
+        record: KernelNames = {
+            "kernels": names,
+            "kernel_facts": _records(facts.kernels),
+            "made_by": list(facts.made_by),
+        }
         return record, [finding("FP1106", view.span(), text) for text in facts.contradictions]
 
 
@@ -120,7 +145,7 @@ def _damage(view: View, error: FormatError) -> Finding:
     return unread_finding(span, error)
 
 
-def _records(kernels: Sequence[KernelNeeds]) -> list[dict[str, Any]]:
+def _records(kernels: Sequence[KernelNeeds]) -> list[KernelRecord]:
     """Return the records of kernels: their fields, sizes as lists, banks of constants by their number as text."""
     if not kernels:
         return []
@@ -128,7 +153,7 @@ def _records(kernels: Sequence[KernelNeeds]) -> list[dict[str, Any]]:
 
     fields = type(kernels[0])._fields
     values = attrgetter(*fields)
-    records: list[dict[str, Any]] = [dict(zip(fields, values(kernel), strict=True)) for kernel in kernels]
+    records: list[Any] = [dict(zip(fields, values(kernel), strict=True)) for kernel in kernels]
     for record in records:
         for field in ("required_threads", "cluster"):
             if record[field]:
@@ -149,7 +174,7 @@ _MOST_KERNELS = 1000
 
 
 class InspectOptions(Record):
-    """How much of a file is read.
+    """Options of a listing: the parts of a file that are read.
 
     ``deep`` looks outside the usual sections too. ``kernels`` adds what each kernel needs and what made the images;
     without it, no more is read of an image than names its kernels. Without ``inflate`` the images of large compressed
@@ -208,8 +233,8 @@ class _ArchFilter:
         target = image.target
         return self.shows(target.triple, target.arch, image.form)
 
-    def record(self) -> dict[str, Any]:
-        """Return what was left out as plain data."""
+    def record(self) -> LeftOutImages:
+        """Return the numbers of the images that were left out as plain data."""
         return {"images": self.images, "architectures": list(self.architectures)}
 
 
@@ -224,8 +249,8 @@ def _is_refused(image: Image) -> bool:
 
 
 def make_file_record(
-    view: View, options: InspectOptions | None = None, *, keep: Callable[[dict[str, Any]], Any] | None = None
-) -> dict[str, Any]:
+    view: View, options: InspectOptions | None = None, *, keep: Callable[[ContainerRecord], Any] | None = None
+) -> FileRecord:
     """Return the record of one file; ``keep`` makes of the record of a container what is kept of it.
 
     Facts about the kernels of large files are read in several processes, which call ``keep`` too: what it returns can
@@ -234,8 +259,8 @@ def make_file_record(
     return _Inspection(view, options or InspectOptions(), keep).record([])
 
 
-def make_file_listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
-    """Return the record of one file with :class:`Places` instead of the records of its containers.
+def make_file_listing(view: View, options: InspectOptions | None = None) -> FileListing:
+    """Return the record of one file with :class:`ListingRows` instead of the records of its containers.
 
     It takes a fifth of the memory, and the text without ``-v`` shows no more of it. ``options`` ask for no facts about
     kernels.
@@ -247,7 +272,7 @@ class _Inspection:
     """The record of a file in the making: its findings so far, and the kernels of images that were read."""
 
     def __init__(
-        self, view: View, options: InspectOptions, keep: Callable[[dict[str, Any]], Any] | None = None
+        self, view: View, options: InspectOptions, keep: Callable[[ContainerRecord], Any] | None = None
     ) -> None:
         self.view = view
         self._keep = keep
@@ -262,7 +287,7 @@ class _Inspection:
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
 
-    def record(self, containers: list[dict[str, Any]] | ListingRows) -> dict[str, Any]:
+    def record(self, containers: Containers) -> ListedFile[Containers]:
         """Return the record of the file; ``containers`` takes them up as they are found."""
         view = self.view
         found = scan(view, deep=self._deep)
@@ -276,25 +301,36 @@ class _Inspection:
         members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
         registered = _registered(found)
         unlisted = unlisted_records(self._scanned, self.findings)
+        # JSON has the keys in this order.
+        file_kind: OptionalFacts = {"kind": kind} if kind else {}
+        facts: OptionalFacts = {}
+        if members:
+            facts["member_images"] = members
+        if kpack:
+            facts["kpack"] = kpack
+        if manifest:
+            facts["manifest"] = manifest
+        if registered:
+            facts["registration"] = registered
+        if self._archs:
+            facts["left_out"] = self._archs.record()
+        not_listed: OptionalFacts = {"unlisted_findings": unlisted} if unlisted else {}
+        not_searched: OptionalFacts = _not_searched(found) if containers else {}
         return {
             "path": view.chain[0] if view.chain else "",
             "size": len(view),
             "host": host,
             "format": format,
-            **({"kind": kind} if kind else {}),
+            **file_kind,
             "image": image,
             "containers": containers,
-            **({"member_images": members} if members else {}),
-            **({"kpack": kpack} if kpack else {}),
-            **({"manifest": manifest} if manifest else {}),
-            **({"registration": registered} if registered else {}),
-            **({"left_out": self._archs.record()} if self._archs else {}),
+            **facts,
             "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
-            **({"unlisted_findings": unlisted} if unlisted else {}),
-            **(_not_searched(found) if containers else {}),
+            **not_listed,
+            **not_searched,
         }
 
-    def _moved(self, host: str) -> dict[str, Any] | None:
+    def _moved(self, host: str) -> MarkerRecord | None:
         """Return where a program looks for device code that was moved to kpack archives, and what is there."""
         if not any(item.code == "FP3004" and len(item.span.source) <= 2 for item in self._scanned.kept):
             return None
@@ -302,7 +338,7 @@ class _Inspection:
 
         return marker_record(self.view, host)
 
-    def _manifest(self) -> dict[str, Any] | None:
+    def _manifest(self) -> ManifestRecord | None:
         """Return what a file says of the kpack archives beside it, if it is a manifest."""
         if not self.view.head(0, 1) >= b"\x80":
             return None
@@ -313,7 +349,7 @@ class _Inspection:
         return record
 
     def _read(
-        self, items: Iterable[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+        self, items: Iterable[FoundContainer | Finding], containers: list[ContainerRecord] | ListingRows
     ) -> set[tuple[int, ...]]:
         """Take up all containers, and return the numbers of the members that hold them.
 
@@ -381,7 +417,7 @@ class _Inspection:
         return kept
 
     def _verified(
-        self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+        self, items: Sequence[FoundContainer | Finding], containers: list[ContainerRecord] | ListingRows
     ) -> set[tuple[int, ...]]:
         from fatpack.edit.verify import Verification
 
@@ -394,7 +430,7 @@ class _Inspection:
             self.findings.add(finding(code_for_error("FP1710", error), self.view.span(), error.describe(), error.hint))
         return {item.member_numbers for item in items if not isinstance(item, Finding)}
 
-    def _image_alone(self) -> dict[str, Any] | None:
+    def _image_alone(self) -> StandaloneImageRecord | None:
         """Return what a file without containers is, if it is a device image itself."""
         from fatpack.scanner.standalone_images import (
             image_claims,
@@ -411,10 +447,11 @@ class _Inspection:
         # A damaged file has its finding already.
         is_damaged = any(item.severity == "error" for item in self._scanned.kept)
         kernels = self._known_kernels.none() if is_damaged else self._kernels(self.view, recognised.form)
-        modules = plain_cir_modules(self.view) if recognised.form == "cir" else {}
-        return {**image_claims(recognised), **modules, **metadata, **kernels}
+        claims = image_claims(recognised)
+        modules: CirModules = plain_cir_modules(self.view) if recognised.form == "cir" else {}
+        return {**claims, **modules, **metadata, **kernels}
 
-    def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
+    def _member_images(self, searched: set[tuple[int, ...]]) -> list[MemberImageRecord]:
         """Return what members of an archive are that hold no container, if they are device images themselves.
 
         ``searched`` are the numbers of the members that hold one.
@@ -441,14 +478,14 @@ class _Inspection:
         return self._archs is None or self._archs.shows(recognised.triple, recognised.arch, recognised.form)
 
     def _take_all(
-        self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
+        self, items: Sequence[FoundContainer | Finding], containers: list[ContainerRecord] | ListingRows
     ) -> None:
         self.findings.extend(item for item in items if isinstance(item, Finding))
         for item in items:
             if not isinstance(item, Finding):
                 self._take(item, containers)
 
-    def _take(self, found: FoundContainer, containers: list[dict[str, Any]] | ListingRows) -> None:
+    def _take(self, found: FoundContainer, containers: list[ContainerRecord] | ListingRows) -> None:
         """Add a container to those before it: its record, or no more than is printed of it."""
         if isinstance(containers, list):
             containers.append(self._container(found))
@@ -519,22 +556,24 @@ class _Inspection:
                 if inside:
                     place.below_last().places = inside
 
-    def _container(self, found: FoundContainer) -> dict[str, Any]:
+    def _container(self, found: FoundContainer) -> ContainerRecord:
         container = found.container
         images, is_late = self._images(found)
-        record: dict[str, Any] = {
+        numbers: MemberNumbers = {"member_numbers": list(found.member_numbers)} if found.member_numbers else {}
+        flag: InflatedFlag = {"is_inflated": False} if is_late else {}
+        record: ContainerRecord = {
             "format": container.format,
             "version": container.version,
             "host": found.host,
             "section": found.section,
             "section_index": found.index,
             "member": found.member,
-            **({"member_numbers": list(found.member_numbers)} if found.member_numbers else {}),
+            **numbers,
             "offset": self._offset(container.span, found.view),
             "size": container.span.size,
             "attrs": {**container.attrs, **dict(found.host_attrs)},
             "stored": dict(formats.get_format(container.format).describe(container)),
-            **({"is_inflated": False} if is_late else {}),
+            **flag,
             "images": [
                 self._image(index, image)
                 for index, image in enumerate(images)
@@ -563,10 +602,10 @@ class _Inspection:
             self.findings.add(unread_finding(found.span, error))
             return found
 
-    def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
+    def _image(self, index: int, found: FoundImage) -> ImageRecord:
         image, target = found.as_stored, found.target
         view = image.data
-        inside: list[dict[str, Any]] = []
+        inside: list[ContainerRecord] = []
         self._take_all(found.inside, inside)
         return {
             "index": index,
@@ -586,7 +625,7 @@ class _Inspection:
             "containers": inside,
         }
 
-    def _kernels(self, view: View, form: str, image: Image | None = None) -> dict[str, Any]:
+    def _kernels(self, view: View, form: str, image: Image | None = None) -> KernelNames:
         """Return the kernels of an image, and the facts if they are wanted; ``image`` is the image of a container."""
         record, found = self._known_kernels.of(view, form, image)
         self.findings.extend(found)
@@ -597,15 +636,17 @@ class _Inspection:
         return span.start if view.source is self.view.source else None
 
 
-def _not_searched(found: ContainerScan) -> dict[str, Any]:
+def _not_searched(found: ContainerScan) -> OptionalFacts:
     """Return the parts of the record that say what was not searched, and whether more may be there."""
-    rows = [{"section": row.section, "count": row.count, "size": row.size} for row in found.not_searched]
+    rows: list[UnsearchedSections] = [
+        {"section": row.section, "count": row.count, "size": row.size} for row in found.not_searched
+    ]
     if not rows:
         return {}
     return {"not_searched": rows, "found_outside": found.is_outside}
 
 
-def failure_record(path: str, error: FatpackError | OSError) -> dict[str, Any]:
+def failure_record(path: str, error: FatpackError | OSError) -> FileRecord:
     """Return the record of a file that could not be read at all."""
     from fatpack.exit_codes import error_message, exit_code
 
@@ -628,7 +669,7 @@ def _foreign_kind(view: View) -> str:
     return unsupported_files.unsupported_kind(view)
 
 
-def _registered(found: ContainerScan) -> list[dict[str, Any]]:
+def _registered(found: ContainerScan) -> list[RegistrationCountsRecord]:
     """Return what objects and programs register about which nothing is wrong in that."""
     if not found.units:
         return []

@@ -1,4 +1,4 @@
-"""What a file launches and registers, as plain data: one unit per object, program, or member of an archive."""
+"""``inspect --runtime``: kernels that objects and programs launch and register, by object, program or member."""
 
 from __future__ import annotations
 
@@ -238,9 +238,8 @@ def render_registration(record: dict[str, Any]) -> Iterator[str]:
         if "likely" in unit:
             names = unit["likely"]
             shown = f": {name_list(names)}" if names else ""
-            yield printable(
-                f"  likely registered: {pluralize(len(names), 'kernel')} whose names stand in its data{shown}"
-            )
+            count = pluralize(len(names), "kernel")
+            yield printable(f"  probably registered: {count}, whose names are in the program's data{shown}")
     if record.get("verdict") in ("agrees", "not judged"):
         why = f": {record['why_not']}" if record["why_not"] else ""
         yield printable(f"  verdict: {record['verdict']}{why}")
@@ -257,7 +256,7 @@ def _unit_lines(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     if is_loop:
         yield "  registers the offload entries of all objects"
     elif unit["unread"]:
-        yield f"  not read: what registers {pluralize(unit['unread'], 'more kernel')}"
+        yield f"  {pluralize(unit['unread'], 'more kernel')}: the registration was not read"
     if unit["unfollowed"]:
         does = "launches or registers" if unit["unfollowed"] == 1 else "launch or register"
         yield f"  not followed: {pluralize(unit['unfollowed'], 'function')} that {does}"
@@ -328,7 +327,7 @@ def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str
 
 
 class _ShownRegistrations:
-    """What is shown of each name, and the exit code for what was shown so far."""
+    """Records or text of each argument, and the exit code so far."""
 
     def __init__(self, *, as_json: bool, exclude: tuple[str, ...]) -> None:
         self._as_json, self._exclude = as_json, exclude
@@ -399,7 +398,7 @@ def _write(record: Any) -> None:
 
 
 class _RegistrationReader(Record):
-    """What makes of a leaf what is shown of it."""
+    """Makes the text or the record of one file of a tree."""
 
     as_json: bool
 

@@ -1,4 +1,4 @@
-"""What ``fatpack inspect --rows`` does: the rows of all files into one table, on stdout or in a file."""
+"""``inspect --rows``: the rows of all files in one table, on stdout or in a file."""
 
 from __future__ import annotations
 

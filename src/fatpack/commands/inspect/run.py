@@ -1,4 +1,4 @@
-"""What ``fatpack inspect FILE...`` does, without click: the command people type most answers fastest."""
+"""``fatpack inspect FILE...``: reads files, folders and packages, and prints their listings or totals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fatpack.command_line.terminal import get_style as terminal_style
 from fatpack.command_line.trees import ShownFile
 from fatpack.commands.inspect.record import InspectOptions, failure_record, make_file_listing, make_file_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
-from fatpack.commands.inspect.totals import Totals, totals_table
+from fatpack.commands.inspect.totals import Totals, compute_totals, totals_table
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import finding
@@ -27,9 +27,10 @@ from fatpack.text.style import colorize, write_lines
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeGuard
 
     from fatpack.command_line.trees import TreeListing
+    from fatpack.commands.inspect.listing import AnyFile, ContainerRecord, FileRecord, OptionalFacts
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.source import Source, View
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class InspectTrees(Record):
-    """How leaves are shown: with which options they are read, and as lines, JSON (``json``), a ``record``, or ``sums``.
+    """Reads a file of a tree with ``options``, and shows it as lines, JSON (``json``), a ``record``, or ``sums``.
 
     ``by`` are the keys of sums, which come with lines about what is wrong.
     """
@@ -51,7 +52,7 @@ class InspectTrees(Record):
     options: InspectOptions
     form: str = "lines"
     verbose: int = 0
-    keep: Callable[[dict[str, Any]], Any] | None = None
+    keep: Callable[[ContainerRecord], Any] | None = None
     by: tuple[str, ...] = ()
 
     def __call__(self, leaf: InputFile) -> ShownFile:
@@ -72,17 +73,16 @@ class InspectTrees(Record):
             count = image_count(record)
         except (FatpackError, OSError) as error:
             return self._shown(failure_record(path, error), exit_code(error))
-        found = (*record["findings"], *record.get("unlisted_findings", ()))
-        code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
+        code = listing_exit_code(record)
         if not code and (count is None or (not count and record.get("left_out"))):
             return ShownFile(size=len(view))
         return self._shown(record, code, images=count, size=len(view))
 
-    def _record(self, view: View, options: InspectOptions) -> dict[str, Any]:
+    def _record(self, view: View, options: InspectOptions) -> AnyFile:
         is_brief = self.form == "lines" and not self.verbose and not options.kernels
         return make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=self.keep)
 
-    def _shown(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
+    def _shown(self, record: AnyFile, code: int, **facts: Any) -> ShownFile:
         from fatpack.text.json import PreparedJson, json_text
 
         error = record["error"]["message"] if record.get("error") else ""
@@ -92,17 +92,21 @@ class InspectTrees(Record):
         elif self.form == "json":
             content = PreparedJson(json_text(record, "\n  "))
         elif self.form == "sums":
-            from fatpack.commands.inspect.totals import compute_totals
-
             content = None
-            if not error:
-                content = (problem_lines(record["path"], record), compute_totals([record], self.by))
+            if not error and has_containers(record):
+                totals = compute_totals([record], self.by)
+                content = (problem_lines(record["path"], record), totals)
                 if facts.get("images") is not None:
-                    facts["images"] = content[1]["total"]["images"]  # the total and the summary count alike
+                    facts["images"] = totals.total["images"]  # the total and the summary count alike
         return ShownFile(content, code, error, **facts)
 
 
-def image_count(record: dict[str, Any]) -> int | None:
+def has_containers(record: AnyFile) -> TypeGuard[FileRecord]:
+    """Return whether a listing has the records of containers, and not only the rows of the short text."""
+    return not isinstance(record["containers"], ListingRows)
+
+
+def image_count(record: AnyFile) -> int | None:
     """Return how many images the record of a file has, without those inside images; None without device code."""
     containers, members = record["containers"], record.get("member_images", ())
     if not containers and not members and not record["image"]:
@@ -111,17 +115,21 @@ def image_count(record: dict[str, Any]) -> int | None:
     if isinstance(containers, ListingRows):
         inside = sum(len(place.rows) for place in containers.places)
     else:
-        inside = sum(len(container["images"]) for container in containers)
+        kept: Sequence[Any] = containers  # `keep` may have made the text of containers already
+        inside = sum(
+            len(container["images"]) if isinstance(container, dict) else container.images for container in kept
+        )
     return inside + len(members) + bool(record["image"])
 
 
-def _package(leaf: InputFile) -> dict[str, Any]:
+def _package(leaf: InputFile) -> FileRecord:
     """Return the record of a package with which something is wrong."""
     from fatpack.packages import get_package
 
     found = FindingList()
     found.extend(leaf.findings)
     unlisted = unlisted_records(found)
+    not_listed: OptionalFacts = {"unlisted_findings": unlisted} if unlisted else {}
     return {
         "path": leaf.path,
         "size": leaf.size,
@@ -132,7 +140,7 @@ def _package(leaf: InputFile) -> dict[str, Any]:
         "image": None,
         "containers": [],
         "findings": [finding_record(item) for item in found.kept],
-        **({"unlisted_findings": unlisted} if unlisted else {}),
+        **not_listed,
     }
 
 
@@ -144,12 +152,12 @@ def _package(leaf: InputFile) -> dict[str, Any]:
 DIFFERENCE_CODE = "FP1420"
 
 
-def add_differences(records: Sequence[dict[str, Any]]) -> bool:
+def add_differences(records: Sequence[FileRecord]) -> bool:
     """Add a finding to the record of every file with a part that is not built as the first; return if there is any."""
     from fatpack.commands.pack.formats import DIFFERENCE_HINT, arch_differences
 
     parts: dict[str, dict[str, None]] = {}
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, FileRecord] = {}
     for record in records:
         for member, label in _labels(record.get("containers", ())):
             name = f"{record['path']}({member})" if member else record["path"]
@@ -157,13 +165,14 @@ def add_differences(records: Sequence[dict[str, Any]]) -> bool:
             files[name] = record
     found = False
     for name, text in arch_differences(parts):
-        record = finding_record(finding(DIFFERENCE_CODE, Span(0, 0), text, DIFFERENCE_HINT))
-        files[name]["findings"].append({**record, "offset": None})
+        difference = finding_record(finding(DIFFERENCE_CODE, Span(0, 0), text, DIFFERENCE_HINT))
+        difference["offset"] = None
+        files[name]["findings"].append(difference)
         found = True
     return found
 
 
-def _labels(containers: Sequence[dict[str, Any]], outer: str | None = None) -> Iterator[tuple[str | None, str]]:
+def _labels(containers: Sequence[ContainerRecord], outer: str | None = None) -> Iterator[tuple[str | None, str]]:
     """Yield the member that every image for a device is in, and what the image is for, with its form."""
     for container in containers:
         member = outer or container["member"]
@@ -222,7 +231,7 @@ def show_files(
 
 
 class _ShownFiles:
-    """What is shown of each name, and the exit code for what was shown so far."""
+    """Records or text of each argument, and the exit code so far."""
 
     def __init__(
         self, options: InspectOptions, exclude: tuple[str, ...], *, as_json: bool, verbose: int, one_program: bool
@@ -230,7 +239,7 @@ class _ShownFiles:
         self._options, self._exclude, self._verbose = options, exclude, verbose
         self._form = "record" if one_program else "json" if as_json else "lines"
         self._is_brief = not (as_json or verbose or one_program or options.kernels)
-        self._keep: Callable[[dict[str, Any]], Any] | None = None
+        self._keep: Callable[[ContainerRecord], Any] | None = None
         self._trees: TreeListing | None = None
         self.code = FINE
         #: how many images were shown
@@ -312,7 +321,7 @@ def _print_inspect_error(text: str) -> None:
     print_stderr(f"fatpack: error: {text}")
 
 
-def _write(record: dict[str, Any] | ShownFile, verbose: int, style: Style) -> None:
+def _write(record: AnyFile | ShownFile, verbose: int, style: Style) -> None:
     if not isinstance(record, dict):
         if record.error:
             _print_inspect_error(record.error)
@@ -327,16 +336,21 @@ def _write(record: dict[str, Any] | ShownFile, verbose: int, style: Style) -> No
 
 
 def inspect_view(
-    view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[dict[str, Any]], Any] | None = None
-) -> tuple[dict[str, Any], int]:
+    view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[ContainerRecord], Any] | None = None
+) -> tuple[AnyFile, int]:
     """Return the record of an open file and the exit code it stands for, ``is_brief``: what its short text shows.
 
     ``keep`` makes of the record of a container what is kept of it.
     """
     with gc_paused():
         record = make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=keep)
+    return record, listing_exit_code(record)
+
+
+def listing_exit_code(record: AnyFile) -> int:
+    """Return the exit code for the findings of a file that was read."""
     found = (*record["findings"], *record.get("unlisted_findings", ()))
-    return record, exit_code_for_findings((item["severity"], item["code"]) for item in found)
+    return exit_code_for_findings((item["severity"], item["code"]) for item in found)
 
 
 def open_argument(path: str) -> tuple[Source | NestedFile, View]:
@@ -359,7 +373,7 @@ def open_argument(path: str) -> tuple[Source | NestedFile, View]:
 # What is wrong with files of which no listing is shown, as lines for messages.
 
 
-def problem_lines(path: str, record: dict[str, Any]) -> list[str]:
+def problem_lines(path: str, record: AnyFile) -> list[str]:
     """Return lines about what is wrong with a file, and about what was not searched where that may matter."""
     serious = [item for item in record["findings"] if item["severity"] != "note"]
     unlisted = [item for item in record.get("unlisted_findings", ()) if item["severity"] != "note"]
@@ -391,7 +405,7 @@ def show_totals(
         sys.stdout.writelines(json_pieces(found.sums.record()))
         sys.stdout.write("\n")
     elif found.is_any_read:
-        write_lines(totals_table(found.sums.record(), get_style()), sys.stdout)
+        write_lines(totals_table(found.sums, get_style()), sys.stdout)
     found.end()
     return found.code
 
@@ -426,6 +440,7 @@ class _TotalsOverFiles:
         self.is_any_read = True
         self.code = worst_exit_code((self.code, code))
         _say_all(problem_lines(path, record))
+        assert has_containers(record)
         self.sums.add(record)
 
     def _add_tree(self, path: str, view: View | None = None) -> None:
@@ -442,7 +457,7 @@ class _TotalsOverFiles:
             else:
                 lines, part = item.content
                 _say_all(lines)
-                self.sums.add_sums(part)
+                self.sums.merge(part)
         self.code = worst_exit_code((self.code, self._trees.code))
         self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
 

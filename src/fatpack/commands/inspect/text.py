@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from fatpack.commands.inspect.listing import (
+        AnyFile,
+        AnyImage,
+        ContainerRecord,
+        ImageRecord,
+        KernelFacts,
+        MemberImageRecord,
+        MemberNumbers,
+        RegistrationCountsRecord,
+        StandaloneImageRecord,
+    )
     from fatpack.registration.analysis.counts import RegistrationCounts
+    from fatpack.text.findings import FindingRecord, UnlistedRecord
 
 
 # What kernels need, as a table: one line per kernel, and only the columns in which something is known.
@@ -67,7 +79,7 @@ class KernelTable(Record):
     text: str
 
 
-def with_kernel_tables(container: dict[str, Any]) -> dict[str, Any]:
+def with_kernel_tables(container: ContainerRecord) -> ContainerRecord:
     """Return the record of a container in which tables stand for what is known of kernels, and for their names."""
     for image in container["images"]:
         if image.get("kernel_facts"):
@@ -78,10 +90,12 @@ def with_kernel_tables(container: dict[str, Any]) -> dict[str, Any]:
     return container
 
 
-def kernel_table(kernels: Sequence[dict[str, Any]] | KernelTable, form: str, indent: str) -> Iterator[str]:
+def kernel_table(kernels: KernelFacts, form: str, indent: str) -> Iterator[str]:
     """Yield the table for the kernels of one image, as its record holds them; nothing for no kernels."""
     if isinstance(kernels, KernelTable):
         yield from (indent + line for line in kernels.text.split("\n"))
+        return
+    if isinstance(kernels, dict):  # sizes of code by name, which only sums use
         return
     cells = {field: _column(kernels, field) for field in _HEADINGS}
     known = [field for field, column in cells.items() if column]
@@ -94,7 +108,7 @@ def kernel_table(kernels: Sequence[dict[str, Any]] | KernelTable, form: str, ind
     yield from align_columns(rows, right=range(len(known)), indent=indent)
 
 
-def _column(kernels: Sequence[dict[str, Any]], field: str) -> list[str]:
+def _column(kernels: Sequence[Mapping[str, object]], field: str) -> list[str]:
     """Return the cells of a field, none if nothing is known of it: a library has a hundred thousand kernels."""
     if field in _OF_SEVERAL:
         column = [_cell(kernel, field) for kernel in kernels]
@@ -105,7 +119,7 @@ def _column(kernels: Sequence[dict[str, Any]], field: str) -> list[str]:
     return ["-" if value is None else str(value) for value in values]
 
 
-def _cell(kernel: dict[str, Any], field: str) -> str:
+def _cell(kernel: Mapping[str, object], field: str) -> str:
     value = kernel[field]
     if field == "local" and kernel["has_dynamic_stack"]:
         return "dynamic" if value is None else f"{value}+"
@@ -158,13 +172,13 @@ _NAME_SHOWN = 60
 
 
 class NestedRows:
-    """What stands below the row of an image: lines about it, from its record, and the containers in it."""
+    """Lines below the row of an image: facts from its record, and the containers in it."""
 
     __slots__ = ("image", "places", "said")
 
     def __init__(self) -> None:
         #: the record, its position, and whether it is in a fat object; what the container has said of the image
-        self.image: tuple[dict[str, Any], str, bool] | None = None
+        self.image: tuple[ImageRecord, str, bool] | None = None
         self.said: dict[str, Any] = {}
         self.places: ListingRows | None = None
 
@@ -206,7 +220,7 @@ class ContainerRows:
         self.packed: set[str] = set()
         self.is_inflated = True
         #: the records of the containers, where more is shown of them
-        self.records: list[dict[str, Any]] = []
+        self.records: list[ContainerRecord] = []
         self.rows: list[Sequence[str]] = []
         #: number of a row → what stands below it
         self.below: dict[int, NestedRows] = {}
@@ -291,7 +305,7 @@ class ListingRows:
         return find_repeated_names((place.member, place.numbers) for place in self.places)
 
 
-def member_numbers(item: Mapping[str, Any]) -> tuple[int, ...]:
+def member_numbers(item: ContainerRecord | MemberImageRecord) -> tuple[int, ...]:
     """Return the numbers that lead to the member which the record of a container, or of an image, is of."""
     return tuple(item.get("member_numbers", ()))
 
@@ -349,7 +363,7 @@ _HOSTS = {
 _SECTIONS_SHOWN = 4
 
 
-def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_inspect(record: AnyFile, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
 
     A record with facts about kernels shows them as tables, instead of their names. Instead of the records of containers
@@ -361,7 +375,7 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
         yield f"{path}: cannot be read"
         return
     containers, image = record["containers"], record["image"]
-    kind = _HOSTS.get(record["host"], record["host"]) or record.get("kind", "")
+    kind = _HOSTS.get(record["host"] or "", record["host"]) or record.get("kind", "")
     if not containers and record["format"]:
         kind = f"{record['format']}, {_why_empty(record['findings'])}"
     elif record.get("manifest"):
@@ -372,7 +386,7 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
         facts += [image["detail"]] if image["detail"] else []
     elif not containers and not kind and "left_out" not in record:
         facts.append("unknown format" if record["size"] else "the file is empty")
-    yield f"{path}: {', '.join([*facts, format_size(record['size'])])}"
+    yield f"{path}: {', '.join([*facts, format_size(record['size'] or 0)])}"
     if image:
         yield from _module_lines(image, "  ")
         yield from _metadata_lines(image, "  ")
@@ -385,11 +399,11 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
         yield from _place_lines(places, "  ", record["path"], verbose)
     yield from _host_lines(record, "  ")
     yield from _member_lines(members, record["path"], verbose)
-    is_known = containers or members or image or record["format"] or record.get("package")
-    is_known = is_known or record.get("kpack") or record.get("manifest")
-    if record.get("left_out", {}).get("images"):
+    is_known = bool(containers or members or image or record["format"] or record.get("package"))
+    is_known = is_known or bool(record.get("kpack") or record.get("manifest"))
+    left_out = record.get("left_out")
+    if left_out and left_out["images"]:
         is_known = True
-        left_out = record["left_out"]
         names = ", ".join(map(printable, left_out["architectures"]))
         yield f"  {pluralize(left_out['images'], 'image')} not shown, of other architectures: {names}"
     if not is_known and not _may_hide(record["findings"]):
@@ -403,7 +417,7 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
         yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=verbose)
 
 
-def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
+def _host_lines(record: AnyFile, indent: str) -> Iterator[str]:
     """Yield the lines about the file around device code: where that was moved, and what is registered of it."""
     if record.get("kpack"):
         from fatpack.commands.inspect import kpack
@@ -418,7 +432,7 @@ def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
         yield from registration_lines(record["registration"], indent, is_registered=has_registration(found))
 
 
-def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
+def _module_lines(image: StandaloneImageRecord, indent: str) -> Iterator[str]:
     """Yield a line for each module of a CIR file: its name, role, target and bundle ID, as far as it states them."""
     for module in image.get("stored", {}).get("modules", ()):
         name = f"@{module['name']}" if module["name"] else "without a name"
@@ -426,18 +440,21 @@ def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
         yield printable(indent + ", ".join([f"module {name}", *filter(None, stated)]))
 
 
-def _metadata_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
+def _metadata_lines(image: StandaloneImageRecord, indent: str) -> Iterator[str]:
     """Yield a line for the metadata that a compiler wrote beside an image."""
     stated = image.get("metadata")
     if stated:
-        numbers = (("threads", "threads"), ("shared", "bytes of shared memory"))
-        words = [stated.get("arch", ""), *(f"{stated[name]} {word}" for name, word in numbers if name in stated)]
-        words.insert(1, f"kernel {stated['kernel']}" if "kernel" in stated else "")
+        words = [
+            stated.get("arch", ""),
+            f"kernel {stated['kernel']}" if "kernel" in stated else "",
+            f"{stated['threads']} threads" if "threads" in stated else "",
+            f"{stated['shared']} bytes of shared memory" if "shared" in stated else "",
+        ]
         what = ", ".join(word for word in words if word)
         yield printable(f"{indent}{stated['file']} ({stated['producer']}): {what or 'no target'}")
 
 
-def not_searched_lines(record: dict[str, Any]) -> Iterator[str]:
+def not_searched_lines(record: AnyFile) -> Iterator[str]:
     """Yield the line that says which sections were not searched for containers, the largest first."""
     rows = record.get("not_searched", ())
     if rows:
@@ -447,7 +464,7 @@ def not_searched_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"not searched for containers: {names}{more} ({size}); --deep searches them"
 
 
-def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
+def _member_lines(members: Sequence[MemberImageRecord], path: str, verbose: int) -> Iterator[str]:
     """Yield a line for each member of an archive that is an image itself."""
     repeated = find_repeated_names((item["member"], member_numbers(item)) for item in members)
     rows = []
@@ -463,12 +480,12 @@ def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) ->
         if verbose and item["detail"]:
             yield printable(f"    {item['detail']}")
         if verbose and item["offset"] is not None:
-            yield f"    {_address(path, item)}"
+            yield f"    {_address(path, item['offset'], item['size'])}"
         if verbose or item.get("kernel_facts"):
             yield from _kernel_lines(item, "    ", verbose)
 
 
-def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
+def _why_empty(findings: Sequence[FindingRecord]) -> str:
     """Return why a bare container shows nothing: damage, a limit, or a format that this version does not read."""
     codes = {item["code"] for item in findings if item["severity"] == "error"}
     if not codes:
@@ -476,13 +493,13 @@ def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
     return "not read because of a limit" if codes == {"FP1005"} else "damaged"
 
 
-def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
+def _may_hide(findings: Sequence[FindingRecord]) -> bool:
     """Return whether device code may be there all the same: in what is damaged, or not read by this version."""
     return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
 
 
 def _places(
-    containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "", *, is_filtered: bool = False
+    containers: Sequence[ContainerRecord], verbose: int, prefix: str = "", *, is_filtered: bool = False
 ) -> ListingRows:
     """Return the containers of a record by the place they share, with a row for each image.
 
@@ -502,7 +519,7 @@ _IMAGES_WITHOUT_TABLE = 40
 _TABLE_ROWS = 40
 
 
-def _arch_table(places: ListingRows, members: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+def _arch_table(places: ListingRows, members: Sequence[MemberImageRecord], indent: str) -> Iterator[str]:
     """Yield a table of the architectures and forms of many images; nothing for few.
 
     As in the totals of ``--by``, images that hold others and images for the host are not counted.
@@ -533,7 +550,7 @@ def _count_images(places: ListingRows, counts: dict[tuple[str, str], int]) -> No
 
 
 def add_container_record(
-    places: ListingRows, container: dict[str, Any], verbose: int = 0, *, is_filtered: bool = False
+    places: ListingRows, container: ContainerRecord, verbose: int = 0, *, is_filtered: bool = False
 ) -> None:
     """Add a container to others, from its record."""
     place, number = places.of(
@@ -606,7 +623,7 @@ def _heading(place: ContainerRows, repeated: Collection[str]) -> str:
 _FLAVOURS = {"object": " (fat object)", "linked": " (linked images)"}
 
 
-def _symbol_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+def _symbol_lines(containers: Sequence[ContainerRecord], indent: str) -> Iterator[str]:
     """Yield the symbols that device code defines, by target, where a bundler noted them."""
     found: dict[str, list[str]] = {}
     for container in containers:
@@ -624,7 +641,7 @@ def _unit_lines(place: ContainerRows, indent: str, prefix: str) -> Iterator[str]
                 yield printable(f"{indent}{prefix}{number} {key} = {container['attrs'][key]}")
 
 
-def _property_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+def _property_lines(containers: Sequence[ContainerRecord], indent: str) -> Iterator[str]:
     """Yield the property sets of SYCLBIN files and of their abstract modules, a line for each property."""
     for container in containers:
         if container["format"] != "syclbin":
@@ -669,7 +686,7 @@ def _image_lines(place: ContainerRows, indent: str, path: str, verbose: int) -> 
             yield from _place_lines(below.places, deeper, path, verbose)
 
 
-def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[str]:
+def _kernel_lines(image: AnyImage, indent: str, verbose: int) -> Iterator[str]:
     """Yield the lines about the kernels of an image: their table, or all names, or some of them on one line."""
     if verbose:
         yield from (printable(f"{indent}made by {tool}") for tool in image.get("made_by", ()))
@@ -681,10 +698,10 @@ def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[
         yield printable(indent + kernel_summary(image["kernels"]))
 
 
-def _address(path: str, item: dict[str, Any]) -> str:
+def _address(path: str, offset: int, size: int) -> str:
     from fatpack.selectors.address import format_range
 
-    return format_range(path, item["offset"], item["size"])
+    return format_range(path, offset, size)
 
 
 def _taken_with(path: str, position: str) -> str:
@@ -696,7 +713,7 @@ def _taken_with(path: str, position: str) -> str:
     return f"fatpack extract {quote(f'./{path}' if path.startswith('-') else path)} {position}"
 
 
-def _details(image: dict[str, Any], indent: str, path: str, position: str, is_marker: bool) -> Iterator[str]:
+def _details(image: ImageRecord, indent: str, path: str, position: str, is_marker: bool) -> Iterator[str]:
     """Yield the lines about one image: what it is, how to get it, its attributes.
 
     What is not in the file as such has no address; outermost images can be taken by their position then.
@@ -706,7 +723,7 @@ def _details(image: dict[str, Any], indent: str, path: str, position: str, is_ma
         target = f", for {own}" if own and own != image["arch"] else ""
         yield printable(f"{indent}{image['detail']}{target}")
     if image["offset"] is not None and image["compression"] is None and not is_marker:
-        yield f"{indent}{_address(path, image)}"
+        yield f"{indent}{_address(path, image['offset'], image['size'])}"
     elif "/" not in position:
         container, _, index = position.partition(".")
         yield f"{indent}{_taken_with(path, f'--container {container} --index {index}')}"
@@ -735,29 +752,31 @@ _SHOWN = 4
 _TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 
 
-def unit_records(units: Iterable[RegistrationCounts]) -> list[dict[str, Any]]:
+def unit_records(units: Iterable[RegistrationCounts]) -> list[RegistrationCountsRecord]:
     """Return what units register as plain data."""
-    return [
-        {
-            "member": unit.member,
-            **({"member_numbers": list(unit.numbers)} if unit.numbers else {}),
-            "models": list(unit.models),
-            "kernels": unit.kernels,
-            "variables": unit.variables,
-            "records": unit.records,
-            "by": unit.by,
-        }
-        for unit in units
-    ]
+    return list(map(_unit_record, units))
 
 
-def has_registration(findings: Iterable[Mapping[str, Any]]) -> bool:
+def _unit_record(unit: RegistrationCounts) -> RegistrationCountsRecord:
+    numbers: MemberNumbers = {"member_numbers": list(unit.numbers)} if unit.numbers else {}
+    return {
+        "member": unit.member,
+        **numbers,
+        "models": list(unit.models),
+        "kernels": unit.kernels,
+        "variables": unit.variables,
+        "records": unit.records,
+        "by": unit.by,
+    }
+
+
+def has_registration(findings: Iterable[FindingRecord | UnlistedRecord]) -> bool:
     """Return whether something registers what a file has for that, as far as its findings say."""
     return not any(item["code"] in _UNREGISTERED for item in findings)
 
 
 def registration_lines(
-    records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: bool = True
+    records: Sequence[RegistrationCountsRecord], indent: str, *, is_registered: bool = True
 ) -> Iterator[str]:
     """Yield a line for each unit, or for those that were made alike where there are many.
 
@@ -768,14 +787,15 @@ def registration_lines(
             name = f"{record['member']}: " if record["member"] else ""
             yield printable(f"{indent}{name}{registration_words(record, is_registered=is_registered)}")
         return
-    groups: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, bool], list[RegistrationCountsRecord]] = {}
     for record in records:
         groups.setdefault((record["by"], record["kernels"] is None), []).append(record)
     for (by, is_counted), group in groups.items():
-        total = {
+        total: RegistrationCountsRecord = {
+            "member": None,
             "models": list(dict.fromkeys(model for record in group for model in record["models"])),
-            "kernels": None if is_counted else sum(record["kernels"] for record in group),
-            "variables": None if is_counted else sum(record["variables"] for record in group),
+            "kernels": None if is_counted else sum(record["kernels"] or 0 for record in group),
+            "variables": None if is_counted else sum(record["variables"] or 0 for record in group),
             "records": sum(record["records"] for record in group),
             "by": by,
         }

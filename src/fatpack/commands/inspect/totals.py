@@ -1,4 +1,4 @@
-"""What device code adds up to: by architecture, by kernel, by file, or by several of them; from ``inspect``'s records.
+"""Sums over images by architecture, kernel, file, or several of them, made from the records of ``inspect``.
 
 ::
 
@@ -24,8 +24,8 @@ from fatpack.text.style import PLAIN, is_fat_object, table_lines
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
+    from fatpack.commands.inspect.listing import AnyImage, ContainerRecord, FileRecord, ImageRecord
     from fatpack.text.style import Style
 
 #: what ``--by`` takes
@@ -39,17 +39,12 @@ _ZERO = {"images": 0, "stored_size": 0, "size": 0}
 SCHEMA = "fatpack.sums/1"
 
 
-def compute_totals(files: Iterable[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
-    """Return the sums over the images of several files as one record of plain data: rows, largest first, and a total.
-
-    A row has the values that it is for (``arch`` with the ``form`` of its images, ``kernel``, ``file``), ``images``,
-    ``stored_size`` and ``size`` in bytes; by kernel ``code_size`` too, where the sizes of the images are counted for
-    each kernel in them.
-    """
+def compute_totals(files: Iterable[FileRecord], by: Sequence[str]) -> Totals:
+    """Return the sums over the images of several files."""
     found = Totals(by)
     for record in files:
         found.add(record)
-    return found.record()
+    return found
 
 
 def _columns(by: Iterable[str]) -> list[str]:
@@ -58,78 +53,92 @@ def _columns(by: Iterable[str]) -> list[str]:
 
 
 class Totals:
-    """Sums in the making: of records, and of other sums by the same keys."""
+    """Sums over the images of files. ``rows`` has the counts of each group by the values of its columns.
+
+    The columns are those of the keys ``by``: ``arch`` with the ``form`` of its images, ``kernel``, ``file``. Counts are
+    ``images``, ``stored_size`` and ``size`` in bytes; by kernel ``code_size`` too, where the sizes of an image count
+    for each kernel in it.
+    """
 
     def __init__(self, by: Sequence[str]) -> None:
-        self._by = by
-        self._columns = _columns(by)
-        self._rows: dict[tuple[str, ...], dict[str, Any]] = {}
-        self._total = dict(_ZERO)
+        self.by = tuple(by)
+        self.columns = _columns(by)
+        self.rows: dict[tuple[str, ...], dict[str, int]] = {}
+        self.total = dict(_ZERO)
+        #: the count by which rows are ordered
+        self.weight = "code_size" if "kernel" in by else "stored_size"
         self._zero = {"code_size": 0, **_ZERO} if "kernel" in by else _ZERO
 
-    def _row(self, values: tuple[str, ...]) -> dict[str, Any]:
-        row = self._rows.get(values)
+    def _row(self, values: tuple[str, ...]) -> dict[str, int]:
+        row = self.rows.get(values)
         if row is None:
-            row = self._rows[values] = {**dict(zip(self._columns, values, strict=True)), **self._zero}
+            row = self.rows[values] = dict(self._zero)
         return row
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add(self, record: FileRecord) -> None:
         """Add the images of a file."""
-        for image, stored in _everything(record):
-            _add(self._total, image, stored)
-            for values, code in _rows_of(image, record["path"], self._columns):
+        for image, size, stored in _file_images(record):
+            _add(self.total, size, stored)
+            for values, code in _groups_of(image, record["path"], self.columns):
                 row = self._row(values)
-                _add(row, image, stored)
-                if "kernel" in self._by:
+                _add(row, size, stored)
+                if "kernel" in self.by:
                     row["code_size"] += code
 
-    def add_sums(self, other: dict[str, Any]) -> None:
-        """Add other sums by the same keys, as :meth:`record` has them."""
-        for source in other["rows"]:
-            row = self._row(tuple(source[column] for column in self._columns))
+    def merge(self, other: Totals) -> None:
+        """Add other sums by the same keys."""
+        for values, counts in other.rows.items():
+            row = self._row(values)
             for key in self._zero:
-                row[key] += source[key]
+                row[key] += counts[key]
         for key in _ZERO:
-            self._total[key] += other["total"][key]
+            self.total[key] += other.total[key]
 
-    def record(self) -> dict[str, Any]:
-        """Return the sums as plain data."""
-        weight = "code_size" if "kernel" in self._by else "stored_size"
-        ordered = [row for _, row in sorted(self._rows.items(), key=lambda pair: (-pair[1][weight], pair[0]))]
-        return {"schema": SCHEMA, "by": list(self._by), "rows": ordered, "total": self._total}
+    def ordered(self) -> list[tuple[dict[str, str], dict[str, int]]]:
+        """Return the values and the counts of each row, the largest first."""
+        rows = sorted(self.rows.items(), key=lambda pair: (-pair[1][self.weight], pair[0]))
+        return [(dict(zip(self.columns, values, strict=True)), counts) for values, counts in rows]
+
+    def record(self) -> dict[str, object]:
+        """Return the sums as plain data for JSON: rows, largest first, and a total."""
+        rows = [{**values, **counts} for values, counts in self.ordered()]
+        return {"schema": SCHEMA, "by": list(self.by), "rows": rows, "total": self.total}
 
 
-def _add(row: dict[str, Any], image: dict[str, Any], stored: int) -> None:
+def _add(row: dict[str, int], size: int, stored: int) -> None:
     row["images"] += 1
     row["stored_size"] += stored
-    row["size"] += image["size"]
+    row["size"] += size
 
 
-def _rows_of(image: dict[str, Any], path: str, columns: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
+def _groups_of(image: AnyImage, path: str, columns: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the values of the rows that an image belongs to, with the size of its code there: one row per kernel."""
     arch = arch_name(image["arch"], image["form"] or "") or image["triple"] or "-"
     values = {"arch": arch, "form": image["form"] or "-", "file": path}
     if "kernel" not in columns:
         yield tuple(values[column] for column in columns), 0
         return
-    codes = image.get("kernel_facts", {})
+    facts = image.get("kernel_facts", {})
+    sizes = facts if isinstance(facts, dict) else {}
     for kernel in image["kernels"]:
-        yield tuple(kernel if column == "kernel" else values[column] for column in columns), codes.get(kernel) or 0
+        yield tuple(kernel if column == "kernel" else values[column] for column in columns), sizes.get(kernel) or 0
 
 
-def _everything(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield every image of a file with the bytes it takes there: of containers, of archives, or the file itself."""
-    yield from _images(record["containers"])
+def _file_images(record: FileRecord) -> Iterator[tuple[AnyImage, int, int]]:
+    """Yield every image of a file, its size, and its stored bytes: in containers, in archives, or the file itself."""
+    for image, stored in _images(record["containers"]):
+        yield image, image["size"], stored
     for member in record.get("member_images", ()):
-        yield member, member["size"]
+        yield member, member["size"], member["size"]
     if record["image"]:
-        yield {**record["image"], "size": record["size"]}, record["size"]
+        size = record["size"] or 0
+        yield record["image"], size, size
 
 
-def _images(containers: Sequence[dict[str, Any]], budget: int | None = None) -> Iterator[tuple[dict[str, Any], int]]:
+def _images(containers: Sequence[ContainerRecord], budget: int | None = None) -> Iterator[tuple[ImageRecord, int]]:
     """Yield (image, stored bytes) of every image that holds no container.
 
-    ``budget`` are the bytes that the containers take in the file if something around them is compressed.
+    ``budget`` is the number of bytes that the containers take in the file if an image around them is compressed.
     """
     whole = sum(container["size"] for container in containers)
     for container in containers:
@@ -146,7 +155,7 @@ def _images(containers: Sequence[dict[str, Any]], budget: int | None = None) -> 
                 yield image, stored
 
 
-def _is_marker(container: dict[str, Any], image: dict[str, Any]) -> bool:
+def _is_marker(container: ContainerRecord, image: ImageRecord) -> bool:
     """Return whether an entry for the host only stands for it: it is empty, or a byte in a fat object."""
     return not image["size"] or is_fat_object(container)
 
@@ -155,14 +164,15 @@ def _part(whole: int, size: int, total: int) -> int:
     return whole * size // total if total else 0
 
 
-def _grouped(rows: Sequence[dict[str, Any]], by: Sequence[str], weight: str) -> Sequence[dict[str, Any]]:
+def _grouped(totals: Totals) -> list[tuple[dict[str, str], dict[str, int]]]:
     """Return rows by several keys in groups by the first, the largest first; rows by one key as they are."""
+    rows, by = totals.ordered(), totals.by
     if len(by) < 2:
         return rows
-    totals: dict[str, int] = {}
-    for row in rows:
-        totals[row[by[0]]] = totals.get(row[by[0]], 0) + row[weight]
-    return sorted(rows, key=lambda row: (-totals[row[by[0]]], row[by[0]]))
+    sums: dict[str, int] = {}
+    for values, counts in rows:
+        sums[values[by[0]]] = sums.get(values[by[0]], 0) + counts[totals.weight]
+    return sorted(rows, key=lambda row: (-sums[row[0][by[0]]], row[0][by[0]]))
 
 
 def _prefix(paths: Sequence[str]) -> str:
@@ -174,37 +184,36 @@ def _prefix(paths: Sequence[str]) -> str:
     return first[: max(first.rfind("!", 0, at), first.rfind("/", 0, at)) + 1]
 
 
-def totals_table(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
+def totals_table(totals: Totals, style: Style = PLAIN) -> Iterator[str]:
     """Yield the sums as an aligned table with its total as the last line.
 
     Sums by several keys are in groups by the first of them, largest first, and a file is named once in its group. What
     the paths of all files begin with, a package or folder, stands above.
     """
-    by = record["by"]
-    keys = _columns(by)
+    by, keys, total = totals.by, totals.columns, totals.total
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]
     if "kernel" in by:
         fields.append(("code_size", "code", format_size))
     fields += [("stored_size", "stored", format_size), ("size", "inflated", format_size)]
     rows = [[*(heading for _, heading, _ in fields), *keys]]
-    prefix = _prefix([row["file"] for row in record["rows"]]) if "file" in by else ""
+    ordered = _grouped(totals)
+    prefix = _prefix([values["file"] for values, _ in ordered]) if "file" in by else ""
     if prefix:
         yield style.painted(f"in {printable(prefix)}", "heading")
-    before: dict[str, Any] = {}
-    for row in _grouped(record["rows"], by, "code_size" if "kernel" in by else "stored_size"):
-        cells = [row[key].removeprefix(prefix if key == "file" else "") for key in keys]
-        if by[0] == "file" and len(keys) > 1 and row["file"] == before.get("file"):
+    before = ""
+    for values, counts in ordered:
+        cells = [values[key].removeprefix(prefix if key == "file" else "") for key in keys]
+        if by[0] == "file" and len(keys) > 1 and values["file"] == before:
             cells[0] = ""
-        rows.append([*(text(row[field]) for field, _, text in fields), *map(printable, cells)])
-        before = row
+        rows.append([*(text(counts[field]) for field, _, text in fields), *map(printable, cells)])
+        before = values.get("file", "")
     if "kernel" not in by:
-        rows.append([*(text(record["total"][field]) for field, _, text in fields), "total", *[""] * (len(keys) - 1)])
+        rows.append([*(text(total[field]) for field, _, text in fields), "total", *[""] * (len(keys) - 1)])
     edges = (0, -1 if "kernel" in by else len(rows) - 1)
     names = [number for number, key in enumerate(keys, len(fields)) if key in ("kernel", "file")]
     role = lambda row, _: "heading" if row in edges else ""  # noqa: E731
     yield from table_lines(rows, style, right=range(len(fields)), names=names, role=role)
     if "kernel" in by:
-        total = record["total"]
         yield f"each image counts once for every kernel in it; there are {pluralize(total['images'], 'image')}, " + (
             f"{format_size(total['stored_size'])} stored, {format_size(total['size'])} inflated"
         )

@@ -1,4 +1,4 @@
-"""What is in files, summed and compared: bytes by library, architecture and kernel, coverage, what is there twice.
+"""Overview of files: bytes by library, architecture and kernel, coverage of devices, and duplicates.
 
 ::
 

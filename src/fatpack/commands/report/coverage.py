@@ -1,4 +1,4 @@
-"""Which kernels of a library are there for which of its architectures, and where devices get nothing.
+"""Coverage: kernels of a library by architecture, and devices that get no kernel.
 
 The rules of the runtimes decide (:mod:`fatpack.targets.selection`), of each image alone. What is relocatable, and what
 only linkers take, counts through the device link: no device gets it as it is (C11, C12, C14).
@@ -35,7 +35,7 @@ _FIELDS = {"runs": "ready", "compiles": "compiled", "unknown": "unknown", "some"
 
 
 class DeviceOutcomes:
-    """What becomes of images on devices; the same question is asked once for all files."""
+    """Outcomes of images on devices, cached: each combination is evaluated once for all files."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[CandidateSet, str], str] = {}

@@ -1,4 +1,4 @@
-"""What an overview is made of. Every number of bytes is either stored (in the file) or inflated, and says which."""
+"""Records of an overview. Every number of bytes is either stored (in the file) or inflated, and says which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to an overview: everything is summed while rows come, and no more is held than is told."""
+"""Builds an overview from rows. Sums are updated with every row, so that memory stays bounded."""
 
 from __future__ import annotations
 

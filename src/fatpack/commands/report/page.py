@@ -1,4 +1,4 @@
-"""The head of the page: what it is of, what matters, and the numbers."""
+"""The HTML page of an overview: its head with the numbers, then one section for each question."""
 
 from __future__ import annotations
 

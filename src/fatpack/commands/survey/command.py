@@ -198,7 +198,7 @@ def _tell(summary: SurveySummary, folder: str, rows_of: str, *, quiet: bool) -> 
 
 
 class _Meter(StatusLine):
-    """How far a survey is, and when it will be done."""
+    """Progress of a survey, with the estimated time of its end."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.commands.survey.worker import SurveyTask, TaskOptions, TaskResult
 
     class Engine(Protocol):
-        """What runs tasks; a context manager."""
+        """Runs tasks; a context manager."""
 
         def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
             """Yield one result for each task, in any order, and take tasks only as fast as they are done.

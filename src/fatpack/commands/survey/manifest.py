@@ -1,4 +1,4 @@
-"""What is done and what is to do: a database beside the parts, which decides what is in them.
+"""Progress of a survey: a database beside the parts, which decides their content.
 
 A part is in the folder when the database names it: parts of a run that was killed before are removed. While one survey
 writes to a folder, no other does. Memory does not grow with the number of files.

@@ -31,7 +31,7 @@ PART_FILES, PART_BYTES, PART_SECONDS = 10_000, 32 << 20, 60.0
 
 
 class SurveySummary(Record):
-    """What a survey came to.
+    """Result of a survey.
 
     ``files`` are all that were named, ``done_before`` those of them that were read in an earlier run; ``rows``,
     ``errors`` and ``exit_code`` are of all. ``codes`` counts the files without an error, by exit code. ``same`` counts

@@ -1,4 +1,4 @@
-"""What a worker does: one file to its rows, as bytes that are ready to be written."""
+"""Workers of a survey: each turns one file into rows, as bytes that are ready to be written."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class SurveyTask(Record):
 
 
 class TaskOptions(Record):
-    """How all files of a survey are read: the rows, their format, and the limits of the driver's process."""
+    """Options for all files of a survey: kind and format of rows, and the limits of the driver's process."""
 
     rows: RowOptions = RowOptions()
     format: str = "parquet"
@@ -170,7 +170,7 @@ def run_task(task: SurveyTask, options: TaskOptions) -> TaskResult:
 
 
 def run_in_worker(task: SurveyTask, options: TaskOptions) -> TaskResult:
-    """Do what :func:`run` does, in a process that does nothing else: the limits are those of the driver."""
+    """Call :func:`run_task` in a process of its own, with the limits of the driver."""
     for name, value in options.limits:
         setattr(limits, name, value)
     return run_task(task, options)

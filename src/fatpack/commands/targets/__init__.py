@@ -1,1 +1,1 @@
-"""TODO: commands/targets."""
+"""The command ``targets``: names of GPU targets, explained."""

@@ -1,4 +1,4 @@
-"""What there is to say about a name: plain data, worded for people. Found by :mod:`fatpack.commands.targets.run`."""
+"""Facts about the name of a target: as plain data, and as words for people."""
 
 from __future__ import annotations
 
