@@ -124,6 +124,18 @@ def test_names_that_were_not_compared_do_not_agree(tmp_path: Path, monkeypatch: 
     assert fatpack.check(library, registered=True, strict=True).exit_code == 1
 
 
+@pytest.mark.reference
+def test_images_among_the_data_of_a_library_need_no_registration(tmp_path: Path) -> None:
+    """Triton's libraries for CUPTI load such images by themselves."""
+    image = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin"
+    (tmp_path / "unit.s").write_text(f'.section .rodata\n.balign 16\n.globl code\ncode: .incbin "{image}"\n')
+    reference.run("clang", f"--target={LINUX}", "-c", "unit.s", "-o", "unit.o", cwd=tmp_path)
+    library = linked(tmp_path, "-shared")
+    assert len(list(fatpack.open(library).images())) == 1
+    assert agreed(library) == ("nothing registers", set())
+    assert fatpack.doctor(library).verdict == "healthy"
+
+
 def test_images_alone_are_not_said_to_be_unreadable() -> None:
     for name in ("cuda_fatbin/v130_size.fatbin",):
         made = fatpack.check(FIXTURES / name, registered=True)

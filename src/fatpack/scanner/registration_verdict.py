@@ -14,6 +14,7 @@ whose images do not tell their names.
 from __future__ import annotations
 
 from fatpack import binary, limits
+from fatpack.binary.known_sections import is_host_data_section, section_name_stem
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.model import Finding
 from fatpack.record import Record
@@ -168,7 +169,8 @@ def _part(
         why_not = _unread(host, way) if found and host != "raw" else ""
         return RegisteringFile(member, numbers, view, host, way, None, why_not=why_not)
     if not (evidence.called or evidence.wrappers or evidence.tables or evidence.stubs or evidence.binaries):
-        if not found or not evidence.is_linked:
+        # Nothing has to register images among the data of a library: its own code loads them, as Triton's tools do.
+        if not evidence.is_linked or all(_is_in_data(each) for each in found):
             return None
         return RegisteringFile(
             member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code"
@@ -186,6 +188,10 @@ def _part(
     return RegisteringFile(
         member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
     )
+
+
+def _is_in_data(found: FoundContainer) -> bool:
+    return is_host_data_section(section_name_stem(found.section or ""))
 
 
 def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> tuple[KernelsByArch | None, str]:
