@@ -13,6 +13,8 @@ from fatpack.commands.edit_request import remove as remove
 from fatpack.commands.edit_request import replace as replace
 from fatpack.commands.explain.model import ExplainResult as ExplainResult
 from fatpack.commands.explain.request import explain as explain
+from fatpack.commands.extract.request import ExtractResult as ExtractResult
+from fatpack.commands.extract.request import extract as extract
 from fatpack.commands.inspect.rows import rows as rows
 from fatpack.commands.link_inputs.request import LinkGroup as LinkGroup
 from fatpack.commands.link_inputs.request import link_inputs as link_inputs
@@ -36,8 +38,6 @@ from fatpack.errors import Truncated as Truncated
 from fatpack.errors import Unsupported as Unsupported
 from fatpack.errors import UsageError as UsageError
 from fatpack.io.source import Span as Span
-from fatpack.library.extract import ExtractResult as ExtractResult
-from fatpack.library.extract import extract as extract
 from fatpack.library.file import Container as Container
 from fatpack.library.file import File as File
 from fatpack.library.file import Files as Files

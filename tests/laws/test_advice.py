@@ -44,7 +44,7 @@ _TYPED = {
 _DESCRIBE = {"selectors/select.py"}
 
 #: Options of other tools in the advice to call these, and whole commands, which mean the same to everybody.
-_OTHERS = re.compile(r"((nvidia-smi|llvm-\w+|nvcc) --|fatpack [a-z]+ ).*")
+_OTHERS = re.compile(r"((nvidia-smi|llvm-\w+|nvcc|clang) --|fatpack [a-z]+ ).*")
 
 
 def own_options() -> set[str]:
