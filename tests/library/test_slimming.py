@@ -52,7 +52,7 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
 def test_names_are_for_packages_and_checked_for_all_files(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="build_tag must be a text"):
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_90", build_tag=3)  # type: ignore[arg-type]
-    with pytest.raises(fatpack.UsageError, match="are for wheels and conda packages"):
+    with pytest.raises(fatpack.UsageError, match="name wheels and conda packages"):
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_90", local_version="sm90")
     assert not (tmp_path / "x").exists()
 

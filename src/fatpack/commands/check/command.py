@@ -20,8 +20,13 @@ from fatpack.command_line.options import (
 from fatpack.command_line.param_types import FILE, INPUT, REQUIRED, TARGET, ChoiceType, SuggestionType
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
-from fatpack.commands.check import policy
-from fatpack.commands.check import policy as configs
+from fatpack.commands.check.policy import (
+    builtin_presets,
+    find_pyproject,
+    has_value,
+    make_policy,
+    read_policy_file,
+)
 from fatpack.commands.check_kpack.text import SCHEMA
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINE
@@ -42,8 +47,6 @@ if TYPE_CHECKING:
 
 def _presets() -> Iterable[str]:
     """Return the presets that fatpack brings, as ``--require`` takes them."""
-    from fatpack.commands.check.policy import builtin_presets
-
     return (f"@{preset.name}" for preset in builtin_presets())
 
 
@@ -117,11 +120,6 @@ def policy_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if has_value(value)}
 
 
-def has_value(value: object) -> bool:
-    """Return whether an option or a setting asks for something; an empty text does, and cannot be meant."""
-    return value is not None and value is not False and value != ()
-
-
 # ``fatpack check``: files against a policy.
 
 #: What the outcome of a policy is written as.
@@ -181,12 +179,10 @@ def command(
         raise UsageError(
             "no file is given", hint="fatpack check PATH --require sm_80,sm_90+ptx; --help shows all rules"
         )
-    policy = build_policy(policy_settings(options), options)
-    if policy is None:
-        hint = f"fatpack check {quote(paths[0])}{' ...' if len(paths) > 1 else ''} --require sm_80,sm_90+ptx"
-        if len(paths) > 1:
-            hint += "; fatpack check-stages compares the files of one build"
-        raise UsageError("no rules given: add --require, --forbid or --max-size", hint=hint)
+    example = f"fatpack check {quote(paths[0])}{' ...' if len(paths) > 1 else ''} --require sm_80,sm_90+ptx"
+    if len(paths) > 1:
+        example += "; fatpack check-stages compares the files of one build"
+    policy = build_policy(policy_settings(options), options, example=example)
     return run_policy_check(paths, policy, "json" if as_json else output or "text", verbose=verbose)
 
 
@@ -201,47 +197,17 @@ class PolicySource(Record):
     source: str
 
 
-def build_policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> PolicySource | None:
-    """Return the policy of the command line and of a file together, None if neither asks for anything.
+def build_policy(given: Mapping[str, Any], options: Mapping[str, Any], *, example: str = "") -> PolicySource:
+    """Return the policy of the command line and of a file together.
 
-    ``given`` are the settings of the command line, ``options`` say which file is read, and how files are.
-    Raises UsageError and TargetError for what cannot be meant, ``OSError`` for a file that cannot be read.
+    ``given`` are the settings of the command line; ``options`` name the file with the policy, and how files are read.
+    Raises what :func:`make_policy` raises, and ``OSError`` for a file that cannot be read.
     """
-    from fatpack.commands.check.policy import Policy, parse_forbidden, parse_requirements
-
     config, no_config = options["config"], options["no_config"]
     if config is not None and no_config:
         raise UsageError("--config and --no-config contradict each other", hint="leave one of them out")
-    file = configs.read_policy_file(config) if config is not None else None if no_config else configs.find_pyproject()
-    values = {**(file.values if file is not None else {}), **given}
-    if not any(has_value(values.get(name)) for name in configs.RULES):
-        return None
-    if "per" in given and not values.get("require"):
-        raise UsageError("--per says what must serve the devices of --require, and none are given")
-    if values.get("strict") and not values.get("registered"):
-        raise UsageError("--strict says how --registered is judged", hint="give both: --registered --strict")
-    if ("max-growth" in values) != ("against" in values):
-        raise UsageError("--max-growth and --against go together", hint="--max-growth 5% --against OLD")
-    if "max-growth" in values:
-        policy.parse_growth(values["max-growth"])
-    if values.get("per", "unit") not in ("unit", "library"):
-        raise UsageError(f"per is {values['per']!r}", hint="unit or library")
-    made = Policy(
-        require=parse_requirements(values.get("require", ()), configs.all_presets(file)),
-        forbid=parse_forbidden(values.get("forbid", ())),
-        max_size=policy.parse_size_limit(values["max-size"]) if "max-size" in values else None,
-        max_growth=values.get("max-growth") or "",
-        against=values.get("against") or "",
-        uniform=bool(values.get("uniform")),
-        registered=bool(values.get("registered")),
-        strict=bool(values.get("strict")),
-        metadata=bool(values.get("metadata")),
-        per=values.get("per") or "unit",
-        exclude=tuple(values.get("exclude", ())),
-        deep=options["deep"],
-        names_kernels=options["kernels"],
-        verify=bool(values.get("verify")),
-    )
+    file = read_policy_file(config) if config is not None else None if no_config else find_pyproject()
+    made = make_policy(given, file, deep=options["deep"], names_kernels=options["kernels"], example=example)
     return PolicySource(made, "" if file is None else file.path)
 
 
@@ -294,8 +260,8 @@ def _write(checked: CheckResult, output: str, verbose: int) -> None:
 
 def write_presets(config: str | None, *, read: bool) -> None:
     """Print the presets of a project, from ``config`` or, if files are ``read``, the nearest one, and our own."""
-    own = configs.read_policy_file(config) if config else configs.find_pyproject() if read else None
+    own = read_policy_file(config) if config else find_pyproject() if read else None
     rows = [[f"@{name}", ", ".join(value), own.path] for name, value in own.presets.items()] if own else []
-    rows += [[f"@{each.name}", each.require, f"{each.what}: {each.source}"] for each in configs.builtin_presets()]
+    rows += [[f"@{each.name}", each.require, f"{each.what}: {each.source}"] for each in builtin_presets()]
     names, lists = (max(len(row[at]) for row in rows) for at in (0, 1))
     write_lines((f"{name:{names}}  {asked:{lists}}  {what}" for name, asked, what in rows), sys.stdout)

@@ -19,7 +19,7 @@ import fnmatch
 import os
 from importlib import import_module
 
-from fatpack.errors import TargetError, UsageError
+from fatpack.errors import TargetError, UsageError, cli_or_api
 from fatpack.exit_codes import error_message
 from fatpack.printable import format_size_exactly
 from fatpack.record import Record
@@ -435,3 +435,61 @@ class Policy(Record):
         """Return whether anything is asked of a library with code for the devices of these vendors."""
         all_are_asked = not self.require or self.forbid or self.uniform or self.registered
         return bool(all_are_asked) or any(item.device.vendor in vendors for item in self.require)
+
+
+def has_value(value: object) -> bool:
+    """Return whether an option or a setting is given. An empty text is given, and is refused where it is parsed."""
+    return value is not None and value is not False and value != ()
+
+
+def make_policy(
+    given: Mapping[str, Any],
+    config: PolicyConfig | None,
+    *,
+    deep: bool = False,
+    names_kernels: bool = False,
+    example: str = "",
+) -> Policy:
+    """Return the policy of arguments and of a file together; both the command line and the library call this.
+
+    ``given`` are the arguments by their names in files (:data:`KEYS`); they override the settings of ``config``. Sizes
+    are texts or numbers of bytes. Raises UsageError for a policy without rules, with ``example`` as its hint, and for
+    settings that contradict each other; TargetError for an unknown device.
+    """
+    arguments = {name: value for name, value in given.items() if has_value(value)}
+    values = {**(config.values if config is not None else {}), **arguments}
+    if not any(has_value(values.get(name)) for name in RULES):
+        some = cli_or_api("--require, --forbid or --max-size", "require, forbid or max_size")
+        raise UsageError(f"no rules given: add {some}", hint=example or f"rules are {', '.join(RULES)}")
+    if "per" in arguments and not values.get("require"):
+        per, require = cli_or_api("--per", "per"), cli_or_api("--require", "require")
+        raise UsageError(f"{per} says what must serve the devices of {require}, and none are given")
+    if values.get("strict") and not values.get("registered"):
+        strict, registered = cli_or_api("--strict", "strict"), cli_or_api("--registered", "registered")
+        both = cli_or_api("--registered --strict", "registered=True, strict=True")
+        raise UsageError(f"{strict} says how {registered} is judged", hint=f"give both: {both}")
+    if ("max-growth" in values) != ("against" in values):
+        names = cli_or_api("--max-growth and --against", "max_growth and against")
+        example = cli_or_api("--max-growth 5% --against OLD", "max_growth='5%', against=OLD")
+        raise UsageError(f"{names} go together", hint=example)
+    if "max-growth" in values:
+        parse_growth(values["max-growth"])
+    if values.get("per", "unit") not in ("unit", "library"):
+        raise UsageError(f"per is {values['per']!r}", hint="unit or library")
+    size = values.get("max-size")
+    return Policy(
+        require=parse_requirements(values.get("require", ()), all_presets(config)),
+        forbid=parse_forbidden(values.get("forbid", ())),
+        max_size=parse_size_limit(size) if isinstance(size, str) else size,
+        max_growth=values.get("max-growth", ""),
+        against=values.get("against", ""),
+        uniform=bool(values.get("uniform")),
+        registered=bool(values.get("registered")),
+        strict=bool(values.get("strict")),
+        metadata=bool(values.get("metadata")),
+        per=values.get("per") or "unit",
+        exclude=tuple(values.get("exclude", ())),
+        deep=deep,
+        names_kernels=names_kernels,
+        verify=bool(values.get("verify")),
+    )

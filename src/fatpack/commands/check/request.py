@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.check import policy as check_policy_module
-from fatpack.commands.check import policy as configs
 from fatpack.commands.check import rules
 from fatpack.commands.check.model import CheckedLibrary, CheckResult, CompiledDevice
-from fatpack.commands.check.policy import Policy, parse_forbidden, parse_requirements
+from fatpack.commands.check.policy import make_policy, read_policy_file
 from fatpack.commands.check.rule_context import RuleContext
 from fatpack.commands.check.rules import evaluate_rules
 from fatpack.errors import UsageError
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
+    from fatpack.commands.check.policy import Policy
     from fatpack.commands.check.rule_context import FileImageSets
     from fatpack.inputs.map_files import Opener
     from fatpack.limits import Budget
@@ -105,7 +104,7 @@ def check(
     strict: bool = False,
     metadata: bool = False,
     verify: bool = False,
-    per: Literal["unit", "library"] = "unit",
+    per: Literal["unit", "library"] | None = None,
     config: str | os.PathLike[str] | None = None,
     exclude: Sequence[str] = (),
     deep: bool = False,
@@ -132,36 +131,23 @@ def check(
     if isinstance(max_size, int) and max_size < 0:
         raise UsageError(f"max_size is {max_size}", hint="give the number of bytes")
     checked_argument("max_growth", max_growth, str, "a text, as '5%' or '20MB'")
-    checked_argument("per", per, str, "'unit' or 'library'")
-    file = configs.read_policy_file(as_path("config", config)) if config is not None else None
-    own = file.values if file is not None else {}
-    size = max_size if max_size is not None else own.get("max-size")
-    policy = Policy(
-        require=parse_requirements(as_strings("require", require) or own.get("require", ()), configs.all_presets(file)),
-        forbid=parse_forbidden(as_strings("forbid", forbid) or own.get("forbid", ())),
-        max_size=check_policy_module.parse_size_limit(size) if isinstance(size, str) else size,
-        max_growth=max_growth or own.get("max-growth", ""),
-        against=as_path("against", against) or own.get("against", ""),
-        uniform=uniform or bool(own.get("uniform")),
-        registered=registered or bool(own.get("registered")),
-        strict=strict or bool(own.get("strict")),
-        metadata=metadata or bool(own.get("metadata")),
-        per=per if per != "unit" else own.get("per", "unit"),
-        exclude=as_patterns(exclude) or tuple(own.get("exclude", ())),
-        deep=deep,
-        names_kernels=names_kernels,
-        verify=verify or bool(own.get("verify")),
-    )
-    if not policy.rules:
-        raise UsageError(
-            "the policy asks for nothing",
-            hint="give require, forbid, max_size, uniform, registered, metadata or verify",
-        )
-    if policy.strict and not policy.registered:
-        raise UsageError("strict says how registered is judged", hint="give both")
-    if bool(policy.max_growth) != bool(policy.against):
-        raise UsageError("max_growth and against go together")
-    if policy.per not in ("unit", "library"):
-        raise UsageError(f"per is {policy.per!r}", hint="unit or library")
+    if per is not None:
+        checked_argument("per", per, str, "'unit' or 'library'")
+    file = read_policy_file(as_path("config", config)) if config is not None else None
+    given = {
+        "require": as_strings("require", require),
+        "forbid": as_strings("forbid", forbid),
+        "max-size": max_size,
+        "max-growth": max_growth or None,
+        "against": as_path("against", against) or None,
+        "uniform": uniform,
+        "registered": registered,
+        "strict": strict,
+        "metadata": metadata,
+        "per": per,
+        "exclude": as_patterns(exclude),
+        "verify": verify,
+    }
+    policy = make_policy(given, file, deep=deep, names_kernels=names_kernels)
     source = "" if file is None else file.path
     return check_policy(names, policy, budget=make_budget(max_inflated), config=source)

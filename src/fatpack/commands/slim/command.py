@@ -112,14 +112,14 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.command_line.messages import print_findings
     from fatpack.commands.slim.options import NameChange, exit_code_for, find_unsupported_devices
-    from fatpack.commands.slim.request import SlimRequest, slim_options
+    from fatpack.commands.slim.request import SlimRequest, parse_slim_options
     from fatpack.commands.slim.run import slim_all
     from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
 
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
     request = SlimRequest(
         files=files,
-        wishes=slim_options(options),
+        options=parse_slim_options(options),
         to=to,
         directory=options["directory"],
         dry_run=options["dry_run"],
@@ -136,12 +136,12 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         if item.plan is not None:
             print_findings(item.path, item.plan.damaged)
             print_warnings(item.plan.unseen, quiet=request.quiet)
-    unserved = find_unsupported_devices(outcomes, request.wishes.devices)
-    code = exit_code_for(outcomes, request.wishes.devices)
+    unserved = find_unsupported_devices(outcomes, request.options.devices)
+    code = exit_code_for(outcomes, request.options.devices)
     if request.as_json:
         from fatpack.text.json import json_pieces
 
-        document = slim_record(outcomes, request.wishes, code, unserved, is_written=not request.dry_run)
+        document = slim_record(outcomes, request.options, code, unserved, is_written=not request.dry_run)
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
@@ -149,7 +149,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         from fatpack.text.style import write_lines
 
         stream = sys.stderr if to.output == "-" else sys.stdout
-        write_lines(render_slim(outcomes, unserved, request.wishes.devices, get_style(stream)), stream)
+        write_lines(render_slim(outcomes, unserved, request.options.devices, get_style(stream)), stream)
     elif unserved:
         for line in unsupported_device_lines(unserved):
             print_stderr(f"fatpack: warning: {line}")

@@ -19,10 +19,18 @@ from fatpack.commands.slim.options import (
 )
 from fatpack.commands.slim.packages import is_package, slim_package
 from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
 from fatpack.io.atomic_write import write_file
-from fatpack.library.arguments import as_strings, check_type, issue_warnings, make_budget, open_input, write_edited
+from fatpack.library.arguments import (
+    as_strings,
+    check_bools,
+    check_type,
+    issue_warnings,
+    make_budget,
+    open_input,
+    write_edited,
+)
 from fatpack.record import Record
 from fatpack.result import Result
 from fatpack.selectors.address import Address, find_location, parse_address
@@ -37,9 +45,13 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
     from fatpack.literals import KeepPtx, Recompression, SlimMode
+    from fatpack.targets.devices import Device
 
 
 __all__ = ["SlimResult", "slim"]
+
+#: the highest level of any method
+LAST_LEVEL = 22
 
 
 class SlimResult(Result):
@@ -101,50 +113,45 @@ def slim(
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
     :func:`remove` does. ``overwrite``, ``max_inflated`` and ``max_output`` are those of :func:`fatpack.extract`.
     """
-    from fatpack.commands.slim.options import SlimOptions
     from fatpack.commands.slim.plan import plan_slim
     from fatpack.commands.slim.result import verifier_for
-    from fatpack.targets.local_devices import parse_devices as read
 
-    check_type("overwrite", overwrite, bool, "True or False")
-    named = as_strings("devices", devices)
-    wishes = SlimOptions(
-        devices=read(named) if named else (),
-        keep=_patterns("keep", keep),
-        drop=_patterns("drop", drop),
+    check_bools(overwrite=overwrite, allow_empty=allow_empty, drop_signature=drop_signature)
+    options = make_slim_options(
+        devices=as_strings("devices", devices),
+        keep=as_strings("keep", keep),
+        drop=as_strings("drop", drop),
         keep_ptx=keep_ptx,
-        allow_empty=check_type("allow_empty", allow_empty, bool, "True or False"),
+        allow_empty=allow_empty,
         recompress=recompress,
         level=None if level is None else check_type("level", level, int, "a whole number"),
         mode=mode,
-        drop_signature=check_type("drop_signature", drop_signature, bool, "True or False"),
+        drop_signature=drop_signature,
     )
-    if not wishes.drops and wishes.recompress is None:
-        raise UsageError("nothing says what is to go", hint="give devices, keep, drop or recompress")
     naming = NameChange(
         check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
     )
     with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
-        if naming != NameChange() and not needs_new_name(source.name):
-            hint = "leave them away: other files keep their names"
-            raise UsageError(f"build_tag and local_version are for wheels and conda packages: {source.name}", hint=hint)
+        check_naming(naming, [source.name])
         if is_package(source.view(), source.name):
-            return _package(source, output, wishes, naming, overwrite=overwrite)
+            return _package(source, output, options, naming, overwrite=overwrite)
         place = find_location(source.view(), Address(source.name, ""))
-        made = plan_slim(place.view, wishes)
+        made = plan_slim(place.view, options)
         issue_warnings(finding.text for finding in made.damaged)
         after = write_edited(source.view(), made.pieces, output, overwrite=overwrite, check=verifier_for(made))
         kept, dropped = count_by_arch(made.kept), count_by_arch(made.dropped)
         outcome = SlimOutcome(source.name, len(source.view()), after, "", made)
-        devices, code = _unserved([outcome], wishes), exit_code_for([outcome], wishes.devices)
+        devices, code = _unserved([outcome], options), exit_code_for([outcome], options.devices)
         return SlimResult(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, code)
 
 
-def _unserved(outcomes: Sequence[SlimOutcome], wishes: SlimOptions) -> tuple[str, ...]:
-    return tuple(one.device.words for one in find_unsupported_devices(outcomes, wishes.devices))
+def _unserved(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[str, ...]:
+    return tuple(one.device.words for one in find_unsupported_devices(outcomes, options.devices))
 
 
-def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameChange, *, overwrite: bool) -> SlimResult:
+def _package(
+    source: Source, output: Output, options: SlimOptions, naming: NameChange, *, overwrite: bool
+) -> SlimResult:
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
     if needs_new_name(os.fspath(output)) and not os.path.isdir(output):
@@ -155,8 +162,8 @@ def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameCh
         )
     view = source.view()
     with ExitStack() as stack:
-        naming = naming.for_devices(wishes.devices)
-        made = slim_package(view, source.name, lambda part: plan_with_digests(part, wishes), naming, stack)
+        naming = naming.for_devices(options.devices)
+        made = slim_package(view, source.name, lambda part: plan_with_digests(part, options), naming, stack)
         name = os.path.basename(source.name) if made is None else made.name
         os.makedirs(output, exist_ok=True)
         path = os.path.join(output, name)
@@ -177,15 +184,72 @@ def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameCh
     is_changed = made is not None and made.is_changed
     outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
     facts = dict(kept), dict(dropped), tuple(notes), path
-    unserved, code = _unserved(outcomes, wishes), exit_code_for(outcomes, wishes.devices)
+    unserved, code = _unserved(outcomes, options), exit_code_for(outcomes, options.devices)
     return SlimResult(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
 
 
-def _patterns(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    found = tuple(part.strip() for text in as_strings(argument, value) for part in text.split(","))
+def make_slim_options(
+    *,
+    devices: Sequence[str] = (),
+    keep: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    keep_ptx: KeepPtx | None = None,
+    allow_empty: bool = False,
+    recompress: Recompression | None = None,
+    level: int | None = None,
+    mode: SlimMode = "auto",
+    drop_signature: bool = False,
+) -> SlimOptions:
+    """Return the options of a request, checked; both the command line and the library call this.
+
+    Raises UsageError for options that ask for nothing or contradict each other, TargetError for an unknown device.
+    """
+    named: tuple[Device, ...] = ()
+    if devices:
+        from fatpack.targets.local_devices import parse_devices
+
+        named = parse_devices(devices)
+    options = SlimOptions(
+        devices=named,
+        keep=_parse_patterns("keep", keep),
+        drop=_parse_patterns("drop", drop),
+        keep_ptx=keep_ptx,
+        allow_empty=allow_empty,
+        recompress=recompress,
+        level=level,
+        mode=mode,
+        drop_signature=drop_signature,
+    )
+    if not options.drops and recompress is None:
+        hint = cli_or_api(
+            "--for DEVICE, --drop PATTERN, --keep PATTERN, or --recompress", "give devices, keep, drop or recompress"
+        )
+        raise UsageError("nothing says what is to go", hint=hint)
+    if level is not None and recompress is None:
+        names = cli_or_api("--level goes with --recompress", "level goes with recompress")
+        raise UsageError(names, hint=cli_or_api("--recompress zstd --level 19", "recompress='zstd', level=19"))
+    if level is not None and not 0 <= level <= LAST_LEVEL:
+        raise UsageError(f"level is {level}", hint=f"give a number from 0 to {LAST_LEVEL}")
+    return options
+
+
+def _parse_patterns(name: str, texts: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(part.strip() for text in texts for part in text.split(","))
     if "" in found:
-        raise UsageError(f"{argument}: a pattern is empty", hint="give patterns as sm_9*")
+        raise UsageError(
+            f"{cli_or_api(f'--{name}', name)}: a pattern is empty", hint="write PATTERN or PATTERN,PATTERN, as sm_9*"
+        )
     return found
+
+
+def check_naming(naming: NameChange, files: Iterable[str]) -> None:
+    """Raise UsageError for a build tag or a local version if none of the files is a wheel or conda package."""
+    if naming != NameChange() and not any(map(needs_new_name, files)):
+        names = cli_or_api("--build-tag and --local-version", "build_tag and local_version")
+        raise UsageError(
+            f"{names} name wheels and conda packages, and none is given",
+            hint="leave them out: other files keep their names",
+        )
 
 
 # What a user of ``fatpack slim`` asks for, checked before a file is opened.
@@ -202,7 +266,7 @@ class SlimRequest(Record):
     """
 
     files: tuple[str, ...]
-    wishes: SlimOptions
+    options: SlimOptions
     to: EditDestination
     directory: str | None = None
     dry_run: bool = False
@@ -215,15 +279,8 @@ class SlimRequest(Record):
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""
-        wishes = self.wishes
         if not self.files:
             raise UsageError("no file is given", hint="fatpack slim FILE --for DEVICE -o OUTPUT")
-        if not wishes.drops and wishes.recompress is None:
-            raise UsageError(
-                "nothing says what is to go", hint="--for DEVICE, --drop PATTERN, --keep PATTERN, or --recompress"
-            )
-        if wishes.level is not None and wishes.recompress is None:
-            raise UsageError("--level goes with --recompress")
         if self.sbom is not None and len(self.files) > 1:
             raise UsageError("an SBOM is about one package", hint="slim one at a time")
         self._check_effects()
@@ -248,11 +305,7 @@ class SlimRequest(Record):
         """Raise UsageError for an option that would do nothing, and for files that would be written over each other."""
         folders = [file for file in self.files if os.path.isdir(file)]
         packages = [file for file in self.files if needs_new_name(file) and file not in folders]
-        if self.naming != NameChange() and not packages:
-            hint = "leave it away: other files keep their names"
-            raise UsageError(
-                "--build-tag and --local-version name wheels and conda packages, and none is given", hint=hint
-            )
+        check_naming(self.naming, packages)
         if self.sbom is not None and not packages:
             hint = "fatpack inspect --json lists the device code of any file"
             raise UsageError("--sbom is about a wheel or conda package, and none is given", hint=hint)
@@ -280,35 +333,12 @@ def check_proof_options(options: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} does nothing with --verify, which makes no file", hint=hint)
 
 
-def parse_patterns(texts: Iterable[str], option: str) -> tuple[str, ...]:
-    """Return the patterns of an option, also several in one text. Raises UsageError for an empty one."""
-    found = tuple(part.strip() for text in texts for part in text.split(","))
-    if "" in found:
-        raise UsageError(f"{option}: a pattern is empty", hint="write PATTERN or PATTERN,PATTERN")
-    return found
-
-
-def slim_options(options: dict[str, Any]) -> SlimOptions:
-    """Return the wishes that the options of the command describe. Raises TargetError for a device that nobody knows."""
-    named = options["for_"]
-    devices: tuple[Any, ...] = ()
-    if named:
-        from fatpack.targets.local_devices import parse_devices as read
-
-        devices = read(named)
+def parse_slim_options(options: Mapping[str, Any]) -> SlimOptions:
+    """Return the options of the command as options of a request. Raises what :func:`make_slim_options` raises."""
     keep_ptx = options["keep_ptx"]
     if options["drop_ptx"]:
         if keep_ptx not in (None, "none"):
-            raise UsageError("--drop-ptx and --keep-ptx exclude each other")
+            raise UsageError("--drop-ptx and --keep-ptx exclude each other", hint="leave one out")
         keep_ptx = "none"
-    return SlimOptions(
-        devices=devices,
-        keep=parse_patterns(options["keep"], "--keep"),
-        drop=parse_patterns(options["drop"], "--drop"),
-        keep_ptx=keep_ptx,
-        allow_empty=options["allow_empty"],
-        drop_signature=options["drop_signature"],
-        recompress=options["recompress"],
-        level=options["level"],
-        mode=options["mode"],
-    )
+    shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "mode")
+    return make_slim_options(devices=options["for_"], keep_ptx=keep_ptx, **{name: options[name] for name in shared})

@@ -164,8 +164,8 @@ def slim_package(request: SlimRequest, view: View, path: str) -> list[SlimOutcom
 
 
 def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> list[SlimOutcome]:
-    slimming: Slimming = lambda part: plan_with_digests(part, request.wishes, digests=request.sbom is not None)  # noqa: E731
-    naming = request.naming.for_devices(request.wishes.devices)
+    slimming: Slimming = lambda part: plan_with_digests(part, request.options, digests=request.sbom is not None)  # noqa: E731
+    naming = request.naming.for_devices(request.options.devices)
     made = packages.slim_package(view, path, slimming, naming, stack)
     if made is None:
         target = _target(request, path, os.path.basename(path))
@@ -264,7 +264,7 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     notes: list[str] = []
     outcomes = []
     count = 0
-    for library in work.slim(lambda part: plan_with_digests(part, request.wishes), notes):
+    for library in work.slim(lambda part: plan_with_digests(part, request.options), notes):
         count += 1
         item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
         if item.error is None and not item.has_device_code:
@@ -323,7 +323,7 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
             size = len(whole)
             refuse_package(whole)
             place = find_location(whole, address)
-            made = plan_slim(place.view, request.wishes)
+            made = plan_slim(place.view, request.options)
             pieces = list(place.around(made.pieces))
             after = sum(map(len, pieces))
             deflated = (deflated_size([whole]), deflated_size(pieces)) if request.deflates else None
