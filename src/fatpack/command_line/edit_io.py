@@ -78,18 +78,16 @@ def open_edit(host: str, container: str, to: EditDestination, *, writes: bool = 
 
     Raises UsageError for options that exclude each other, and for what is empty or not there.
     """
+    from fatpack.edit.selection import locate_edit
     from fatpack.io.open import open_source
-    from fatpack.selectors.address import find_location, parse_address, refuse_package
-    from fatpack.selectors.no_match import refuse_empty
+    from fatpack.selectors.address import parse_address
 
     if writes:
         check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
-        for source in (into, content):
-            refuse_empty(source.view())
-        refuse_package(into.view())
-        yield EditTarget(into.view(), content.view(), address.path, find_location(into.view(), address), to)
+        place = locate_edit(into.view(), address, content.view())
+        yield EditTarget(into.view(), content.view(), address.path, place, to)
 
 
 class EditTarget(Record):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack import formats
 from fatpack.edit import embed as embedding
-from fatpack.errors import UsageError
+from fatpack.edit.selection import locate_edit
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.library.arguments import check_bools, check_selector, issue_warnings, make_budget, open_input, write_edited
-from fatpack.selectors.address import Address, find_location, refuse_package
+from fatpack.selectors.address import Address
 
 __all__ = ["embed", "remove", "replace"]
 
@@ -39,11 +39,10 @@ def embed(
     budget = make_budget(max_inflated, max_output)
     opened = open_input("file", file, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
-        refuse_package(into.view())
-        place = find_location(into.view(), Address(into.name, member))
+        place = locate_edit(into.view(), Address(into.name, member), content.view())
         if not accept_damage:
             embedding.refuse_damage(content.view())
-        pieces = embedding.embed_container(place.view, [content.view()], format=formats.format_at(content.view()))
+        pieces = embedding.embed_file(place.view, content.view(), accept_damage=accept_damage).pieces
         return write_edited(into.view(), place.around(pieces), output, overwrite=overwrite, inputs=[content.view()])
 
 
@@ -75,8 +74,7 @@ def replace(
     image, or several.
     """
     check_bools(every=every, overwrite=overwrite, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
-    if section is not None and selector is not None:
-        raise UsageError("section and selector exclude each other", hint="a section has one container, or several")
+    refuse_section_of_images(section, selector is not None)
     from fatpack.edit.replace_images import replace_image
 
     if every and selector is None:
@@ -84,8 +82,7 @@ def replace(
     budget = make_budget(max_inflated, max_output)
     opened = open_input("file", file, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
-        refuse_package(into.view())
-        place = find_location(into.view(), Address(into.name, member))
+        place = locate_edit(into.view(), Address(into.name, member), content.view())
         if selector is not None:
             plan = replace_image(
                 place.view,
@@ -104,6 +101,16 @@ def replace(
             place.view, content.view(), section=section, accept_mismatch=accept_mismatch
         )
         return write_edited(into.view(), place.around(pieces), output, overwrite=overwrite, inputs=[content.view()])
+
+
+def refuse_section_of_images(section: str | None, has_selector: bool) -> None:
+    """Raise UsageError for a section with a selector of images; both the command line and the library call this."""
+    if section is not None and has_selector:
+        hint = cli_or_api("--container N", "Selector(container=N)")
+        raise UsageError(
+            f"{cli_or_api('--section', 'section')} and a selector exclude each other",
+            hint=f"{hint} selects one of several containers",
+        )
 
 
 def remove(
@@ -127,8 +134,9 @@ def remove(
     from fatpack.commands.slim.remove import remove_images
 
     check_bools(allow_empty=allow_empty, overwrite=overwrite)
+    chosen = check_selector(selector)
     with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
-        refuse_package(source.view())
-        removal = remove_images(source.view(), check_selector(selector), allow_empty=allow_empty)
+        place = locate_edit(source.view(), Address(source.name, ""))
+        removal = remove_images(place.view, chosen, allow_empty=allow_empty)
         issue_warnings(finding.text for finding in removal.damaged)
         return write_edited(source.view(), removal.pieces, output, overwrite=overwrite, check=removal.check)

@@ -59,20 +59,19 @@ def command(
     from fatpack.commands.slim.choose import SlimRefused
     from fatpack.commands.slim.remove import remove_images
     from fatpack.edit.editor import verify_edited
+    from fatpack.edit.selection import locate_edit
     from fatpack.io.open import open_source
     from fatpack.io.source import PiecesSource
-    from fatpack.selectors.address import find_location, parse_address, refuse_package
-    from fatpack.selectors.no_match import NothingSelected, refuse_empty
+    from fatpack.selectors.address import parse_address
+    from fatpack.selectors.no_match import NothingSelected
 
     to = EditDestination(output, in_place, break_links, force)
     if not dry_run:
         check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as source:
-        refuse_package(source.view())
-        place = find_location(source.view(), address)
         try:
-            refuse_empty(source.view())
+            place = locate_edit(source.view(), address)
             removal = remove_images(place.view, selector_from_options(selectors), allow_empty=allow_empty)
         except (NothingSelected, SlimRefused) as error:
             print_stderr(f"fatpack: {error}", quiet=quiet and isinstance(error, NothingSelected))

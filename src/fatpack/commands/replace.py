@@ -60,12 +60,12 @@ def command(
     --all is given. NEW must be for the same target as the image that it replaces, unless --force is given.
     """
     from fatpack.command_line.edit_io import EditDestination, open_edit, refuse_damaged
+    from fatpack.commands.edit_request import refuse_section_of_images
     from fatpack.edit.embed import replace_container
 
     to, meant = EditDestination(output, in_place, break_links, force), selector_from_options(selectors)
     by_image = every or not meant.is_empty()
-    if by_image and section is not None:
-        raise UsageError("--section and selectors exclude each other", hint="--container N means one of several")
+    refuse_section_of_images(section, by_image)
     if dry_run and not by_image:
         raise UsageError("--dry-run goes with selectors", hint="--all means all images")
     with open_edit(host, new, to, writes=not dry_run) as file:

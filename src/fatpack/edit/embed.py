@@ -9,8 +9,9 @@ from __future__ import annotations
 from fatpack import binary, formats, images
 from fatpack.edit.editor import editor_for
 from fatpack.edit.verify import container_damage_list
-from fatpack.errors import FormatError, HostError, cli_or_api
+from fatpack.errors import FormatError, HostError, UsageError, cli_or_api
 from fatpack.model import Finding
+from fatpack.record import Record
 from fatpack.scanner import detect_host
 
 TYPE_CHECKING = False
@@ -72,6 +73,34 @@ def embed_container(
     room, name = editor_for(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
     grower = binary.get_grower(detect_host(host)) if only_growing else None
     return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)
+
+
+class EmbeddedContainer(Record):
+    """The pieces of a host with a container added, and the container's format, None if it is unknown."""
+
+    pieces: Iterable[Piece]
+    format: str | None
+
+    @property
+    def note(self) -> str:
+        """What to know about the container in the host, "" for nothing."""
+        return embedding_note(self.format)
+
+
+def embed_file(
+    host: View, content: View, *, accept_damage: bool = False, only_growing: bool = False
+) -> EmbeddedContainer:
+    """Return a host with a finished container added; both the command line and the library call this.
+
+    Raises UsageError for content of an unknown format unless ``accept_damage``, and what :func:`embed_container` does.
+    """
+    format = formats.format_at(content)
+    if format is None and not accept_damage:
+        pack_first = f"pack it first, or {cli_or_api('--force', 'accept_damage=True')} to embed it all the same"
+        is_swapped = formats.format_by_magic(host.head(0, 24)) is not None
+        hint = "the host comes first" if is_swapped else pack_first
+        raise UsageError("unknown container format", hint=hint, chain=content.chain)
+    return EmbeddedContainer(embed_container(host, [content], format=format, only_growing=only_growing), format)
 
 
 def refuse_damage(content: View) -> None:

@@ -24,7 +24,8 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.scanner.unsupported_files import unsupported_kind
-from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
+from fatpack.selectors.address import find_location, refuse_package
+from fatpack.selectors.no_match import NothingSelected, available_values, refuse_empty, unread_findings
 from fatpack.selectors.select import select_images
 
 TYPE_CHECKING = False
@@ -37,10 +38,23 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
     from fatpack.scanner import FoundImage
+    from fatpack.selectors.address import Address, Location
     from fatpack.selectors.select import Selector
 
     #: number of a section → what it holds now; None for one that goes
     SectionContents = dict[int, Sequence[Piece] | None]
+
+
+def locate_edit(host: View, address: Address, *contents: View) -> Location:
+    """Return the place of a host that an edit changes; both the command line and the library call this.
+
+    Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address that
+    names nothing.
+    """
+    for view in (host, *contents):
+        refuse_empty(view)
+    refuse_package(host)
+    return find_location(host, address)
 
 
 # Images changed in an object: what becomes of its sections, and of those that say something about the images.

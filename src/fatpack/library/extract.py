@@ -23,7 +23,7 @@ from fatpack.record import Record
 from fatpack.scanner import scan as scan_view
 from fatpack.scanner.context import detect_package
 from fatpack.selectors.bundle_id_match import missing_ids
-from fatpack.selectors.no_match import missing_ids_reason
+from fatpack.selectors.no_match import NothingSelected, missing_ids_reason
 from fatpack.selectors.select import Selector, id_choices, ids_in_file
 
 TYPE_CHECKING = False
@@ -127,7 +127,7 @@ def _extract_file(file: File, selector: Selector, output: _Output) -> ExtractRes
     if lacking:
         hint = f"present are {', '.join(ids_in_file(items)) or 'none'}"
         why = missing_ids_reason(items, selector, lacking)
-        raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
+        raise NothingSelected(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
     unreadable: list[UnreadableImage] | None = [] if output.accept_damage else None
     plan = plan_images(items, selector, file.path or "image", unreadable)
     if not plan:

@@ -101,7 +101,7 @@ def test_a_dry_run_writes_nothing_and_says_what_would_change(folder: Path, capsy
     [
         (["--arch=sm_80"], 1, "no image to replace that matches --arch=sm_80; architectures present: (no arch), gfx"),
         (["--arch=gfx1100"], 2, "the new image is not for that: stored for gfx1100, but the image is a code object"),
-        (["--arch=gfx90a", "--section=.hip_fatbin"], 2, "--section and selectors exclude each other"),
+        (["--arch=gfx90a", "--section=.hip_fatbin"], 2, "--section and a selector exclude each other"),
         (["--dry-run"], 2, "--dry-run goes with selectors"),
     ],
 )
@@ -122,5 +122,5 @@ def test_the_library_replaces_one_image(folder: Path) -> None:
         assert image.data.tobytes() == new
     with pytest.raises(fatpack.UsageError, match="every=True goes with a selector"):
         fatpack.replace(HIP, "new.hsaco", "x.o", every=True)
-    with pytest.raises(fatpack.UsageError, match="section and selector exclude each other"):
+    with pytest.raises(fatpack.UsageError, match="section and a selector exclude each other"):
         fatpack.replace(HIP, "new.hsaco", "x.o", section=".hip_fatbin", selector=fatpack.Selector())

@@ -18,7 +18,8 @@ from fatpack.concurrency.threads import ThreadTasks
 from fatpack.edit.extract import image_pieces
 from fatpack.edit.verify import CONTENT_CODES
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error, with_separate_streams
-from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
+from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
+from fatpack.exit_codes import FINDINGS
 from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id, stored_id
 from fatpack.formats.cuda_fatbin.entry import is_refused
 from fatpack.formats.cuda_fatbin.layout import (
@@ -247,6 +248,16 @@ class Conversion(Record):
     packed: PackedContainers
     image_count: int
     losses: tuple[str, ...] = ()
+
+
+class LossyConversion(UsageError):
+    """A conversion that would lose what the other format cannot hold; nothing is written."""
+
+    exit_code = FINDINGS
+
+    def __init__(self, losses: Sequence[str]) -> None:
+        lossy = cli_or_api("--lossy converts all the same", "lossy=True converts all the same")
+        super().__init__(f"{pluralize(len(losses), 'thing')} would be lost: {'; '.join(losses)}", hint=lossy)
 
 
 def convert_images(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fatpack.commands.pack.request import options_for
-from fatpack.errors import UsageError
 from fatpack.library.arguments import check_bools, issue_warnings, make_budget, open_input, refuse_tree, write_packed
 from fatpack.library.file import File, Images
 
@@ -50,14 +49,16 @@ def convert(
 
 
 def _convert(images: Images, output: Output, options: Options, budget: Budget, *, lossy: bool, overwrite: bool) -> int:
-    from fatpack.commands.convert.convert import convert_images
+    from fatpack.commands.convert.convert import LossyConversion, convert_images
+    from fatpack.selectors.no_match import refuse_empty
 
     file = images.file
+    refuse_empty(file.view)
     unreadable: list[UnreadableImage] | None = [] if lossy else None
     conversion = convert_images(file.items, images.selector, options, unreadable=unreadable)
     issue_warnings(finding.text for finding in conversion.packed.findings if finding.severity != "note")
     if conversion.losses and not lossy:
-        raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
+        raise LossyConversion(conversion.losses)
     if unreadable is not None:
         issue_warnings(finding.text for finding in file.findings if finding.severity == "error")
         issue_warnings(item.finding.text for item in unreadable)

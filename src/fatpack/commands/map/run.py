@@ -98,6 +98,7 @@ def map_images(
     budget = make_budget(max_output=max_output)
     chosen = check_selector(selector)
     with open_input("file", file, budget=budget) as source:
+        refuse_empty(source.view())
         place = find_location(source.view(), Address(source.name, ""))
         meant = select_for_edit(place.view, chosen, "map")
         work = list_jobs(meant.images, meant.items, chosen, meant.titles, source.name)

@@ -20,7 +20,7 @@ from fatpack.command_line.options import (
 )
 from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
 from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
-from fatpack.errors import UsageError, pluralize
+from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.printable import format_size
 
@@ -57,8 +57,9 @@ def pack_file(
 
     allow_any_output(force)
     if not images:
-        hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
-        raise UsageError("there is nothing to pack", hint=hint)
+        from fatpack.commands.pack.request import no_images
+
+        raise no_images()
     chosen = packing_from_options(packing, output)
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []

@@ -6,7 +6,7 @@ import os
 
 from fatpack.commands.pack.formats import add_image_target, format_named, name_for, pack_as, pack_warnings
 from fatpack.edit.embed import embed_container
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.library.arguments import (
     check_bools,
@@ -99,7 +99,7 @@ def pack(
         given = [option for option, _ in completed]
         stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
         if not stored:
-            raise UsageError("no image to pack")
+            raise no_images()
         issue_warnings(pack_warnings(given if name == "offload-binary" else [], stored))
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
             from fatpack.commands.pack.bundle import host_entry
@@ -118,6 +118,15 @@ def pack(
     finally:
         for source in opened:
             source.close()
+
+
+def no_images() -> UsageError:
+    """Return the error for a container without images; both the command line and the library raise it."""
+    example = cli_or_api(
+        "--image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND",
+        "fatpack.ImageFile(PATH, triple=TRIPLE, arch=ARCH, offload=KIND)",
+    )
+    return UsageError("there is nothing to pack", hint=f"name images with {example}")
 
 
 def options_for(format: Format | None, options: Options | None) -> Options:
