@@ -168,7 +168,7 @@ def test_nothing_that_matches_says_what_is_there() -> None:
 
 
 def test_the_hosts_image_of_a_fat_object_is_the_object() -> None:
-    with pytest.raises(HostError, match=r"stands for the object itself; extract the device images"):
+    with pytest.raises(HostError, match=r"is the object itself; extract the device images"):
         replace_image(fixture("elf/clang-22-hip-rdc-bundler.o"), view(CUBIN), Selector(offload="host"))
 
 

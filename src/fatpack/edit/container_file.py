@@ -96,7 +96,7 @@ def _padding(at: int, start: int, gap: int, largest: int) -> int:
 def verify_containers(before: View, after: View) -> None:
     """Raise HostError unless every image of the container afterwards is one from before, in the same order.
 
-    A file without any must be as it was, or hold an empty container. Content is compared too, but for modules of CIR
+    A file without any must be as it was, or hold an empty container. Content is compared too, except modules of CIR
     containers, whose text is put together anew. Raises FormatError for an image that cannot be read, in either.
     """
     try:
@@ -143,7 +143,7 @@ def _images(whole: View, found: FoundContainer) -> Iterator[tuple[Image, View | 
 
 
 def _bytes(whole: View, image: Image) -> View:
-    """Return the bytes of an image, as they are stored if nobody can inflate them."""
+    """Return the bytes of an image, as they are stored if they cannot be inflated."""
     data = image.data
     try:
         data.head(0, 1)

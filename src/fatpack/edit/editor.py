@@ -1,4 +1,4 @@
-"""Who can edit a host, and how the result is verified and written. Nothing that was edited is kept unverified."""
+"""The editor of a host by its format, and the writing of results, which are verified before they are kept."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def write_edited(
 ) -> int:
     """Write an edited host and return its size; the result is verified before it is named.
 
-    Mode bits are kept, but not those that lend rights (setuid, setgid): they are for the file that was given them.
+    Mode bits are kept, except setuid and setgid: they belong to the original file alone.
 
     ``check`` is what verifies it, with the host and the result; :func:`verify` by default. The host may be an archive.
-    It is refused as output whatever else is allowed (``ops.edit.in_place`` writes over it), and so are the files of
+    It is refused as output whatever else is allowed (:func:`write_in_place` writes over it), and so are the files of
     ``inputs``, what goes into the host.
     """
     return write_file(
@@ -114,7 +114,7 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
 # Edits in place: the file stays what it was beside its bytes, and a large one is not copied where it can grow.
 #
 # A file that is written anew takes the old one's name by a rename, so other names of the old one (hard links) would
-# keep the old bytes. That is refused unless it is asked for, also where the file could grow: other names mean other
+# keep the old bytes. That is refused without ``break_links``, also where the file could grow: other names mean other
 # users.
 
 #: Hosts of this size grow; of smaller ones a copy costs nothing, and leaves no old tables behind as dead bytes.
@@ -127,7 +127,7 @@ def can_grow(host: View) -> bool:
 
 
 class InPlaceResult(Record):
-    """What an edit in place did: the new size, and how many bytes were added; None if the file was written anew."""
+    """The result of an edit in place: the new size, and the number of added bytes; None for a file written anew."""
 
     size: int
     added: int | None

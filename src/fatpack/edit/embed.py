@@ -1,7 +1,7 @@
 """Putting containers into hosts, and exchanging those that are there.
 
-What is edited inside an archive is carried out to the archive by ``ops.choose.address``; taking images out is
-``ops.slim.removal``.
+An edit inside an archive is carried out to the archive by :mod:`fatpack.selectors.address`; images are removed by
+:mod:`fatpack.commands.slim.remove`.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class OutputFile(Record):
 
     @property
     def span(self) -> Span:
-        """Where the first of its images lies; of whole containers, their bytes."""
+        """The span of the first of its images; of whole containers, their bytes."""
         return self.images[0].span if self.images else self.views[0].span()
 
 
@@ -234,7 +234,7 @@ def write_plan(
     Nothing is written if any file exists already and ``force`` is not given, if two would get one name, or if one is a
     file of ``inputs``: names come from the archive, and could be its own. ``any_size`` is that of
     :func:`check_paths`. What lies in a damaged stream raises
-    FormatError, what nobody can inflate Unsupported; with ``unreadable`` it is added there, and all else is written.
+    FormatError, what cannot be inflated Unsupported; with ``unreadable`` it is added there, and all else is written.
     """
     paths = check_paths(plan, directory, inputs, force=force, any_size=any_size)
     if directory:

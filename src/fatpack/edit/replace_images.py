@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 # The image that takes the place of another, or stands beside it: which labels of the old one it keeps.
 #
 # Keys, identifiers and whatever else a container stores of an image are those of the old one. Target and form are, too,
-# but for what is stated to be different: then the labels of the container say so in its own words.
+# except what is stated to be different: then the labels of the container say so in its own words.
 
 #: form → the word of offload binaries for it, where that is another
 _OBJECTS = {"code-object": "object", "archive": "object"}
 
-#: What a fat binary stores of an image that says what the old bytes were.
+#: Fields of a fat binary's entry that describe the old bytes.
 _OF_OLD_BYTES = ("kind", "options", "obfuscated")
 
 
 class ReplacementMetadata(Record):
-    """What a new image is for, and what it is: the target's triple and arch, and a form; None keeps the old one's."""
+    """The target and form of a new image: triple, arch and form; None keeps the old one's."""
 
     triple: str | None = None
     arch: str | None = None
@@ -105,7 +105,7 @@ def _of_offload_binary(new: Image, old: Image, _is_beside: bool) -> Image:
     return new.replace(form=form, record=entry)
 
 
-#: What an entry says of an image that its binary did not hold.
+#: Fields of an entry for an image that its binary did not hold.
 _ELSEWHERE = -1
 
 
@@ -190,7 +190,7 @@ class ImageSubstitution(Record):
     damaged: tuple[Finding, ...] = ()
 
     def check_in(self, place: Location) -> EditCheck:
-        """Return what raises HostError unless a file is what it was, but for the images that were to change.
+        """Return a check that raises HostError unless a file is unchanged except for the images that were to change.
 
         ``place`` is where the host lies in that file.
         """
@@ -277,7 +277,7 @@ def refuse_marker(words: str, image: FoundImage, host: View) -> None:
             "fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))'
         )
         raise HostError(
-            f"{words} stands for the object itself",
+            f"{words} is the object itself",
             hint=f"extract the device images, and pack them with another object: {pack}",
             chain=host.chain,
         )
@@ -319,7 +319,7 @@ def check_replacement(
 
 
 def _compare(meant: EditSelection, changes: ImageChanges, after: View) -> None:
-    """Raise HostError unless a file holds the images that it is meant to, in their order."""
+    """Raise HostError unless a file holds the expected images, in their order."""
     containers = [item for item in all_items(scan_tree(after)) if isinstance(item, FoundContainer)]
     there = [
         image for found in containers for image in _in_order(found.format, found.container, found.container.images)
@@ -350,7 +350,7 @@ def _has_same_bytes(image: Image, expected: Image, format: str) -> bool:
             if image.compression is None and image.form == "cubin":  # it ends there where its headers say
                 there = there.slice(0, min(len(here), len(there)))
         return has_same_bytes(here, there)
-    except Unsupported:  # nobody can inflate it
+    except Unsupported:  # it cannot be inflated
         return image.stored_size == expected.stored_size
 
 
@@ -361,7 +361,7 @@ def _trimmed(view: View) -> View:
 
 
 def _wanted(meant: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image, str]]:
-    """Yield the images that a file is meant to hold then, and of those in containers that are written their format."""
+    """Yield the images that the file holds after the edit, and the format of those in containers that are written."""
     for found in meant.items:
         if isinstance(found, Finding):
             continue

@@ -1,10 +1,10 @@
-"""Images of a file that are meant to change, and the file with others in their place: what every such edit shares.
+"""The selection of images to change, and the file with others in their place; all edits of images share it.
 
 ::
 
     host, selector ──► choose ──► Meant ──► changes: image → the images in its place ──► written ──► pieces
                                     │            (none: it is removed)
-                                    └─► refused: nothing is meant, or damage that could not be kept safely
+                                    └─► refused: nothing is selected, or damage that could not be kept safely
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def locate_edit(host: View, address: Address, *contents: View) -> Location:
     return find_location(host, address)
 
 
-# Images changed in an object: what becomes of its sections, and of those that say something about the images.
+# Images changed in an object: its sections, and the sections with facts about the images.
 
 #: sections in which DPC++ notes the sizes of a target's images, and the symbols of all targets
 _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
@@ -239,7 +239,7 @@ class EditSelection(Record):
     """The images that a selector means, each with its position and its container, and all else that is in the file.
 
     ``titles`` are the names of members, by the ``id()`` of the containers in them, with a colon. ``damaged`` is the
-    damage of members in which nothing is meant: they stay to the byte.
+    damage of members in which nothing is selected: they stay to the byte.
     """
 
     whole: FilePart
@@ -306,7 +306,7 @@ def _refusal(wrong: Finding, host: View, verb: str) -> FormatError:
 
 
 def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb: str) -> Iterator[Finding]:
-    """Yield the damage of members that stay as they are, to the byte, because nothing in them is meant.
+    """Yield the damage of members that stay as they are, to the byte, because nothing in them is selected.
 
     Raises FormatError for any other: what cannot be read cannot be kept safely.
     """
@@ -361,7 +361,7 @@ def _parts(part: FilePart) -> Iterator[FilePart]:
 
 
 def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = False) -> list[Piece]:
-    """Return the file with other images in the place of some of those that are meant.
+    """Return the file with other images in the place of some of the selected ones.
 
     A section that loses everything in it goes. One that keeps something is written again: containers in which an image
     changes are rewritten, all other bytes stay as they are, known or not. So it is with the file if it is a container

@@ -34,7 +34,7 @@ class Verification:
 
     def __init__(self, items: Sequence[FoundContainer | Finding]) -> None:
         self._items = items
-        # What is inflated shares its source with other readers, which threads must not.
+        # Inflated data shares its source with other readers, which threads must not.
         self._tasks = ThreadTasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
 
     def findings(self) -> list[Finding]:
@@ -58,7 +58,7 @@ def verify_content(items: Sequence[FoundContainer | Finding]) -> list[Finding]:
         return checks.findings()
 
 
-#: What says that compressed content is not what was stored.
+#: Codes of findings that compressed content differs from what was stored.
 CONTENT_CODES = ("FP1304", "FP1305")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # What is damaged, and what this version cannot do, takes nothing away from its neighbours: extracting and converting
 # leave it out, report it, and do the rest.
 
-#: What keeps one image from being taken out, and no other.
+#: Errors that keep one image from being taken out, and no other.
 PER_IMAGE_ERRORS = (FormatError, HostError, Unsupported)
 
 
@@ -40,7 +40,7 @@ class UnreadableImage(Record):
 
     @property
     def finding(self) -> Finding:
-        """What to report: damage where the error says it is, or what this version cannot do with the image."""
+        """The finding: damage where the error says it is, or what this version cannot do with the image."""
         error, span = self.error, self.span
         if not isinstance(error, FormatError):
             return finding("FP1008", span, f"{self.what}: {error.problem}", error.hint)

@@ -1,4 +1,4 @@
-"""Proof that an edited program is the same program but for its device code, by readers that share nothing with editors.
+"""Proof that an edited program is unchanged except for its device code; its readers share nothing with editors.
 
 The memory images of both files are built through pyelftools (ELF) and LIEF (PE), and compared everywhere but where
 device code was, where records point to it, and where file headers count segments. What may differ there is checked by
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fatpack.proof.records import PointerFinder, PointerResolver
 
     class _ProofModule(Protocol):
-        """What the proofs for ELF and PE offer."""
+        """The interface of the proofs for ELF and PE."""
 
         COMPARED: tuple[str, ...]
         NOT_COMPARED: tuple[str, ...]

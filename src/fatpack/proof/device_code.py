@@ -64,7 +64,7 @@ def _fate(old: ProofContainer, new: ProofContainer | None) -> ContainerFate:
 
 
 class _ImagePlaces:
-    """Where in a container an image is, by its stored bytes, and if need be by what it inflates to."""
+    """The place of an image in a container, by its stored bytes, and if need be by its inflated bytes."""
 
     def __init__(self, images: Sequence[ProofImage]) -> None:
         self._images = images
@@ -104,7 +104,7 @@ _ALIGN = 8
 
 
 class DeviceCodeComparison(Record):
-    """What the comparison of device code leaves to the others.
+    """The facts that the comparison of device code leaves to the other comparisons.
 
     ``ranges`` held device code, ``words`` may differ in the records and their relocations; both are in order. ``moves``
     leads from a container's old address and size to its new ones, where these differ.

@@ -1,4 +1,4 @@
-"""Where a proof writes down what it compared and what differs."""
+"""The ledger of a proof: the bytes that were compared, and the differences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def file_digest(view: View) -> str:
     return found.hexdigest()
 
 
-# What a proof says: what was compared, what differs, and which images the edited file keeps.
+# The verdict of a proof: the compared bytes, the differences, and the images that the edited file keeps.
 
 
 class Difference(Record):
@@ -251,7 +251,7 @@ def compare_views(what: str, before: View, after: View, ledger: DifferenceLog) -
 
 
 def merge_ranges(ranges: Iterable[Range]) -> list[Range]:
-    """Return ranges in order, those that touch or overlap made one."""
+    """Return ranges in order, with ranges that touch or overlap joined."""
     out: list[Range] = []
     for start, end in sorted(ranges):
         if out and start <= out[-1][1]:

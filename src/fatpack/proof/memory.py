@@ -1,6 +1,6 @@
 """The memory of a loaded program: which bytes the loader puts at which address.
 
-Addresses are those that the file states, without the base that a loader adds. Nothing is mapped or kept: bytes are
+Addresses are as the file states them, without the base that a loader adds. Nothing is mapped or kept: bytes are
 read from the file in windows.
 """
 

@@ -242,7 +242,7 @@ def check_dangling_words(
 ) -> None:
     """Check that no word outside of device code but ``records`` holds the address of a container that moved.
 
-    Whether the loader relocates it or not: nobody knows how such a container is reached. In a program that is not
+    Whether the loader relocates it or not: the references to such a container are unknown. In a program that is not
     relocated no word leads to an image in one that is not what it was, either.
     """
     moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
@@ -304,7 +304,7 @@ _SYCL_KINDS = (4, 8)
 
 
 class ZeroedImages(Record):
-    """What became of described images: ``ranges`` are zeros now, ``kept`` and ``dropped`` the images, in order."""
+    """The described images after an edit: ``ranges`` are zeros now, ``kept`` and ``dropped`` the images, in order."""
 
     ranges: Sequence[Range] = ()
     kept: tuple[ProvedImage, ...] = ()

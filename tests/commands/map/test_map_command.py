@@ -270,7 +270,7 @@ def test_what_nobody_knows_needs_a_target(folder: Path, capsys: pytest.CaptureFi
     command = python("open(made, 'w').write('text of nobody')")
     words = ["map", four, "--index=0", "--container=0", "--add", "-o", "new"]
     assert main([*words, *command]) == 2
-    assert "nobody knows what the new image is" in capsys.readouterr().err
+    assert "the form and the target of the new image are unknown" in capsys.readouterr().err
     assert main([*words, "--set-arch=pvc", "--set-triple=spir64_gen-unknown-unknown", *command]) == 0
     with fatpack.open("new") as file:
         (image,) = file.images(arch="pvc")

@@ -180,7 +180,7 @@ def _distrusted(items: Sequence[FoundContainer | Finding], wrong: Sequence[Findi
 
 
 class _ConvertRequest(Record):
-    """Which images to convert into what; ``distrusted`` are containers of which none is taken."""
+    """The images to convert, and the options of the new container; no image of ``distrusted`` containers is taken."""
 
     items: Sequence[FoundContainer | Finding]
     selector: Selector
@@ -188,7 +188,7 @@ class _ConvertRequest(Record):
     distrusted: Sequence[int]
 
     def conversion(self) -> tuple[Conversion, list[UnreadableImage]]:
-        """Return what the images become, and those that cannot be taken out."""
+        """Return the conversion, and the images that cannot be taken out."""
         from fatpack.edit.write_containers import PER_IMAGE_ERRORS
 
         try:

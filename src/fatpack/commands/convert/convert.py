@@ -4,7 +4,7 @@ An offload binary says more than a bundle: a kind of image, flags and any number
 ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
 one again; so a bundle becomes offload binaries and those the same bundle. How images are laid out (alignment,
 compression, comments of text bundles) is not content: it is chosen anew. What is special about CUDA fat binaries is in
-``ops.convert.fatbins``.
+the last section of this module.
 """
 
 from __future__ import annotations
@@ -159,9 +159,9 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     yield Image(target, form, data, len(data), len(data), data.span(), attrs=kept)
 
 
-# What is special about SYCLBIN files when they are converted: property sets belong to modules, not to images.
+# Conversion of SYCLBIN files: property sets belong to modules, not to images.
 
-#: What says where an image stands in its file, which means nothing elsewhere.
+#: Attributes of an image's position in its file, which have no meaning in another file.
 _PLACES = ("role", "am_index", "ir_type")
 
 
@@ -431,7 +431,7 @@ def _chosen(
     glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
     seen: set[int] = set()
     for position, found, image in select_images(items, selector):
-        # What an image holds in turn goes with it.
+        # Containers inside an image go with it.
         if "/" in position or id(found) in distrusted:
             continue
         try:

@@ -1,4 +1,4 @@
-"""What ``fatpack extract`` does, in three steps: a request is checked, a plan is made of it, the plan is run."""
+"""The run of ``fatpack extract``, in three steps: a request is checked, a plan is made of it, the plan is run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class ExtractRequest(Record):
-    """What the user asks for: the options of the command, with the selectors as one value."""
+    """The options of the command, with the selectors as one value."""
 
     file: str
     output: str | None
@@ -80,12 +80,12 @@ class ExtractRequest(Record):
 
     @property
     def is_everything(self) -> bool:
-        """Whether every image of the file is to be written."""
+        """True if every image of the file is to be written."""
         return self.selector.is_empty() and not self.containers and not self.dry_run
 
 
 class ExtractPlan(Record):
-    """What to write for a request, from the items of a scan; ``reason`` says why there is nothing to write.
+    """The files to write for a request, from the items of a scan; ``reason`` says why there is nothing to write.
 
     ``name`` is what files are named after. ``members`` are the images of an archive, and ``unreadable`` those that were
     meant and cannot be taken out.
@@ -164,7 +164,7 @@ def plan_extract(request: ExtractRequest, items: tuple[FoundContainer | Finding,
 def _archive(
     images: Sequence[OutputFile], name: str, unreadable: list[UnreadableImage]
 ) -> tuple[list[OutputFile], tuple[OutputFile, ...]]:
-    """Return the archive of images, if any can be a member, and those that are in it."""
+    """Return the archive of images, if any can be a member, and its members."""
     archive = plan_archive(images, name, unreadable)
     if not archive.images:
         return [], ()
@@ -347,7 +347,7 @@ def _print(paths: Iterable[str], extracts: Iterable[OutputFile], *, quiet: bool)
 
 
 def _late_damage(extract: OutputFile, path: str) -> list[Finding]:
-    """Return what is damaged in images that nobody looked at before they were written; an archive is no image."""
+    """Return what is damaged in images that were not verified before they were written; an archive is no image."""
     return deferred_damage(extract.images, path if len(extract.pieces) == 1 else "")
 
 

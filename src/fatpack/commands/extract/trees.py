@@ -1,4 +1,4 @@
-"""What ``fatpack extract`` does with folders, patterns and packages: as with each file in them, into its own folders.
+"""The run of ``fatpack extract`` for folders, patterns and packages: each file in them, into folders of its own.
 
 The leaves are looked at twice: all names are made and checked before the first byte is written, and what is planned for
 a file takes memory only while it is written. A name from a package or a folder is reduced to harmless words, and no
@@ -215,7 +215,7 @@ def check_places(output: str, folder: str, paths: Sequence[str], inputs: Sequenc
 
 
 class OutputFolders:
-    """Where images go: below the output, in folders named as those around their file, as far as the names are harmless.
+    """The folders of images: below the output, named as the folders around their file, if the names are harmless.
 
     Files whose images would have the same names as those of another (``a.o`` beside ``a.so``, names that differ in what
     is harmful only, a name that is twice in a package) get a folder of their own name, with a number if need be.

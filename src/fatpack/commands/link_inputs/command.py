@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fatpack.commands.link_inputs.plan import LinkPlan
 
 
-#: What links images of archives that no object asks for
+#: The option that links images of archives that no object requires
 _ADVICE = "; --whole-archive in front of an archive links all of its images"
 
 
@@ -129,7 +129,7 @@ def _is_flag(option: click.Option) -> bool:
     is_flag=True,
     help="Of those that follow, only images for targets of objects.",
 )
-@click.option("--sysroot", type=DIRECTORY, metavar="DIR", help="The folder that = in -L stands for.")
+@click.option("--sysroot", type=DIRECTORY, metavar="DIR", help="The folder that = in -L means.")
 @click.option(
     "--should-extract",
     multiple=True,

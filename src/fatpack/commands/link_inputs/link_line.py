@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Options that linkers spell with one dash or two.
 _WHOLE = {"whole-archive": True, "no-whole-archive": False}
 
-#: How a line names a folder, the system's root, an architecture: behind the word, or as the next one.
+#: Options of a link line for a folder, the system's root, an architecture: the value follows the word, or is the next.
 _FOLDERS = ("--library-path=", "-library-path=", "-libpath:")
 _ROOT = "--sysroot="
 _ASKED = "--should-extract="

@@ -153,7 +153,7 @@ def group_images(
 # QUIRK(clang-linker-wrapper 19): an image that the last of several groups does not need is asked again whenever another
 # one joined, and joins the others again; here it joins each once.
 #
-# How we know: ``getDeviceInput`` in ClangLinkerWrapper.cpp, LLVM 19, and the tool itself on generated link lines.
+# Source: ``getDeviceInput`` in ClangLinkerWrapper.cpp, LLVM 19, and the tool itself on generated link lines.
 
 #: What a group knows of a symbol
 _WANTED, _WEAK = 1, 2
@@ -247,7 +247,7 @@ def _symbols(device: LinkImage) -> list[LinkSymbol]:
     return [] if found is None else list(found)
 
 
-#: What the description of the groups is called in the folder of the images.
+#: The file name of the groups' description in the folder of the images.
 MANIFEST = "link-inputs.json"
 
 
@@ -279,7 +279,7 @@ class LinkPlan(Record):
 
     @property
     def errors(self) -> list[Finding]:
-        """What is damaged: the images of that place are missing."""
+        """The damage: the images there are missing."""
         return [item for item in self.findings if item.severity == "error"]
 
     def check(self) -> None:

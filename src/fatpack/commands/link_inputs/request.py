@@ -1,4 +1,4 @@
-"""What a device link gets: the images of a link line as files, grouped by target: ``link_inputs``."""
+"""The inputs of a device link: the images of a link line as files, grouped by target: ``link_inputs``."""
 
 from __future__ import annotations
 

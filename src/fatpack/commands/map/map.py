@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 # Nothing is given to a shell, and an argument stays one argument. What comes from a file goes in only as a plain word:
 # the name of an architecture cannot become an option or a path.
 
-#: name → what it stands for, as the help says it
+#: name → its meaning, as the help says it
 PLACEHOLDERS = {
     "in": "a file with the image",
     "out": "where the command writes its result",
@@ -152,7 +152,7 @@ def placeholder_values(position: str, image: FoundImage, names: frozenset[str]) 
     return texts
 
 
-# What was made of images, put back: in their place, or beside them; or into files of its own.
+# Results put back in the place of their images, or next to them; or written to files.
 
 #: formats whose entries are found by target alone, or by target and binary: two of one cannot be told apart
 _BY_TARGET = ("clang-offload-bundle", "cir-offload-container", "rocm-kpack")
@@ -202,7 +202,7 @@ def _check(item: MappedImage, new: Image, *, accept_damage: bool, accept_mismatc
     is_unknown = not item.recognised.form and item.labels.arch is None and item.labels.triple is None
     if is_unknown and not accept_mismatch:
         given = cli_or_api("--set-arch or --set-triple", "ImageFile(…, triple=…, arch=…)")
-        raise UsageError(f"{words}: nobody knows what the new image is, or what it is for", hint=f"say it with {given}")
+        raise UsageError(f"{words}: the form and the target of the new image are unknown", hint=f"say it with {given}")
     for finding in mismatch_findings(new, item.recognised):
         is_cut = finding.code == "FP1104"
         if accept_damage if is_cut else accept_mismatch:
@@ -278,7 +278,7 @@ _PATIENCE = 2.0
 
 
 class ProcessOutput(Record):
-    """What a program printed, on stdout and stderr together; ``dropped`` bytes before that are gone.
+    """The output of a program, on stdout and stderr together; ``dropped`` bytes before that are gone.
 
     All of it is in the file at ``path``, if it was to be kept.
     """
@@ -406,7 +406,7 @@ class MapJob(Record):
 
 
 class MappedImage(Record):
-    """What was made of an image: its bytes, if any were asked for, what they are, and what they are for."""
+    """The result for an image: its bytes, if the command writes any, their form, and their target."""
 
     job: MapJob
     data: View | None

@@ -1,4 +1,4 @@
-"""What ``fatpack map`` does: a program runs for each selected image, and what it makes is put back or kept."""
+"""The run of ``fatpack map``: a program runs for each selected image, and its results are put back or kept."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def map_images(
 
 
 class _Results:
-    """What a program or a function makes of images, readable until the end of the block."""
+    """The results of a program or a function for each image, readable until the end of the block."""
 
     def __init__(
         self, command: Sequence[str] | ImageFunction, work: Sequence[MapJob], jobs: int | None, budget: Budget
@@ -201,7 +201,7 @@ def run_map(
 
 
 class MapRequest(Record):
-    """What the user asks for, beside the command; ``put`` is ``add``, ``replace`` or "", ``labels`` triple and arch."""
+    """The options of ``map`` except the command; ``put`` is ``add``, ``replace`` or "", ``labels`` triple and arch."""
 
     path: str
     put: str
@@ -248,7 +248,7 @@ def _put_back(request: MapRequest, words: CommandTemplate, whole: View, place: L
             accept_mismatch=force,
         )
         done = [*plan.changed, _summary(words, jobs)]
-        # What goes into the file is made of the file itself.
+        # The new content is made from the file itself.
         file = EditTarget(whole, whole, request.path, place, request.to)
         return write_substitution(plan, file, done=done, quiet=request.quiet)
 

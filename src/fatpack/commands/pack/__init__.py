@@ -1,3 +1,3 @@
-"""What `fatpack pack` and `fatpack convert` do, and the options that say how containers are made."""
+"""``fatpack pack``: the formats that are packed, their options, and the command; ``convert`` shares the options."""
 
 from __future__ import annotations

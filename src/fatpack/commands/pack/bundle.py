@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Fat objects: a host object whose sections hold the images of a bundle, and the images that make one.
 
-#: What precedes the ID in the name of a section of a fat object.
+#: The prefix of a section name of a fat object; the ID follows.
 SECTION_PREFIX = MAGIC.decode()
 
 #: host room → the rest of the triple that its objects are taken to be for

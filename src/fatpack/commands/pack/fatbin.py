@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _ARCH_PREFIXES = ("sm_", "compute_", "lto_")
 
-#: What is not one of these is a list of architectures.
+#: Any other value is a list of architectures.
 _WORDS = ("all", "none", "newest", "oldest")
 
 #: GPUs that a warning names

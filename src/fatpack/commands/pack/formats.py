@@ -1,4 +1,4 @@
-"""What looks like a slip in what is packed, and is packed all the same.
+"""The formats that are packed, and warnings about likely mistakes in images, which are packed all the same.
 
 Offload binaries store any key and any word. The other formats refuse what they cannot store.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
 _KEYS = ("file", "triple", "arch", "kind", "feature")
 
-#: How much of two keys must agree: that of ``arhc`` and ``arch``.
+#: The similarity of two keys at which one is proposed for the other: that of ``arhc`` and ``arch``.
 _ALIKE = 0.75
 
 #: LIMIT: the matcher takes time with the square of the length, and no known triple is longer than 30 characters.
@@ -162,7 +162,7 @@ def _nearest_key(key: str) -> str:
     return next(iter(get_close_matches(key, _KEYS, n=1, cutoff=_ALIKE)), "")
 
 
-# What ``--image=`` and ``ImageFile`` may state about an image, for containers that cannot store any key as it is.
+# Keys that ``--image=`` and ``ImageFile`` may state about an image, for containers that cannot store every key.
 #
 # Bundles and CIR containers name each image by a bundle ID and store nothing else. It is given as ``id``, or made of
 # ``kind``, ``triple`` and ``arch``.
@@ -220,7 +220,7 @@ def _bad(option: ImageOption, problem: str, hint: str = "") -> UsageError:
     return UsageError(f"{option.text}: {problem}", hint=hint)
 
 
-# What can be packed: one table of formats, each with its options and the module that packs it.
+# The table of packed formats, each with its options and the module that packs it.
 
 
 class PackedFormat(Record):
@@ -239,7 +239,7 @@ class PackedFormat(Record):
 
     @property
     def packer(self) -> Packer:
-        """The module that packs it, imported when it is asked for."""
+        """The module that packs it, imported on first use."""
         found: Packer = __import__(f"fatpack.commands.pack.{self.module}", fromlist=["pack"])
         return found
 
@@ -333,7 +333,7 @@ def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:
     return format_named(name_for(options)).packer.pack(stored, options)
 
 
-# What packing gives: the bytes of containers, ready to be written, and findings about them.
+# Packed containers: their bytes, ready to be written, and findings about them.
 
 
 class PackedContainers(Record):
@@ -354,7 +354,7 @@ class PackedContainers(Record):
     left_out: int = 0
 
 
-# Whether the parts of one program are built alike: for the same architectures, in the same forms.
+# Differences between the parts of one program: all should be for the same architectures, in the same forms.
 #
 # A program fails on a GPU that not all of its parts are for: kernels are missing, or the device link fails. With PTX in
 # some parts only, it starts on later GPUs and fails in the middle.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
     from fatpack.options import KpackOptions
 
-#: What the key of a binary ends in: the number of the code object that its marker asks for.
+#: The end of a binary's key: the number of the code object that its marker names.
 _NUMBER = "#"
 
 

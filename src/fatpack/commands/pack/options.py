@@ -89,7 +89,7 @@ _WITH_COMPRESS = {"compression", "level", "ccob_version"}
 
 
 class PackingOptions(Record):
-    """What the options say: the format's name in ``--format`` and in JSON, and how its container is made."""
+    """A format by its name in ``--format``, and the options of its container."""
 
     name: str
     options: Options

@@ -27,7 +27,7 @@ _OUTER, _OUTER_VERSION = "llvm-offload-binary", 1
 
 
 class DescribedImage(Record):
-    """What is known of an image to pack beside the model: the property sets of its abstract module.
+    """An image to pack with the property sets of its abstract module.
 
     ``entry`` is what a SYCLBIN file stored of it, None if it comes from elsewhere.
     """

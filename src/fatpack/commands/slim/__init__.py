@@ -1,32 +1,33 @@
-"""Slimming: images that nobody needs go out of files, linked ones too, and what stays may be compressed anew.
+"""``fatpack slim``: images that no device needs go out of files; the others may be compressed anew.
 
 ::
 
-    Wishes ─┐
-    file ───┴─► choosing: which images stay, container by container
-                   └─► smaller containers (ops.writing)
-                          ├─► objects, archives, containers: ops.edit
-                          └─► linked files: laid down again ─► hosts.shrinker(name).relay ─► pieces
+    options ─┐
+    file ────┴─► choose: the images that stay, container by container
+                    └─► smaller containers (fatpack.edit.write_containers)
+                           ├─► objects, archives, containers: fatpack.edit.selection
+                           └─► linked files: laid out again ─► a shrinker of fatpack.binary ─► pieces
 
     wheel, conda package, folder ─► members ─► each as a file ─► RECORD, paths.json, names ─► pieces
 
-=================  ===================================================================================
-``wishes``         what is asked for: devices, patterns, PTX, mode
-``choosing``       the images that stay and go in every container of a file, what would be lost, what is refused
-``recompression``  images that stay, compressed anew
-``removal``        images that a selector names, taken out of any file
-``plan``           the door for one file: ``plan(view, wishes) -> Plan``
-``checking``       whether what was written holds what the plan says
-``facts``          what a slimmed file holds, by digests
-``outcome``        what became of a file, and the numbers of it
-``members``        the files of a package that may hold device code, and what becomes of each
-``naming``         how a package that changes is called
-``packages``       the door for packages: ``slim_package(view, path, slimming, naming, stack)``
-``folders``        the door for folders: a copy of everything, or each library in its place
-``linked``         linked files: containers laid down again, and the words that lead to them
-``wheels``         wheels: RECORD, METADATA, WHEEL and names in step
-``conda``          conda packages: ``paths.json``, ``index.json`` and names in step
-=================  ===================================================================================
+===================  =================================================================================
+``command``          the command line; it makes a request
+``request``          the request, its checks, and the function of the library
+``options``          devices, patterns, PTX, mode, names of packages, and outcomes
+``run``              files, folders and packages of a request, one after the other; proofs of them
+``choose``           the images that stay and go in every container of a file, and refusals
+``keep_for_device``  the images of one container that a device takes, or may take
+``plan``             ``plan_slim(view, options)``: the plan for one file
+``linked``           linked files: containers laid out again, and the words that point to them
+``remove``           images that a selector selects, removed from any file
+``result``           the facts of a slimmed file, by digests, and the check of what was written
+``packages``         ``slim_package(view, path, slimming, naming, stack)``, for all kinds of packages
+``wheels``           wheels: RECORD, METADATA, WHEEL and names in step
+``conda``            conda packages: ``paths.json``, ``index.json`` and names in step
+``folders``          folders: a copy of everything, or each library in its place
+``certificate``      the proof of a result as data and as text
+``text``             the text and the JSON of results
+===================  =================================================================================
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a proof says of a slimmed program: a certificate as plain data, and its text.
+"""Certificates: the proof of a slimmed program as plain data, and its text.
 
 The document is ``fatpack.certificate/1``; ``schemas/certificate.schema.json`` describes it. There is no time in it: the
 same two files have the same certificate.
@@ -150,7 +150,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-# What a proof says of a slimmed wheel or conda package: a certificate as plain data, and its text.
+# Certificates of slimmed wheels and conda packages: the proof as plain data, and its text.
 #
 # The document is ``fatpack.package-certificate/1``; ``schemas/package-certificate.schema.json`` describes it. The
 # libraries in it have certificates of their own. There is no time in it: the same two files have the same certificate.

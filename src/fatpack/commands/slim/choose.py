@@ -1,4 +1,4 @@
-"""The images that stay and those that go, in every container of a file: what the wishes and the runtimes say."""
+"""The choice of images that stay and go in every container of a file, by the options and the runtimes' rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fatpack.targets.nvidia import NvidiaArch
 
 
-# What would be lost: containers left with nothing, or with nothing for the devices that they serve now.
+# Losses: containers left without an image, or without one for the devices that they serve now.
 
 #: kernels that are named of one container, and containers whose kernels are read for that
 _MAX_KERNELS_NAMED, _READ = 5, 16
@@ -190,7 +190,7 @@ _BY_POSITION = ("cuda-fatbin",)
 
 
 class _Notes:
-    """What to know, each thing said once with the number of containers that it is about."""
+    """The notes, each once, with the number of containers that it is about."""
 
     def __init__(self) -> None:
         self._about: dict[str, set[int]] = {}
@@ -222,7 +222,7 @@ def choose_images(
 
     ``all_minors`` keeps all that fits an NVIDIA device, for libraries that ask for kernels by name. The containers of
     ``together``, each by its ``id()``, keep the same architectures; those of ``left`` keep all. The images of ``gone``
-    go, as those that ``wishes.drop`` names do.
+    go, as the images that ``wishes.drop`` names do.
     """
     containers = [
         (number, found) for number, found in enumerate(item for item in items if isinstance(item, FoundContainer))
@@ -378,7 +378,7 @@ def _candidate(image: FoundImage) -> CandidateImage:
 def _for_device(
     unit: Sequence[SlimImage], device: Device, *, all_minors: bool
 ) -> tuple[list[SlimImage], list[SlimImage], str]:
-    """Return the images that a device takes, those that it may take, and what is not known about it."""
+    """Return the images that a device takes, the images that it may take, and what is unknown about it."""
     alike: dict[object, tuple[CandidateImage, list[SlimImage]]] = {}
     for row in unit:
         candidate = _candidate(row.image)
@@ -408,7 +408,7 @@ def _for_linkers(unit: Sequence[SlimImage], devices: Sequence[Device]) -> set[in
 
 
 def _is_portable(image: FoundImage) -> bool:
-    """Return whether an image is compiled when it is loaded, for devices that nobody has thought of."""
+    """Return whether an image is compiled when it is loaded, also for devices that are still unknown."""
     return image.form == "ptx" or image.target.arch == HIP_SPIRV or image.form == "spirv"
 
 

@@ -31,7 +31,7 @@ _TEXT = 64 << 20
 
 
 class FolderJob(Record):
-    """What happens to a folder: a copy goes to ``output``, or with None each library is changed ``in_place``, or none.
+    """The slimming of a folder: a copy goes to ``output``, or with None each library is changed ``in_place``, or none.
 
     Each library that changed is verified before it gets its name; one that is changed in place is proved, too.
     ``break_links`` lets files with several names be
@@ -192,7 +192,7 @@ class _Folders:
         self._made: list[str] = []
 
     def make(self, name: str) -> None:
-        """Make a folder, which nobody else can enter before it is finished. Raises UsageError for what is in the way.
+        """Make a folder with access for its owner alone until it is finished. Raises UsageError for what is in the way.
 
         A folder for the output that is there already keeps its permissions.
         """

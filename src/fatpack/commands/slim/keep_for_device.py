@@ -1,7 +1,7 @@
-"""Which images of one container stay for a device: what its runtime would take, and what it may take.
+"""The images of one container that stay for a device: those its runtime would take, or may take.
 
-The rules are those of :mod:`fatpack.targets.selection`. Where nobody knows which of several images a runtime prefers,
-all of them stay; where nobody knows whether an image fits, it stays too. What needs no other image beside it:
+The rules are those of :mod:`fatpack.targets.selection`. If the preference of a runtime among several images is
+unknown, all of them stay; if it is unknown whether an image fits, it stays too. Images that need no other:
 
 =======  ===============================================================================================
 CUDA     the cubin for the device's own number, ``a`` before plain; beside it those for its family (``f``)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # another image takes that one still. Only images whose bounds a record states go, and into which nothing else leads.
 # Compressed ones of SYCL stay: of each the runtime asks the size that it inflates to when the program starts.
 #
-# How we know: ``registerLib`` in offload/libomptarget/PluginManager.cpp and ``isPluginCompatible`` of the plugins, LLVM
+# Source: ``registerLib`` in offload/libomptarget/PluginManager.cpp and ``isPluginCompatible`` of the plugins, LLVM
 # 18 to 22; ``addImages`` and ``CompressedRTDeviceBinaryImage`` in intel/llvm's sycl/source/detail, 2025.
 
 _OFFLOAD, _BUNDLE = "llvm-offload-binary", "clang-offload-bundle"

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # An entry keeps all that is stored of it but for the method and the sizes. Members of groups (fatbinary ``-concat``)
 # and obfuscated images stay as they are, and so do images that would not change.
 #
-# How we know: zstd since CUDA 12.4 is documented with nvcc's ``--compress-mode``; what drivers before it say, and which
+# Source: zstd since CUDA 12.4 is documented with nvcc's ``--compress-mode``; what drivers before it say, and which
 # versions of compressed bundles HIP's runtime reads, is reported by users (ml-explore/mlx#2407, ROCm/clr#99).
 
 _FATBIN, _BUNDLE = "cuda-fatbin", "clang-offload-bundle"

@@ -34,7 +34,7 @@ class ImageRemoval(Record):
     """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
 
     ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
-    ``damaged`` is the damage of members in which nothing is meant: they stay to the byte. ``check`` raises HostError
+    ``damaged`` is the damage of members in which nothing is selected: they stay to the byte. ``check`` raises HostError
     for a result that is not what was meant.
     """
 

@@ -64,7 +64,7 @@ def _headers(data: bytes) -> Iterator[tuple[int, int, str, str]]:
 
 # RECORD: the file of a wheel that names all others with digest and size. Only lines that must change do.
 #
-# How we know: binary distribution format, "The .dist-info directory": CSV with path, ``algorithm=digest`` (base64 of
+# Source: binary distribution format, "The .dist-info directory": CSV with path, ``algorithm=digest`` (base64 of
 # URLs, without ``=``) and size; RECORD itself and its signatures have neither.
 
 #: what the specification allows: sha256 or better, of those that every Python has

@@ -169,7 +169,7 @@ class SlimmedWheel(Record):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the wheel is another one."""
+        """True if the wheel differs from the original."""
         return bool(self.changes)
 
     def verify(self, after: View) -> None:
@@ -208,7 +208,7 @@ def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: NameChang
 
 
 class _Work:
-    """What is known of a wheel so far: what becomes of its files, and what RECORD is wrong about."""
+    """The state of a wheel that is slimmed: the results for its files, and the errors of its RECORD."""
 
     def __init__(self, wheel: WheelContents, naming: NameChange) -> None:
         self._wheel = wheel

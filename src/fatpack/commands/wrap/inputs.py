@@ -1,4 +1,4 @@
-"""What a user gives to be registered: device images, which become the container that a runtime takes, or containers.
+"""The inputs of ``wrap``: device images, which become the container that a runtime takes, or containers.
 
 ========  =======================  =====================================================================
 kind       container                made of images as clang-linker-wrapper makes it
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 #: The kinds in the order in which their descriptors are written. All but SYCL's are OpenMP's descriptor.
 DPCPP_KINDS = ("openmp", "sycl", "host", "hip")
 
-#: What the bytes of an image are, by the number that its record has.
+#: The form of an image, by the number in its record.
 FORMATS = ("none", "native", "spirv", "llvmbc")
 
 
@@ -129,21 +129,21 @@ def read_property_sets(view: View) -> dict[str, dict[str, int | bytes]]:
     return sets
 
 
-# Whether the runtime of CUDA or HIP can load an image: it is for its devices, and linked for them.
+# Images that the runtime of CUDA or HIP can load: they are for its devices, and linked for them.
 #
 # CUDA's loads what a fat binary holds: cubins, PTX and other code of NVIDIA. HIP's loads code objects, and SPIR-V,
 # which it compiles (``amdgcnspirv``). Both need linked ELF: relocatable is what a compiler leaves to the device link.
 # OpenMP's and SYCL's have plugins for many devices, some of which compile bitcode, and OpenMP's take shared libraries
 # of the host: there nothing is refused but objects and archives of a host, which hold code that is still to be linked.
 #
-# How we know: "Separate Compilation" in NVIDIA's "CUDA Compiler Driver NVCC" (relocatable device code must be linked
+# Source: "Separate Compilation" in NVIDIA's "CUDA Compiler Driver NVCC" (relocatable device code must be linked
 # before it can be executed), and "ELF Code Object" in LLVM's "User Guide for AMDGPU Backend" (the loader requires
 # ``ET_DYN``).
 
 #: form → the kind whose runtime loads it, for advice
 _KIND_OF = {"cubin": "cuda", "ptx": "cuda", "ltoir": "cuda", "tileir": "cuda", "fatbin": "cuda", "code-object": "hip"}
 
-#: kind → the forms that its runtime loads. Bytes that nobody knows are a user's affair.
+#: kind → the forms that its runtime loads. Bytes of an unknown form are not judged.
 _LOADED = {
     "cuda": ("cubin", "ptx", "ltoir", "tileir", "fatbin", "", "empty"),
     "hip": ("code-object", "spirv", "", "empty"),
@@ -201,7 +201,7 @@ def _link(kind: str) -> str:
     return f"link it for the device first ({_LINKERS[kind]}); fatpack link-inputs collects what belongs to that link"
 
 
-# Whether an image was given twice: a runtime would load it twice, or take either of the two.
+# Duplicate images: a runtime would load both, or take either of the two.
 
 
 def refuse_duplicates(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
@@ -232,7 +232,7 @@ _FORMATS: dict[str, tuple[str, str, Options]] = {
     "sycl": (OFFLOAD_BINARY, "offload-binary", OffloadBinaryOptions()),
 }
 
-#: What clang-linker-wrapper calls the host's image of a HIP bundle, on all hosts, and how its ID of others starts.
+#: The ID that clang-linker-wrapper gives to the host's image of a HIP bundle, on all hosts, and the prefix of others.
 _HOST_ID, _HIP = "host-x86_64-unknown-linux-gnu", "hip"
 
 #: format → the kinds that it can be for, for advice
@@ -248,7 +248,7 @@ class WrapInput(Record):
 
 
 class WrapPlan(Record):
-    """What is registered, how many images that are, and what packing them found."""
+    """A registration, the number of its images, and the findings of packing them."""
 
     registration: Registration
     image_count: int

@@ -1,4 +1,4 @@
-"""What is registered: images and how a runtime gets them, as records. No bytes of objects, no names of sections."""
+"""Registrations: images and how a runtime gets them, as records. No bytes of objects, no names of sections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {"openmp": 1, "cuda": 2, "hip": 4, "sycl": 8}
 #: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
 DEFAULT_HOST = "x86_64-unknown-linux-gnu"
 
-#: What comes out, with the extension of an output that was not named.
+#: kind of output → the extension of an output without a name.
 EMITS = {"obj": "o", "llvm-ir": "ll"}
 
 #: The versions of LLVM whose way of registering is written, and the one that is by default. Up to 20 offload entries
@@ -43,12 +43,12 @@ class EntryLayout(Record):
 
     @property
     def start(self) -> str:
-        """What linkers of ELF files call the first byte of all entries."""
+        """The symbol that ELF linkers define at the first byte of all entries."""
         return f"__start_{self.section}"
 
     @property
     def stop(self) -> str:
-        """What they call the end of all entries."""
+        """The symbol that ELF linkers define at the end of all entries."""
         return f"__stop_{self.section}"
 
 

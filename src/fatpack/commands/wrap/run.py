@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # Files registered as they are given, one container or image each, as LLVM's own wrappers do it.
 #
-# Nothing is packed and nothing is refused for what it is: a file may be of a kind that nobody here knows. Where a
+# Nothing is packed and nothing is refused for what it is: a file may be of an unknown kind. Where a
 # runtime certainly cannot load it, that is said. Offload binaries for OpenMP are looked into: each of their images is
 # registered. LLVM registers the first of a file, and none of the others.
 
@@ -45,7 +45,7 @@ _TAKEN = {"cuda": "cuda-fatbin", "hip": "clang-offload-bundle", "sycl": "llvm-of
 
 
 class PassThrough(Record):
-    """What is registered, and in words what the runtime cannot load of it."""
+    """A registration, and sentences about the parts that the runtime cannot load."""
 
     registration: Registration
     doubts: tuple[str, ...]
@@ -125,7 +125,7 @@ class WrapHost(Record):
 
     @property
     def has_objects(self) -> bool:
-        """Whether objects can be made for it, which takes code for its processor."""
+        """True if objects can be made for it, which takes code for its processor."""
         return (self.file, self.processor) in (("elf", "x86_64"), ("elf", "aarch64"), ("coff", "x86_64"))
 
     @property
@@ -194,7 +194,7 @@ def wrap_files(
     """Return what registers images for a runtime: ``kind`` is cuda, hip, openmp or sycl.
 
     ``emit`` is obj or llvm-ir, ``llvm`` the version that is followed where two differ. ``is_relocatable`` is for a link
-    with ``-r`` (OpenMP alone). Bytes of images are not copied, but for LLVM IR, which spells them.
+    with ``-r`` (OpenMP alone). Bytes of images are copied for LLVM IR alone, which spells them.
     Raises UsageError for what cannot be registered or made, FormatError for damage.
     """
     for word, value, known in (("kind", kind, KINDS), ("output", emit, EMITS), ("LLVM version", llvm, VERSIONS)):

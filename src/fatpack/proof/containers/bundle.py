@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HEADER = Struct("magic" / Bytes(len(magic_numbers.BUNDLE)), "count" / Int64ul * "number of entries")
 _START = _HEADER.sizeof()
 
-#: What precedes the ID of an entry.
+#: The fields before the ID of an entry.
 _ENTRY = Struct("offset" / Int64ul * "of the image", "size" / Int64ul * "of the image", "title_size" / Int64ul)
 _READ_ENTRY = construct_reader(_ENTRY)
 

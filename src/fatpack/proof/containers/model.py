@@ -1,4 +1,4 @@
-"""What is read of a container, whatever its format."""
+"""The model of a container that is read, for all formats."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ProofImage(Record):
 class ProofContainer(Record):
     """A container: its ``kind``, the addresses ``[start, end)`` of its bytes, and its images in order.
 
-    ``head`` is what it states beside images, sizes and places; an edit keeps it, but for ``method``: how it is
+    ``head`` is what it states beside images, sizes and places; an edit keeps it, except ``method``: how it is
     compressed as a whole. ``inner`` are the addresses at which its images begin, where they lie in it as they are.
     """
 

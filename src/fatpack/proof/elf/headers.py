@@ -39,8 +39,8 @@ class MovedTable(Record):
 
 
 class HeaderComparison(Record):
-    """What may differ by the header's rules: ``own`` are the file header and the table, ``left`` where moved things
-    were; ``words`` are the values of the dynamic section that lead to moved tables.
+    """The bytes that may differ by the header's rules: ``own`` are the file header and the table, ``left`` the places
+    that moved things left; ``words`` are the values of the dynamic section that lead to moved tables.
     """
 
     own: Sequence[Range]
@@ -69,7 +69,7 @@ def compare_headers(before: ProofElfFile, after: ProofElfFile, ledger: Differenc
 
 
 def _own(elf: ProofElfFile) -> list[Range]:
-    """Return where header and table are loaded, as far as they are."""
+    """Return where header and table are loaded, if they are."""
     start, size = elf.header["e_phoff"], len(elf.segments) * elf.segment_size
     own = []
     for each in elf.memory.stretches:

@@ -1,4 +1,4 @@
-"""What an ELF file holds beside its memory image: the section table, symbols, debug information, gaps and the end.
+"""Parts of an ELF file outside its memory image: the section table, symbols, debug information, gaps and the end.
 
 None of it is loaded, but all of it is compared: an edit moves it in the file and changes nothing, but for symbols of
 containers that moved.
@@ -144,7 +144,7 @@ def _compare_symbols(ours: View, theirs: View, follow: _SymbolFollower, ledger: 
 
 
 class _SymbolFollower:
-    """Where symbols of the table for linkers and debuggers must be, and where they may be."""
+    """The addresses that symbols for linkers and debuggers must have, and those that they may have."""
 
     def __init__(
         self, elf: ProofElfFile, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[MovedTable]
@@ -167,7 +167,7 @@ class _SymbolFollower:
         return any(self._low <= value < self._high for value in values)
 
     def is_right(self, was: tuple[int, ...], now: tuple[int, ...]) -> bool:
-        """Return whether a symbol only followed what it stands for: a container, or what made room for the table.
+        """Return whether a symbol only followed what it names: a container, or what made room for the table.
 
         One inside of a container follows it, too, and ends where that does.
         """

@@ -1,4 +1,4 @@
-"""How large the tables are to which only the dynamic section leads, which it does not say of most.
+"""Sizes of the tables that only the dynamic section refers to; it states few of them.
 
 ``DT_HASH``: two counts, then so many words (gABI, "Hash Table"). ``DT_GNU_HASH``: a header of four words, a Bloom
 filter, buckets, and chains that end with an odd word (Oracle's and glibc's description of ``.gnu.hash``). Both say how
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Addend = tuple[int | None, int]
 
 
-# What pointers of an ELF program hold when it runs: the word in place, or what a relocation of ``DT_RELA`` says.
+# Values of pointers of a running ELF program: the word in place, or the value of a relocation of ``DT_RELA``.
 #
 # A relocation of ``DT_REL`` or ``DT_RELR`` adds to the word in place, which so is the address as the file states it.
 # (gABI, "Relocation"; types by the processors' supplements, as pyelftools knows them.)
@@ -147,7 +147,7 @@ def table_size(elf: ProofElfFile, tag: str, address: int) -> int | None:
 
 
 class _Lists(Record):
-    """How the two levels of lists of versions are laid out: bytes of an entry, and where it has some numbers.
+    """The layout of the two levels of version lists: bytes of an entry, and where it has some numbers.
 
     These are how many entries of the second level belong to it, and the distances to the first of them and to the next
     entry. ``own_size`` is the size of those, ``own_next_at`` where they have the distance to the next.
@@ -242,7 +242,7 @@ def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
     return words
 
 
-# What in an ELF program leads into device code: words that the loader relocates, and symbols that other files see.
+# References of an ELF program into device code: words that the loader relocates, and symbols that other files see.
 
 
 def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:

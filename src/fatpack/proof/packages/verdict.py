@@ -1,4 +1,4 @@
-"""What the proof of a package says, and what proofs of all kinds of packages have in common."""
+"""The verdict on a package, and the shared parts of proofs for all kinds of packages."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # The files that describe a wheel, as a proof reads them: whole, by lines that end in a line feed and nowhere else.
 #
-# How we know: binary distribution format (packaging.python.org, 2025): METADATA and WHEEL have headers as in mail, up
+# Source: binary distribution format (packaging.python.org, 2025): METADATA and WHEEL have headers as in mail, up
 # to the first empty line; RECORD is CSV with path, ``algorithm=digest`` and size.
 
 #: LIMIT: bytes of a file that describes the wheel, each read whole
@@ -65,7 +65,7 @@ def metadata_version(metadata: str) -> str:
 
 
 def compare_metadata(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
-    """Note a difference unless all of METADATA is as it was, but for the value of its first version."""
+    """Note a difference unless METADATA is unchanged except for the value of its first version."""
     old, new = _lines(before), _lines(after)
     for lines in (old, new):
         number = _header(lines, "version")
@@ -75,7 +75,7 @@ def compare_metadata(what: str, before: str, after: str, ledger: DifferenceLog) 
 
 
 def compare_wheel(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
-    """Note a difference unless all of WHEEL is as it was, but for the value of one build tag, or one that is new."""
+    """Note a difference unless WHEEL is unchanged except for the value of one build tag, or a new one."""
     old, new = _lines(before), _lines(after)
     was, now = _header(old, "build"), _header(new, "build")
     if now is not None and was is not None:

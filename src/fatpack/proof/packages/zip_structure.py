@@ -1,14 +1,14 @@
-"""What a zip archive has beside the data of its files: no byte of it may be another without a reason.
+"""The structure of a zip archive around the data of its files: no byte may differ without a reason.
 
 ::
 
     bytes before the archive         as they were
-    per file   local header          as it was, but for method, CRC-32, sizes and name: those of the directory
+    per file   local header          unchanged except method, CRC-32, sizes and name: those of the directory
                data                  (compared as content)
                [sizes behind]        those of the directory
                gap                   as it was
-    directory  entries               as they were, but for the same, and where files lie
-    [Zip64]    end, comment, rest    as they were, but for number, size and place of the directory
+    directory  entries               unchanged except the same, and the offsets of files
+    [Zip64]    end, comment, rest    unchanged except number, size and offset of the directory
 
 Read by ``struct`` and Python's ``zipfile``. How we know: PKWARE's APPNOTE.TXT 6.3.10, section 4.
 """
@@ -123,7 +123,7 @@ class _ZipFrame:
         self.prefix = 0, first
 
     def local(self, number: int) -> tuple[object, ...]:
-        """Return a local header; None stands for what says the same as the directory does."""
+        """Return a local header; None means the same as the directory has."""
         info, at = self.files[number], self.files[number].header_offset
         fields = _LOCAL.unpack(self.view.read(at, _LOCAL.size))
         magic, needed, flags, method, time, date, crc, stored_size, size, name_size, extra_size = fields
@@ -167,9 +167,9 @@ class _ZipFrame:
         return at, at + info.compress_size
 
     def is_ended(self, number: int) -> bool:
-        """Return whether a file ends where its stored bytes do; readers pass over what is behind its end.
+        """Return whether a file ends where its stored bytes do; readers ignore the bytes after its end.
 
-        Of other methods than deflate nobody looks, and the answer is no.
+        Other methods than deflate are not checked, and the answer is no.
         """
         info, (at, end) = self.files[number], self.data(number)
         if info.compress_type == _STORED:
@@ -210,7 +210,7 @@ class _ZipFrame:
         return 0
 
     def tail(self) -> dict[str, object]:
-        """Return what is behind the directory, by what it is; what has to be as it is, is left out."""
+        """Return the parts after the directory by name, without those that must stay unchanged."""
         left = len(self.view) - self._end
         if left > _TAIL:
             return {"more bytes behind the directory than any archive has": self}  # which equals no other
@@ -262,7 +262,7 @@ def _parts(extra: bytes) -> list[tuple[int, bytes]]:
 
 
 def _extra(extra: bytes, values: tuple[int, ...], name: bytes) -> list[tuple[int, bytes | None]]:
-    """Return extra fields but that of Zip64 with such values; None stands for the name in UTF-8."""
+    """Return extra fields but that of Zip64 with such values; None means the name in UTF-8."""
     found: list[tuple[int, bytes | None]] = []
     for number, body in _parts(extra):
         wide = [value for (value,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8])]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.proof.records import FilePart
 
 
-# What in a PE image leads into device code: words that the loader relocates, and exports.
+# References of a PE image into device code: words that the loader relocates, and exports.
 #
 # Base relocations come in blocks: the address of a page, the bytes of the block, then 16 bits for each word, four of
 # which say how it is changed (Microsoft's PE format specification, "The .reloc Section").
@@ -34,7 +34,7 @@ _EXPORTS, _RELOCATIONS = 0, 5
 _BLOCK = struct.Struct("<II")
 _PAGE = 4096
 
-#: How a word is changed, by word size: IMAGE_REL_BASED_DIR64, IMAGE_REL_BASED_HIGHLOW.
+#: The type of a base relocation, by word size: IMAGE_REL_BASED_DIR64, IMAGE_REL_BASED_HIGHLOW.
 _WHOLE_WORD = {8: 10, 4: 3}
 
 #: Export directory: number of functions, and the address of the table of their addresses.
@@ -88,7 +88,7 @@ def _relocated(memory: ProgramMemory, page: int, entries: bytes, low: int, high:
                 yield page + at, value
 
 
-#: Where numbers are: in the file header with its signature, the optional header, and a section header.
+#: Offsets of numbers in the file header with its signature, the optional header, and a section header.
 _SYMBOLS_AT, _INITIALIZED_AT, _CHECKSUM_AT = 12, 8, 64
 _RAW_SIZE_AT, _RAW_OFFSET_AT, _LINES_AT = 16, 20, 28
 
@@ -211,7 +211,7 @@ def _compare_debug(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLo
     return words
 
 
-# What a PE image holds beside its memory image: COFF symbols and their strings, padding, and an overlay.
+# Parts of a PE file outside its memory image: COFF symbols and their strings, padding, and an overlay.
 #
 # A certificate table, which signs a file, is wrong after any edit: an edited file has none.
 
@@ -282,7 +282,7 @@ def _compare_symbols(
     size = before.symbol_count * _SYMBOL.size
     end, new_end = _symbols_end(before), _symbols_end(after)
     if end > len(before.view) or new_end > len(after.view) or before.symbol_count != after.symbol_count:
-        # What is no table in the first file belongs to no part, and is compared as that.
+        # Bytes that are no table in the first file belong to no part, and are compared as such.
         if end <= len(before.view):
             ledger.differ("symbol table", offset=after.symbol_offset, expected="in the file, as it was")
         return
@@ -306,7 +306,7 @@ def _follows(
     before: ProofPeFile, was: tuple[bytes, int, int, int, int, int], now: tuple[bytes, int, int, int, int, int],
     moves: Mapping[int, tuple[int, int, int]],
 ) -> bool:  # fmt: skip
-    """Return whether a symbol only followed the container that it stands for."""
+    """Return whether a symbol only followed the container that it names."""
     number = was[2]
     if (was[0], *was[2:]) != (now[0], *now[2:]) or not 0 < number <= len(before.sections):
         return False

@@ -7,7 +7,7 @@ code goes into programs and libraries of any kind. A field of ``llvm_offload_ent
 
 from __future__ import annotations
 
-#: How a function starts that keeps nothing.
+#: The start of a function that saves no register.
 BEGIN = """\
 3f 23 03 d5                           paciasp
                                       .cfi_negate_ra_state
@@ -133,7 +133,7 @@ OF_KIND = """\
 01 00 00 54 <branch19 next>           b.ne next
 """
 
-#: What an entry says, and the registration of a kernel or a variable.
+#: The fields of an entry, and the registration of a kernel or a variable.
 ENTRY = """\
 e0 03 13 aa                           mov x0, x19
 81 0a 40 a9 <imm7x8 address>          ldp x1, x2, [x20, #{address}]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class ProcessorListings(Protocol):
-        """The module of a processor; what each listing does is told there."""
+        """The module of a processor, which documents each listing."""
 
         BEGIN: str
         END: str
@@ -64,7 +64,7 @@ _BITS = {
 _LOCAL = {"local32": 4}
 _BRANCHES = {"branch19": (5, 19), "branch26": (0, 26)}
 
-#: Where the right column starts, at least: the left one ends with two blanks before it.
+#: The least position of the right column: the left one ends two blanks before it.
 _GAP = "  "
 
 
@@ -95,7 +95,7 @@ class CodeFunction(Record):
 
 
 class MachineCode(Record):
-    """What a listing gives: bytes, places for the linker in the order of their offsets, and functions."""
+    """The result of a listing: bytes, relocations in the order of their offsets, and functions."""
 
     data: bytes
     fixups: tuple[LinkerFixup, ...]
@@ -188,7 +188,7 @@ class _Assembly:
         return MachineCode(bytes(self._data), tuple(self._fixups), tuple(functions))
 
 
-# Which functions register images: put together from the listings of a processor.
+# Functions that register images, made from the listings of a processor.
 #
 # ===============  ====================================================================================================
 # ``register``     what runs when the program starts: the runtime gets the images, and ``unregister`` for its end
@@ -209,7 +209,7 @@ _PROCESSORS = {
 
 
 class RegistrationCode(Record):
-    """What registers images: its listing, and the numbers that it names."""
+    """A function that registers images: its listing, and the numbers that it names."""
 
     listing: str
     values: Mapping[str, int]

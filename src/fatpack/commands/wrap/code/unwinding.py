@@ -1,4 +1,4 @@
-"""How functions unwind, as ELF files store it: ``.eh_frame``, from the directives of a listing.
+"""Unwind information of ELF files: ``.eh_frame``, made from the directives of a listing.
 
 One common entry (CIE) and one entry (FDE) for each function, in the order of the Linux Standard Base Core, 10.6, with
 the instructions of DWARF 5, 6.4.2. Numbers of registers are those of the ABI of each processor. The bytes are those
@@ -24,7 +24,7 @@ _ENCODING = 0x1B
 
 
 class UnwindRegisters(Record):
-    """What unwinding needs to know of a processor: register numbers, the return address, and how functions start.
+    """The facts of a processor that unwind information needs: register numbers, return address, and function entry.
 
     ``slot`` is what offsets in the frame are counted in, downwards: LLVM's choice for each processor.
     """
@@ -112,7 +112,7 @@ def _instruction(item: UnwindDirective, frames: UnwindRegisters) -> bytes:
     raise ValueError(f"{item.name} is no directive of a frame")
 
 
-# How functions unwind in COFF objects for x86-64: ``.pdata`` and ``.xdata``, from the directives of a listing.
+# Unwind information of COFF objects for x86-64: ``.pdata`` and ``.xdata``, made from the directives of a listing.
 #
 # The records are RUNTIME_FUNCTION and UNWIND_INFO of Microsoft's "x64 exception handling". The bytes are those that
 # llvm-mc makes of the same directives.

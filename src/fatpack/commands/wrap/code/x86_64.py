@@ -8,7 +8,7 @@ and libraries of any kind. A field of ``llvm_offload_entries`` stands at rbx + i
 
 from __future__ import annotations
 
-#: How a function starts that keeps nothing.
+#: The start of a function that saves no register.
 BEGIN = """\
 f3 0f 1e fa                           endbr64
 55                                    push rbp
@@ -115,7 +115,7 @@ OF_KIND = """\
 0f 85 <local32 next>                  {{disp32}} jne next
 """
 
-#: What an entry says, and the registration of a kernel or a variable.
+#: The fields of an entry, and the registration of a kernel or a variable.
 ENTRY = """\
 4c 89 e7                              mov rdi, r12
 48 8b 73 <byte address>               {{disp8}} mov rsi, [rbx + {address}]

@@ -7,7 +7,7 @@ three kinds of unwind codes describe it. A field of ``llvm_offload_entries`` sta
 
 from __future__ import annotations
 
-#: How a function starts that keeps nothing.
+#: The start of a function that saves no register.
 BEGIN = """\
 48 83 ec 28                           sub rsp, 40
                                       .seh_stackalloc 40
@@ -101,7 +101,7 @@ OF_KIND = """\
 0f 85 <local32 next>                  {{disp32}} jne next
 """
 
-#: What an entry says, and the registration of a kernel or a variable.
+#: The fields of an entry, and the registration of a kernel or a variable.
 ENTRY = """\
 48 89 f9                              mov rcx, rdi
 48 8b 53 <byte address>               {{disp8}} mov rdx, [rbx + {address}]

@@ -39,10 +39,10 @@ _DESCRIPTOR_FIELDS = {False: "i32, ptr, ptr, ptr", True: "i16, i16, ptr, ptr, pt
 _ENTRIES_SECTION = "omp_offloading_entries"
 _START, _STOP = f"@__start_{_ENTRIES_SECTION}", f"@__stop_{_ENTRIES_SECTION}"
 
-#: How the name of an image's section begins: a kind and a target follow.
+#: The prefix of an image's section name: a kind and a target follow.
 _SECTION = "__CLANG_OFFLOAD_BUNDLE__"
 
-#: Where the places and sizes of all images stand in a linked program.
+#: The section with the addresses and sizes of all images of a linked program.
 _PLACES = ".tgtimg"
 
 _NULL = "ptr null"

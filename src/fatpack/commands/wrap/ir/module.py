@@ -1,7 +1,7 @@
 """A registration as a module of LLVM IR: globals, constructors and functions in the order in which LLVM has them.
 
 What ``llvm-as`` makes of the text is what ``llvm-offload-wrapper`` and clang-linker-wrapper of LLVM 22 and 23 write,
-but for the name of the module: ``llvm-dis`` prints the same of both.
+except the name of the module: ``llvm-dis`` prints the same of both.
 """
 
 from __future__ import annotations

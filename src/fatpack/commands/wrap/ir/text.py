@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-# How LLVM IR spells things: bytes, names and numbers of globals.
+# The spelling of LLVM IR: bytes, names and numbers of globals.
 
-#: byte → how it stands between quotes: as it is if it can be printed, but for the quote and the backslash
+#: byte → its spelling between quotes: as it is if it can be printed, except the quote and the backslash
 _SPELLED = [chr(byte) if 0x20 <= byte < 0x7F and byte not in b'"\\' else f"\\{byte:02X}" for byte in range(256)]
 
 #: The type of an offload entry.

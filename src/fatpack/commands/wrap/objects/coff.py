@@ -50,10 +50,10 @@ _DEBUG = -2
 #: IMAGE_COMDAT_SELECT_ANY
 _ANY = 2
 
-#: What LLVM calls the module that its tools make of images.
+#: The name that LLVM gives to the module that its tools make of images.
 _FILE_NAME = b"offload.wrapper.module"
 
-#: What the header of a section has for a number of relocations that 16 bits do not hold.
+#: The number of relocations in a section header if 16 bits do not hold it.
 _MANY = 0xFFFF
 
 #: Sizes and offsets have 32 bits.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     ]
 
 
-# What sections are called in the objects of each kind of host, as LLVM 22 and 23 name them.
+# Section names in the objects of each kind of host, as LLVM 22 and 23 write them.
 
 #: What stands behind the name of the entries' section on COFF hosts, by which linkers sort: the start of all entries,
 #: the entries of an object, and their end.
@@ -95,8 +95,8 @@ class ObjectSection(Record):
     role      what it holds
     ======== =================================================================================
     code      instructions
-    tables    records with pointers, which nobody writes once they are relocated
-    image     bytes that nobody writes
+    tables    records with pointers, read-only after relocation
+    image     read-only bytes
     offloading the same, in a section that LLVM's tools look for
     wrapper   records that lead to the image
     zeros     ``reserved`` bytes of 0 that programs write

@@ -43,7 +43,7 @@ _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 _BINDINGS = {"local": 0, "global": 1, "hidden": 1, "weak": 2}
 _OBJECT, _FUNCTION, _SECTION, _FILE, _HIDDEN = 1, 2, 3, 4, 2
 
-#: What LLVM calls the module that its tools make of images.
+#: The name that LLVM gives to the module that its tools make of images.
 _FILE_NAME = "offload.wrapper.module"
 
 
@@ -84,7 +84,7 @@ def elf_object(parts: ObjectParts, processor: str) -> tuple[Piece, ...]:
         file.add(section.name, *_kind(section), align=section.align, pieces=section.pieces, reserved=section.reserved)
     numbers = {section.name: number for number, section in enumerate(parts.sections, 1)}
     names, symbols, indexes, local_count = _symbol_table(parts, numbers, processor)
-    # What refers to the symbols comes before them, and says where they will be.
+    # References to the symbols come before them, with their later positions.
     related = [section for section in parts.sections if section.fixups]
     symbols_number = len(parts.sections) + len(related) + 3
     for section in related:
