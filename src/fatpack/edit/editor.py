@@ -69,7 +69,7 @@ def write_edited(
 
     Mode bits are kept, except setuid and setgid: they belong to the original file alone.
 
-    ``check`` is what verifies it, with the host and the result; :func:`verify` by default. The host may be an archive.
+    ``check`` verifies it, with the host and the result; :func:`verify_edited` by default. The host may be an archive.
     It is refused as output whatever else is allowed (:func:`write_in_place` writes over it), and so are the files of
     ``inputs``, what goes into the host.
     """

@@ -252,7 +252,7 @@ class EditSelection(Record):
 def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart | None = None) -> EditSelection:
     """Return the images of a file, or of all members of an archive, that a selector means; at least one.
 
-    ``verb`` is what is to be done with them, for messages; ``whole`` is what :func:`look` returned, if it was asked. A
+    ``verb`` names the edit in messages; ``whole`` is the result of :func:`scan_tree`, if there is one already. A
     damaged container refuses the whole edit: what cannot be read cannot be kept safely. Raises NothingSelected, with
     what is there, FormatError, and HostError for a host that is not edited.
     """

@@ -81,7 +81,7 @@ def _keys(name: str) -> dict[str, str]:
 #: format → its options, with the fields that they set
 _KEYS = {name: _keys(name) for name in FORMATS}
 
-#: what a command that has other options too takes out of them for :func:`chosen_packing`
+#: options of :data:`packing_options`, which a command with other options passes to :func:`packing_from_options`
 PACKING_KEYS = ("format_name", "compress", *dict.fromkeys(key for keys in _KEYS.values() for key in keys))
 
 #: options that state how --compress does it
@@ -105,7 +105,7 @@ class PackingOptions(Record):
         return FORMATS[self.name].extension
 
 
-#: --format and what belongs to it; a command takes them as ``**packing`` for :func:`chosen_packing`.
+#: --format and what belongs to it; a command takes them as ``**packing`` for :func:`packing_from_options`.
 packing_options = option_group(
     click.option(
         "--format",
