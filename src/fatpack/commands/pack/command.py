@@ -58,6 +58,8 @@ def pack_file(
 
     allow_any_output(force)
     if not images:
+        from fatpack.commands.pack.request import no_images
+
         raise no_images()
     chosen = packing_from_options(packing, output)
     options = [_located(parse_image_option(text)) for text in images]
