@@ -83,7 +83,7 @@ def _values_per_image(word: str, what: str) -> Iterator[tuple[str, ...]]:
         if alone is not None:
             yield _of_image(view, alone, what)
             return
-        for item in scan(view, judges=False):
+        for item in scan(view, checks_registration=False):
             if isinstance(item, FoundContainer):
                 yield from (_image_values(image, what) for image in item.images)
 

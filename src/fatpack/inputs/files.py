@@ -73,15 +73,15 @@ class PackageSidecars:
 class SidecarFolder:
     """The metadata files in the folder of one file; what ``Source.neighbours`` is."""
 
-    __slots__ = ("_folder", "_together")
+    __slots__ = ("_folder", "_package_sidecars")
 
-    def __init__(self, together: PackageSidecars, folder: str) -> None:
-        self._together = together
+    def __init__(self, package_sidecars: PackageSidecars, folder: str) -> None:
+        self._package_sidecars = package_sidecars
         self._folder = folder
 
     def read(self, name: str, most: int) -> bytes | None:
         """Return the first bytes of the file of a name, None if there is none. Raises FormatError, Unsupported."""
-        member = self._together.of(self._folder).get(name)
+        member = self._package_sidecars.of(self._folder).get(name)
         if member is None:
             return None
         with member.open() as source:
@@ -89,7 +89,7 @@ class SidecarFolder:
 
     def names(self, suffix: str) -> list[str]:
         """Return the names that end so, in order."""
-        return sorted(name for name in self._together.of(self._folder) if name.endswith(suffix))
+        return sorted(name for name in self._package_sidecars.of(self._folder) if name.endswith(suffix))
 
 
 #: What stands in a path between a package and what is in it.
@@ -188,7 +188,8 @@ class PendingFile(Record):
     """A file that was met in a folder or a package, which may be a package itself; :meth:`leaves` walks it.
 
     ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
-    ``said`` takes up what is wrong with how it is stored in the package around it, which comes behind all nodes of it.
+    ``package_findings`` collects what is wrong with how it is stored in the package around it; they are reported after
+    the last file of the package.
     """
 
     path: str
@@ -198,14 +199,18 @@ class PendingFile(Record):
     is_lasting: bool = True
     depth: int = 0
     leaf: InputFile | None = None
-    said: PackageFindings | None = None
+    package_findings: PackageFindings | None = None
 
     def leaves(self, rules: Filter, counts: SkipCounts) -> Iterator[InputFile]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
         if self.open is None:
             if self.leaf is not None:
                 counts.fail(self.leaf.error)
-                yield self.leaf if self.said is None else self.leaf.replace(findings=tuple(self.said.findings()))
+                yield (
+                    self.leaf
+                    if self.package_findings is None
+                    else self.leaf.replace(findings=tuple(self.package_findings.findings()))
+                )
             return
         try:
             source = self.open()
@@ -221,8 +226,8 @@ class PendingFile(Record):
                 return
             yield from _of(view, self, rules, counts)
             # How it is stored in its package is known when it was read.
-            if self.said is not None:
-                self.said.take(getattr(source, "findings", ()))
+            if self.package_findings is not None:
+                self.package_findings.take(getattr(source, "findings", ()))
 
 
 def _of(view: View, node: PendingFile, rules: Filter, counts: SkipCounts) -> Iterator[InputFile]:
@@ -251,7 +256,7 @@ def walk_package(
         text = "packages nested deeper than the limit"
         said.take([finding("FP1004", view.span(), text, limits.advice("NESTING"))])
     else:
-        excluded, together = ExcludePatterns(rules.exclude, counts.used), PackageSidecars(view, kind)
+        excluded, package_sidecars = ExcludePatterns(rules.exclude, counts.used), PackageSidecars(view, kind)
         try:
             for item in get_package(kind).members(view):
                 if isinstance(item, Finding):
@@ -264,15 +269,15 @@ def walk_package(
                 elif not rules.deep and is_skipped(item.name):
                     counts.passed += 1
                 else:
-                    yield _node(item, view, package, parts, together).replace(said=said)
+                    yield _node(item, view, package, parts, package_sidecars).replace(package_findings=said)
         except (FatpackError, OSError) as problem:
             error = problem
     end = InputFile(package.path, package.parts, package=kind, size=len(view), error=error)
-    yield PendingFile(package.path, package.parts, None, leaf=end, said=said)
+    yield PendingFile(package.path, package.parts, None, leaf=end, package_findings=said)
 
 
 def _node(
-    member: PackageMember, view: View, package: PendingFile, parts: tuple[str, ...], together: PackageSidecars
+    member: PackageMember, view: View, package: PendingFile, parts: tuple[str, ...], package_sidecars: PackageSidecars
 ) -> PendingFile:
     names = package.path.names if isinstance(package.path, MemberPath) else (package.path,)
     path = MemberPath(*names, member.name)
@@ -283,7 +288,7 @@ def _node(
         if source.budget is UNCOUNTED:
             source.budget = view.source.budget
         if member.is_lasting:
-            source.neighbours = SidecarFolder(together, member.name.rpartition("/")[0])
+            source.neighbours = SidecarFolder(package_sidecars, member.name.rpartition("/")[0])
         return source
 
     size = len(view) if member.size is None else member.size

@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 class _MappedBatch(Record):
     """What was made of the leaves of a node in another process, what was met there, and what was inflated.
 
-    ``said`` is what is wrong with how the node is stored.
+    ``package_findings`` is what is wrong with how the node is stored.
     """
 
     made: list[Any]
     counts: SkipCounts
     drawn: int
-    said: list[Finding]
+    package_findings: list[Finding]
 
 
 def map_files(
@@ -81,7 +81,7 @@ def map_files(
     def work(node: PendingFile) -> _MappedBatch:
         own, before, said = SkipCounts(), budget.drawn, PackageFindings()
         # What stands for the package itself says what was met before it; of any other node, what is new goes back.
-        asked = node if node.open is None else node.replace(said=said)
+        asked = node if node.open is None else node.replace(package_findings=said)
         made = [make(leaf) for leaf in asked.leaves(rules, own)]
         return _MappedBatch(made, own, budget.drawn - before, said.findings())
 
@@ -95,8 +95,8 @@ def map_files(
                 done: _MappedBatch | None = None if there is None else there.value
                 if done is not None and budget.inflate(done.drawn):
                     counts.add(done.counts)
-                    if node.said is not None:
-                        node.said.take(done.said)
+                    if node.package_findings is not None:
+                        node.package_findings.take(done.package_findings)
                     yield from done.made
                 else:
                     for leaf in node.leaves(rules, counts):

@@ -110,14 +110,14 @@ class TreeFile(Record):
 
     ``parts`` lead to it from what was named: folders and its own name; a file that was named itself has its name alone.
     ``error`` is what the system said. ``identity`` is "" where only opening tells: of a URL, whose ``path`` is what may
-    be shown of it, and ``given`` all.
+    be shown of it, and ``name_given`` all.
     """
 
     path: str
     size: int = 0
     identity: str = ""
     problem: str = ""
-    given: str = ""
+    name_given: str = ""
     parts: tuple[str, ...] = ()
     error: OSError | UsageError | None = None
 
@@ -165,7 +165,7 @@ class TreeWalk:
                 yield TreeFile(redact_url(text), problem=error.problem, error=error)
                 continue
             if hasattr(name, "given"):
-                yield TreeFile(str(name), given=name.given)
+                yield TreeFile(str(name), name_given=name.given)
                 continue
             if is_pattern(name):
                 yield from self._pattern(name)

@@ -74,12 +74,12 @@ class FoundImage(Record):
     """An image, what its bytes turned out to be, and the containers and findings inside it.
 
     ``as_stored`` is the image as its container states it; target, data, size and the like are its own. A compressed
-    one whose container says what it is has ``images.NOT_INFLATED`` for ``recognised`` until
+    one whose container says what it is has ``images.NOT_INFLATED`` for ``info`` until
     :func:`inflated`.
     """
 
     as_stored: Image
-    recognised: ImageInfo
+    info: ImageInfo
     inside: tuple[FoundContainer | Finding, ...] = ()
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ class FoundImage(Record):
     @property
     def form(self) -> str:
         """What the bytes are: recognised, or as the container says where nothing was recognised."""
-        return self.recognised.form or self.as_stored.form
+        return self.info.form or self.as_stored.form
 
     @property
     def data(self) -> View:
@@ -279,7 +279,7 @@ def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundI
     """
     recognised = images.identify_image(found.data)
     wrong = _disagreements(found.as_stored, recognised, neighbours)
-    return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
+    return found.replace(info=recognised, inside=(*wrong, *found.inside))
 
 
 def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
@@ -377,7 +377,7 @@ def kernel_names_by_arch(
         for image in found.images:
             if image.target.offload == "host" or not image.size:
                 continue
-            left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
+            left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
             own = _names(image) if left >= 0 else None
             if own is None:
                 return None
@@ -415,7 +415,7 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
         for image in container.images:
             if image.target.offload == "host" or not image.size:
                 continue
-            left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
+            left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
             if left < 0:
                 break
             inside = [item for item in image.inside if isinstance(item, FoundContainer)]
@@ -425,7 +425,7 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
 
 def _variables(image: FoundImage) -> set[str]:
     try:
-        form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
+        form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:
             text = image.data.head(0, _TEXT)
             return {name.decode("utf-8", "backslashreplace") for name in _DECLARED.findall(text)}
@@ -448,7 +448,7 @@ def _names(image: FoundImage) -> dict[str, set[str]] | None:
     if inside:
         return kernel_names_by_arch(inside)
     try:
-        form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
+        form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form not in _NAMING:
             return None
         arch = "" if form == _PORTABLE else image.target.arch

@@ -112,7 +112,7 @@ class MemberImage(Record):
     numbers: tuple[int, ...]
     title: str
     view: View
-    recognised: ImageInfo
+    info: ImageInfo
 
 
 def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage | Finding]:

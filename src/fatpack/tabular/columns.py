@@ -350,16 +350,18 @@ def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool 
 
 
 class RowOptions(Record):
-    """What rows are of (``images`` or ``kernels``), and how much is read for them.
+    """The kind of rows (``of``: ``images`` or ``kernels``), and how much is read for them.
 
-    ``digests`` fills ``sha256`` of images and ``code_sha256`` of kernels, ``kernels`` fills ``kernel_count`` and
-    ``registers_max``; both read every image whole, and so do rows of kernels. With ``each_kernel`` the row of an image
-    is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
-    recognise what they are; ``heads`` compares their first bytes with what is stored about them, for which containers
-    that are compressed as a whole are inflated. ``deep`` searches everything, and ``thorough`` all of a file
-    in which nothing was found. ``positions`` are those of the images that get rows, None for
-    all; "" stands for images in no container. ``kernel`` is a regular expression: ``has_kernel`` says which images have
-    a kernel with such a name. ``digest_sizes`` are the sizes of the images that get ``sha256``, None for all.
+    ``digests``: fill ``sha256`` of images and ``code_sha256`` of kernels. Reads every image completely.
+    ``kernels``: fill ``kernel_count`` and ``registers_max``. Reads every image completely, as rows of kernels do.
+    ``each_kernel``: the row of an image is followed by the rows of its kernels, which ``count`` does not count.
+    ``inflate``: decompress images to identify them.
+    ``compares_heads``: check the first bytes of each image against its container's metadata. Decompresses containers
+    that are compressed as a whole.
+    ``deep``: search everything. ``thorough``: search all of a file in which nothing was found.
+    ``positions``: the positions of the images that get rows, None for all; "" means images outside containers.
+    ``kernel``: a regular expression; ``has_kernel`` is true for images with a kernel of a matching name.
+    ``digest_sizes``: the sizes of the images that get ``sha256``, None for all.
     """
 
     of: str = "images"
@@ -371,7 +373,7 @@ class RowOptions(Record):
     each_kernel: bool = False
     positions: frozenset[str] | None = None
     kernel: str = ""
-    heads: bool = False
+    compares_heads: bool = False
     digest_sizes: frozenset[int] | None = None
 
     @property
@@ -419,7 +421,7 @@ def _ptx_version(image: Image) -> str | None:
 
 def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
     """Return the columns of what an image says of itself beyond what its container, in ``holder``, does."""
-    recognised = found.recognised
+    recognised = found.info
     if recognised.form == "code-object":
         version = recognised.detail.rpartition("code object v")[2].partition(",")[0]
         columns: dict[str, Any] = {"code_object": int(version) if version.isdigit() else None}

@@ -84,8 +84,8 @@ class ImageSetMember(Record):
 class ImageSet(Record):
     """The images among which a runtime chooses; ``runtime`` is cuda, hip, openmp, sycl or kpack.
 
-    ``waits`` is true for relocatable device code, of which a device link makes what counts. ``own`` is in how many
-    containers it is of which a library chooses one by itself, 0 for what a runtime is given.
+    ``is_for_link`` is true for relocatable device code, which a device link turns into the code that is loaded. ``own``
+    is the number of containers from which a library selects one itself; 0 if a runtime selects.
     """
 
     place: ImageSetLocation
@@ -94,11 +94,11 @@ class ImageSet(Record):
     runtime: str
     images: tuple[ImageSetMember, ...]
     bundle_version: int | None = None
-    waits: bool = False
+    is_for_link: bool = False
     own: int = 0
 
     @property
-    def asked(self) -> CandidateSet:
+    def candidates(self) -> CandidateSet:
         """The images as the rules take them."""
         return CandidateSet(
             tuple(image.candidate for image in self.images),
@@ -266,7 +266,7 @@ def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[ImageSetMember]:
     for number, row in enumerate(rows):
         for arch in (row.arch or "").split(","):
             candidate = make_candidate(row, arch, vendor)
-            key: object = (candidate.form, candidate.triple, arch, candidate.holds, candidate.bytes_are)
+            key: object = (candidate.form, candidate.triple, arch, candidate.contents, candidate.actual_form)
             if is_host_data(row):
                 key = (key, candidate.ptx_version, candidate.compression)
             by_position = row.container_format in _BY_POSITION and not is_host_data(row)

@@ -116,15 +116,15 @@ _SHOWN = 6
 
 
 class Device(Record):
-    """A device that images are to serve: its ``vendor``, and ``arch`` as containers spell it.
+    """A device: its ``vendor``, and ``arch`` as containers spell it.
 
-    ``arch`` is ``sm_89``, a target ID (``gfx942:xnack-``) or an Intel name; ``given`` is what was typed, and ``title``
-    the name that it is sold by, "" where none was given.
+    ``arch`` is ``sm_89``, a target ID (``gfx942:xnack-``) or an Intel name; ``spelling`` is the name that was typed,
+    and ``title`` the name of the product, "" for a device named by its architecture.
     """
 
     vendor: str
     arch: str
-    given: str = ""
+    spelling: str = ""
     title: str = ""
 
     @property
@@ -239,7 +239,7 @@ def _sold(name: str) -> Device:
             return _sold(name.split(maxsplit=1)[1])
         spaced = _spaced("".join(asked))
         if spaced:
-            return _sold(spaced).replace(given=name)
+            return _sold(spaced).replace(spelling=name)
         is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
         near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:

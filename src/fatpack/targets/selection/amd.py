@@ -102,11 +102,11 @@ def load_result(
     """Return what comes of an image that was taken: its header is read when it is loaded."""
     if answer.outcome != "runs":
         return answer
-    if image.bytes_are and image.bytes_are != "damaged":
+    if image.actual_form and image.actual_form != "damaged":
         reason = f"what is stored for {image.arch} {not_code_object_words(image)}"
         return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NOT_LOADED)
-    if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
-        reason = f"the code object labelled {image.arch} is for {image.holds}"
+    if image.contents and not any(can_serve_hip(image.contents, name).answer for name in hip_target_ids(device)):
+        reason = f"the code object labelled {image.arch} is for {image.contents}"
         return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NO_BINARY, code=209)
     if image.code_object == _NEWEST and rocm is not None and rocm < GENERICS_SINCE:
         reason = f"{image.arch} is of code object version 6, which needs ROCm 6.3 or newer"
@@ -116,9 +116,9 @@ def load_result(
 
 def not_code_object_words(image: CandidateImage) -> str:
     """Return what bytes are that are no code object, in words: ``is an object, and no code object``."""
-    if image.bytes_are == "unknown":
+    if image.actual_form == "unknown":
         return "is nothing that is known, and no code object"
-    return f"has the form {image.bytes_are}, and is no code object"
+    return f"has the form {image.actual_form}, and is no code object"
 
 
 def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, int] | None) -> SelectionResult:
@@ -209,17 +209,21 @@ def candidate_archives(archives: Sequence[Collection[str]], device: str) -> list
 
 
 def select_kpack_archive(
-    candidates: Sequence[Sequence[tuple[int, str]]], holds: Callable[[int, str], bool], *, tries_all: bool = True
+    candidates: Sequence[Sequence[tuple[int, str]]],
+    has_code_object: Callable[[int, str], bool],
+    *,
+    tries_all: bool = True,
 ) -> KpackSelection:
-    """Return which of the :func:`candidates` a code object comes from.
+    """Return the archive from which a code object is loaded, of the :func:`candidates`.
 
-    ``holds`` says whether an archive holds it for an architecture. Without ``tries_all`` it is the older loader (K6).
+    ``has_code_object`` tells if an archive has it for an architecture. Without ``tries_all`` the older loader is
+    modelled (K6).
     """
     if not candidates:
         return KpackSelection("fails", None, "K4", "no archive lists the device", _ERROR)
     for rows in candidates:
         for number, arch in rows:
-            if holds(number, arch):
+            if has_code_object(number, arch):
                 return KpackSelection("runs", number, "K5", "the archive lists the device and holds it", arch=arch)
             if not tries_all:
                 return KpackSelection(

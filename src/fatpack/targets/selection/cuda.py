@@ -249,7 +249,7 @@ def mislabelled_arch(image: CandidateImage, device: NvidiaArch) -> NvidiaArch | 
 
     A suffix that only one of them has does not matter where the bytes are for the device; PTX for a lower number never.
     """
-    held, stored = parse_nvidia(image.holds), parse_nvidia(image.arch)
+    held, stored = parse_nvidia(image.contents), parse_nvidia(image.arch)
     if held is None or stored is None:
         return None
     is_for_device = can_load(held, device, image.form).answer

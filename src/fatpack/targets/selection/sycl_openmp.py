@@ -129,8 +129,10 @@ def select_openmp_image(images: Sequence[CandidateImage], device: str) -> Select
             if _nvidia_accepts(image.arch, device):
                 return _loaded(number, image, device)
         elif _amd_accepts(image, device):
-            if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
-                reason = f"the plugin takes {image.arch}, and the code object in it is for {image.holds}"
+            if image.contents and not any(
+                can_serve_hip(image.contents, name).answer for name in hip_target_ids(device)
+            ):
+                reason = f"the plugin takes {image.arch}, and the code object in it is for {image.contents}"
                 return SelectionResult("fails", number, "H5", reason)
             return SelectionResult("runs", number, "M3", f"the plugin takes {image.arch}, the first that fits")
     return SelectionResult("fails", None, "M6", f"no image fits {device}; the region runs on the host", OPENMP_ERROR)
@@ -183,7 +185,7 @@ def _amd_accepts(image: CandidateImage, device: str) -> bool:
 
 
 def _is_none(image: CandidateImage) -> bool:
-    return image.bytes_are not in ("", "damaged")
+    return image.actual_form not in ("", "damaged")
 
 
 def _nvidia_accepts(image: str, device: str) -> bool:
