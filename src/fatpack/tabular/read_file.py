@@ -45,18 +45,16 @@ if TYPE_CHECKING:
 
     #: kernels of an image, and the digests of their code by their names
     _Kernels: TypeAlias = tuple[tuple[KernelNeeds, ...], dict[str, str]]
-    #: columns that take reading an image, and its kernels
+    #: columns that need the bytes of an image, and its kernels
     ImageBytes: TypeAlias = tuple[dict[str, Any], _Kernels]
 
 
-# The images of a file, read: inflated, digested, their kernels; as far as options ask for it and limits allow.
-
-#: what is known of an image that is not read
+#: the columns of an image that is not read
 NO_CONTENT: ImageBytes = {}, ((), {})
 
 
 class ImageReader:
-    """The images of one file; ``note`` gets what is wrong with them."""
+    """Reads the images of one file: decompression, digests, kernels. ``note`` receives the findings."""
 
     def __init__(self, options: RowOptions, room: int, note: Callable[[Finding], None]) -> None:
         self._options = options
@@ -66,7 +64,7 @@ class ImageReader:
         self._read_of: dict[tuple[Source, int, int], ImageBytes] = {}
 
     def forget(self) -> None:
-        """Forget what was read: bytes are shared within a container."""
+        """Forget the images of the last container: only images of one container share bytes."""
         self._read_of.clear()
 
     def inflate(self, found: FoundImage, around: FoundContainer) -> FoundImage:
@@ -96,7 +94,7 @@ class ImageReader:
         return self._room >= 0
 
     def read(self, view: View, form: str, record: object, findings: list[Finding]) -> ImageBytes:
-        """Return the columns that need the bytes of an image, and its kernels with digests; shared bytes are read once."""
+        """Return the columns that need the bytes of an image, and its kernels with digests; shared bytes once."""
         options = self._options
         wants_kernels = options.reads_kernels
         place = (view.source, view.start, view.end)
@@ -177,7 +175,7 @@ def unreadable_row(path: str, problem: str, code: int, of: str = "images") -> An
 
 
 class _RowReader:
-    """The rows of one file in the making."""
+    """Makes the rows of one file."""
 
     def __init__(self, view: View, options: RowOptions) -> None:
         self._view = view
@@ -192,7 +190,7 @@ class _RowReader:
         self._has_cuda = False
         self._skipped = 0
         self._searched = "everything" if options.deep else "places"
-        #: positions that are gone to: those that get rows, and of the images around them
+        #: positions of the images that get rows, and of the images around them
         self._around = None if options.positions is None else _around(options.positions)
         self._noted = FindingSummary(self._file["path"])
         self._exit_code = 0
@@ -243,7 +241,7 @@ class _RowReader:
         )
 
     def _note(self, item: Finding) -> None:
-        """Keep a finding that no other row has."""
+        """Add a finding to the row of the file."""
         self._noted.add(item)
         self._exit_code = worst_exit_code((self._exit_code, exit_code_for_findings([(item.severity, item.code)])))
 
@@ -316,7 +314,7 @@ class _RowReader:
             yield from self._bare(self._view, recognised, {}, sidecar_record(self._view, recognised)[1])
 
     def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
-        """Yield the rows of an archive's members that are device images themselves."""
+        """Yield the rows of archive members that are device images themselves."""
         from fatpack.scanner.standalone_images import member_images
 
         for item in member_images(self._view, searched):
@@ -375,7 +373,7 @@ class _RowReader:
         for index, kernel in enumerate(kernels):
             self._count += self._kind is KernelRow
             own = {**kernel_columns(kernel), "kernel_index": index, "code_sha256": codes.get(kernel.name)}
-            # A library has 150,000 of them: what they share is in its place already.
+            # A library has 150,000 kernels: the columns that they share are computed once.
             yield KernelRow(*first, *map(own.get, KERNEL_COLUMNS))
 
     def _is_wanted(self, position: str) -> bool:
@@ -383,6 +381,6 @@ class _RowReader:
 
 
 def _around(positions: frozenset[str]) -> frozenset[str]:
-    """Return positions with those of the images that they lie in."""
+    """Return positions, and those of the images around them."""
     parts = (position.split("/") for position in positions)
     return frozenset("/".join(names[:count]) for names in parts for count in range(1, len(names) + 1))
