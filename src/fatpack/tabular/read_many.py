@@ -1,4 +1,4 @@
-"""Read the rows of many paths on all cores. Used by ``fatpack.rows``, ``survey``, ``check``, ``explain`` and ``report``.
+"""Read the rows of many paths on all cores, for ``fatpack.rows``, ``survey``, ``check``, ``explain`` and ``report``.
 
 ::
 

@@ -64,7 +64,7 @@ class OffloadEntry(Record):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it stands for code: a kernel, or a region of OpenMP."""
+        """True if it stands for code: a kernel, or a region of OpenMP."""
         return not self.size and not self.flags & VARIABLE and bool(self.name) and bool(self.address)
 
 

@@ -130,7 +130,7 @@ class RegisterCall(Record):
 
     @property
     def is_read(self) -> bool:
-        """Whether anything is known of what is registered: of the linker wrapper's loop over entries nothing is."""
+        """True if anything is known of what is registered: of the linker wrapper's loop over entries nothing is."""
         return bool(self.name) or self.handle is not None
 
 
