@@ -106,7 +106,7 @@ def _by_bytes(choice: DeviceSelection, images: CandidateSet) -> DeviceSelection:
 
 
 def target_id_states(device: Device, settings: RuntimeSettings) -> tuple[str, ...]:
-    """Return the target IDs that an AMD device may report, as HSA_XNACK and an override leave them open."""
+    """Return the target IDs that an AMD device may report, after HSA_XNACK and an override."""
     if settings.override:
         device = device.replace(arch=settings.override)
     found = device.states
@@ -133,7 +133,7 @@ def _nvidia(images: CandidateSet, device: Device, settings: RuntimeSettings) -> 
 def _of_driver(
     choice: DeviceSelection, images: CandidateSet, device: Device, settings: RuntimeSettings
 ) -> DeviceSelection:
-    """Return a choice by what is known of the driver, which loads what OpenMP's plugin and SYCL's adapter take, too."""
+    """Return a selection with the rules of the driver, which also loads the images of OpenMP's plugin and of SYCL."""
     if choice.outcome in ("runs", "compiles") and images.offload in ("openmp", "sycl"):
         form = "" if choice.image is None else images.candidates[choice.image].form
         name = "CUDA_FORCE_PTX_JIT" if form == "cubin" and settings.forces_ptx else ""
@@ -166,7 +166,7 @@ def _cuda(images: CandidateSet, device: Device, arch: NvidiaArch, settings: Runt
     answer = cuda.select_cuda_image(candidates, arch, driver, forces_ptx=forces, disables_ptx=settings.disables_ptx)
     may = cuda.possible_images(candidates, arch, driver, forces_ptx=forces)
     if images.is_bare and answer.image is None and candidates and candidates[0].form == "ptx":
-        # No entry says what it is for: the compiler refuses its target.
+        # No entry has its target: the compiler refuses it.
         return _of_answer(answer.replace(rule="C7", error=""), judgements, ("cuda", 218))
     base = _of_answer(answer, judgements, _cuda_error(answer)).replace(possible=may)
     if images.is_bare and base.rule == "C2":
@@ -182,7 +182,7 @@ def _cuda(images: CandidateSet, device: Device, arch: NvidiaArch, settings: Runt
 
 
 def _doubted(choice: DeviceSelection, candidates: Sequence[CandidateImage], device: Device) -> DeviceSelection:
-    """Return a choice among images of which nobody knows whether they fit."""
+    """Return a selection from images that may fit or not."""
     number = choice.possible[0] if choice.image is None else choice.image
     judged, name = choice.judgements[number], _name(candidates[number])
     arch = device.nvidia
@@ -204,10 +204,10 @@ def _name(image: CandidateImage) -> str:
 
 
 def _end(image: CandidateImage, judged: Fit, device: Device, settings: RuntimeSettings) -> SelectionResult:
-    """Return what becomes of one image if it is taken."""
+    """Return the outcome of one image if it is selected."""
     arch = device.nvidia
     assert arch is not None
-    if not judged.fits:  # nobody knows whether it fits; if it is taken, it does
+    if not judged.fits:  # unknown if it fits; if it is selected, it does
         return SelectionResult("runs", 0, judged.rule, judged.reason, is_certain=False)
     return cuda.select_cuda_image(
         [image], arch, settings.driver, forces_ptx=settings.forces_ptx, disables_ptx=settings.disables_ptx
@@ -295,7 +295,7 @@ def _intel(images: CandidateSet, device: Device) -> DeviceSelection:
 
 
 def required_cuda(image: CandidateImage) -> tuple[int, int] | None:
-    """Return the CUDA version of the first driver that takes an image's compression and compiles its PTX.
+    """Return the CUDA version of the first driver that reads an image's compression and compiles its PTX.
 
     None where every driver does, or where nobody knows.
     """
